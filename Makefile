@@ -1,0 +1,77 @@
+# `make` alone lists the targets.
+SHELL := /bin/bash
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export CMAKE_GENERATOR ?= Ninja
+# Horovod and TensorFlow greet at every start; warnings and errors still show.
+export TF_CPP_MIN_LOG_LEVEL ?= 1
+
+RANKS ?= 2 3 4
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+FUZZ_CXX ?= clang++
+FUZZ_SECONDS ?= 60
+CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+
+.DEFAULT_GOAL := help
+.PHONY: help tools setup demo test bench lint format asan fuzz clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+tools:
+	@scripts/setup.sh tools
+
+setup:  ## .venv with TensorFlow, Horovod and this package (PYTHON=python3.12 TF_VERSION=2.15.1 choose)
+	@scripts/setup.sh
+
+demo: setup  ## train with and without compression on this machine (DEMO_ARGS="--quick")
+	python examples/demo.py $(DEMO_ARGS)
+
+test: setup  ## all tests: C++, Python in one process, Python under horovodrun (RANKS="2 3 4")
+	@echo "=== C++ tests"
+	cmake -S . -B build/release -DWITH_TESTS=ON >/dev/null
+	cmake --build build/release
+	ctest --test-dir build/release --output-on-failure --parallel $$(nproc)
+	@echo "=== Python tests, one process"
+	python -m pytest python_tests/single
+	@for ranks in $(RANKS); do \
+	  echo "=== Python tests, $$ranks ranks"; \
+	  horovodrun -np $$ranks -H localhost:$$ranks --gloo \
+	    python -m pytest -p no:cacheprovider python_tests/parallel || exit 1; \
+	done
+
+bench: tools  ## speed of the codecs (BENCH_ARGS="--benchmark_filter=topk")
+	cmake -S . -B build/bench -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
+	cmake --build build/bench
+	build/bench/cc_tests/codec_benchmark $(BENCH_ARGS)
+
+lint: tools  ## formatting and static checks
+	ruff format --check .
+	ruff check .
+	clang-format --dry-run -Werror $(CXX_FILES)
+
+format: tools  ## format the sources, fix what ruff can fix
+	ruff check --fix-only .
+	ruff format .
+	clang-format -i $(CXX_FILES)
+
+asan: tools  ## the core alone under the address and undefined-behaviour sanitizers, fuzzer corpus included
+	cmake -S . -B build/asan -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address,undefined \
+	  -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON -DWITH_FUZZ=ON >/dev/null
+	cmake --build build/asan
+	ctest --test-dir build/asan --output-on-failure --parallel $$(nproc)
+
+fuzz: tools  ## run every fuzzer for FUZZ_SECONDS=60 (needs clang)
+	@command -v $(FUZZ_CXX) >/dev/null || { \
+	  echo "make fuzz needs clang with libFuzzer: apt-get install clang, or FUZZ_CXX=<clang++>" >&2; exit 1; }
+	cmake -S . -B build/fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) -DCMAKE_BUILD_TYPE=Debug \
+	  -DSANITIZE=address,undefined -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_FUZZ=ON >/dev/null
+	cmake --build build/fuzz
+	@for fuzzer in build/fuzz/cc_tests/*_fuzzer; do \
+	  name=$$(basename $$fuzzer); mkdir -p build/fuzz/corpus/$$name; echo "=== $$name"; \
+	  seeds=$$(ls -d cc_tests/fuzz/corpus/$$name cc_tests/golden 2>/dev/null); \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus/$$name $$seeds || exit 1; \
+	done
+
+clean:  ## remove what was built; .venv stays
+	rm -rf build dist *.egg-info tfcompress/*.so

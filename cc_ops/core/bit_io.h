@@ -1,0 +1,30 @@
+// Fixed-width packing of small integers, least significant bit first.
+#ifndef TFCOMPRESS_CORE_BIT_IO_H_
+#define TFCOMPRESS_CORE_BIT_IO_H_
+
+#include <cstdint>
+
+#include "core/executor.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+// Smallest number of bits that holds every value in [0, count): ceil(log2 count), 0 for count <= 1.
+int BitsFor(uint64_t count);
+
+// Bytes that `count` values of `num_bits` bits occupy.
+inline uint64_t PackedBytes(uint64_t count, int num_bits) {
+  return (count * static_cast<uint64_t>(num_bits) + 7) / 8;
+}
+
+// Packs values[i] < 2^num_bits, 0 <= num_bits <= 32, into PackedBytes(values.size(), num_bits)
+// bytes: value i occupies bits [i * num_bits, (i + 1) * num_bits) of the stream; bit b of the
+// stream is bit b % 8 of byte b / 8. The bits after the last value are zero.
+void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor, unsigned char* packed);
+
+// Inverse of PackBits; `packed` holds exactly PackedBytes(values.size(), num_bits) bytes.
+void UnpackBits(ByteSpan packed, int num_bits, Executor* executor, Span<uint32_t> values);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_BIT_IO_H_

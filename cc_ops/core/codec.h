@@ -1,0 +1,172 @@
+// The interfaces of the package: what selects, what codes, what remembers.
+//
+// The same letters everywhere: n is the number of elements of a gradient (the universe), k of those
+// sent (the size of the support). Indices are uint32 and n is at most kMaxElements. All objects are
+// immutable and may be used from several threads at once.
+//
+// Values handed to a codec are finite: the pipeline sends a non-finite tensor as a flag, never
+// through a codec. Decoders trust nothing: whatever the bytes, they return a Status or an in-range
+// result, and read every parameter they need from the section, never from their own configuration.
+#ifndef TFCOMPRESS_CORE_CODEC_H_
+#define TFCOMPRESS_CORE_CODEC_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/executor.h"
+#include "core/span.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+inline constexpr uint64_t kMaxElements = (uint64_t{1} << 31) - 1;
+
+// What a codec may use besides its input.
+struct CodecContext {
+  uint64_t seed = 0;  // Travels in the frame: encoder and decoders see the same one.
+  Executor* executor = SerialExecutor();
+};
+
+// A borrowed support: a strictly increasing subset of [0, n), or all of it without a list.
+class Support {
+ public:
+  Support(uint32_t n, Span<const uint32_t> indices) : n_(n), indices_(indices) {}
+  static Support Everything(uint32_t n) {
+    Support support(n, {});
+    support.everything_ = true;
+    return support;
+  }
+
+  uint32_t n() const { return n_; }
+  size_t size() const { return everything_ ? n_ : indices_.size(); }
+  bool everything() const { return everything_; }
+  uint32_t operator[](size_t i) const {
+    return everything_ ? static_cast<uint32_t>(i) : indices_[i];
+  }
+  // The list; only when !everything().
+  Span<const uint32_t> indices() const { return indices_; }
+
+ private:
+  uint32_t n_;
+  Span<const uint32_t> indices_;
+  bool everything_ = false;
+};
+
+// An owned sparse vector; `indices` is empty when the support is everything.
+struct SparseTensor {
+  uint32_t n = 0;
+  bool everything = false;
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+
+  Support support() const { return everything ? Support::Everything(n) : Support(n, indices); }
+};
+
+// Chooses the support of a dense vector.
+class Sparsifier {
+ public:
+  virtual ~Sparsifier() = default;
+  // Whether the support is always everything. Then Select is not called and no index is sent.
+  virtual bool everything() const { return false; }
+  // Overwrites `indices` with the chosen support, ascending. Deterministic: the same bits for every
+  // executor.
+  virtual Status Select(Span<const float> dense, const CodecContext& context,
+                        std::vector<uint32_t>* indices) const = 0;
+};
+
+// Codes a strictly increasing subset of [0, n).
+class IndexCodec {
+ public:
+  virtual ~IndexCodec() = default;
+
+  // Whether Decode yields the encoded indices again. A lossy codec fills `decoded` in Encode.
+  virtual bool exact() const { return true; }
+  // Lossy codecs only: whether the values to send are those at the decoded indices (DeepReduce
+  // P0, P1, P2), or still those at the original ones, in order (DeepReduce's naive Bloom filter).
+  virtual bool gathers_decoded() const { return true; }
+
+  // Appends the section to `out`. A lossy codec overwrites `decoded` with what Decode will yield
+  // for k = decoded->size(); an exact codec leaves it alone. Unsorted, duplicate or out-of-range
+  // input is InvalidArgument.
+  virtual Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context,
+                        Bytes* out, std::vector<uint32_t>* decoded) const = 0;
+  // Overwrites `indices` with exactly k strictly increasing indices below n, or fails with
+  // DataLoss. Checks k against the section before allocating, where the section bounds it: an exact
+  // codec allocates no more than O(k + section.size()), a lossy one no more than O(n).
+  virtual Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
+                        std::vector<uint32_t>* indices) const = 0;
+  // Upper bound of the bytes that Encode appends for k given indices below n.
+  virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
+};
+
+// Codes the k values of a support, in the order of their indices. May look at the indices (to hash
+// them). A codec that sorts carries its own permutation in its section.
+class ValueCodec {
+ public:
+  virtual ~ValueCodec() = default;
+
+  // Appends the section to `out`; values.size() == support.size().
+  virtual Status Encode(Span<const float> values, const Support& support,
+                        const CodecContext& context, Bytes* out) const = 0;
+  // Fills `values`, of size support.size(), with finite numbers, or fails with DataLoss.
+  virtual Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
+                        Span<float> values) const = 0;
+  // Upper bound of the bytes that Encode appends for k values.
+  virtual uint64_t MaxEncodedBytes(uint32_t k) const = 0;
+  // Largest |decoded - value| that the codec promises for these values; 0 when it is exact.
+  virtual double MaxError(Span<const float> values) const = 0;
+};
+
+// What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
+// changes the support (a Bloom filter) takes the values of added elements from `dense`.
+struct SparseInput {
+  Span<const float> dense;
+  Support support;
+};
+
+// The two parts of an encoded sparse vector. A joint codec puts everything in `values`.
+struct SparseSections {
+  ByteSpan indices;
+  ByteSpan values;
+};
+
+// Codes a whole sparse vector. The usual one is ProductCodec (IndexCodec x ValueCodec); codecs that
+// cannot be split so stand in joint/.
+class SparseCodec {
+ public:
+  virtual ~SparseCodec() = default;
+
+  // Appends the index part, then the value part, to `out`; sets `num_index_bytes` to the length of
+  // the first and `k` to the number of elements that receivers decode. When `decoded` is given, it
+  // is overwritten with exactly what Decode yields: the memory subtracts it.
+  virtual Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
+                        uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const = 0;
+  // Fills `out`, whose n and everything are given, with k elements, or fails with DataLoss.
+  virtual Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+                        SparseTensor* out) const = 0;
+  // Upper bound of the bytes that Encode appends for k elements of n.
+  virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
+};
+
+// What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
+// start as zeros and that the caller stores.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual int num_slots() const = 0;
+  // The vector to compress: `gradient` itself or a slot. Fails with nothing changed when any
+  // element of the result would not be finite: `finite` is then false and the result is empty.
+  virtual Span<const float> Compensate(Span<const float> gradient, Span<float* const> slots,
+                                       const CodecContext& context, bool* finite) const = 0;
+  // Takes what was sent out of the slots. `decoded` is what receivers decode of Compensate's
+  // result.
+  virtual void Update(const SparseTensor& decoded, Span<float* const> slots,
+                      const CodecContext& context) const = 0;
+};
+
+// Fails with InvalidArgument unless `indices` is strictly increasing and below n.
+Status CheckIndices(Span<const uint32_t> indices, uint32_t n);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_CODEC_H_

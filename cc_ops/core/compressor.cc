@@ -1,0 +1,91 @@
+#include "core/compressor.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/product_codec.h"
+#include "core/registry.h"
+#include "core/spec.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr char kShape[] =
+    "a spec is [memory|]sparsifier|index|value or [memory|]sparsifier|joint, each part "
+    "name[:key=value,...]";
+
+}  // namespace
+
+Status Compressor::ParseMemoryAndSparsifier(const std::string& memory,
+                                            const std::string& sparsifier) {
+  TFC_ASSIGN_OR_RETURN(auto memory_part, ParsePart<Memory>("memory", memory));
+  TFC_ASSIGN_OR_RETURN(auto sparsifier_part, ParsePart<Sparsifier>("sparsifier", sparsifier));
+  memory_ = std::move(memory_part.object);
+  sparsifier_ = std::move(sparsifier_part.object);
+  spec_ = (memory_part.canonical == "none" ? "" : memory_part.canonical + "|") +
+          sparsifier_part.canonical;
+  return OkStatus();
+}
+
+Status Compressor::ParseJoint(const std::string& joint) {
+  const std::string name = NameOf(joint);
+  if (FindByName<SparseCodec>(name) == nullptr && FindByName<IndexCodec>(name) != nullptr) {
+    return InvalidArgument("'", name, "' is an index codec and needs a value codec after it; ",
+                           kShape);
+  }
+  TFC_ASSIGN_OR_RETURN(auto part, ParsePart<SparseCodec>("joint codec", joint));
+  codec_ = std::move(part.object);
+  support_kind_ = SupportKind::kJoint;
+  value_id_ = part.id;
+  spec_ += "|" + part.canonical;
+  return OkStatus();
+}
+
+Status Compressor::ParseProduct(const std::string& index, const std::string& value) {
+  for (const std::string& part : {index, value}) {
+    if (FindByName<SparseCodec>(NameOf(part)) != nullptr) {
+      return InvalidArgument(
+          "'", NameOf(part),
+          "' codes indices and values together and stands alone: write sparsifier|", part);
+    }
+  }
+  TFC_ASSIGN_OR_RETURN(auto index_part, ParsePart<IndexCodec>("index codec", index));
+  TFC_ASSIGN_OR_RETURN(auto value_part, ParsePart<ValueCodec>("value codec", value));
+  if (sparsifier_->everything()) {
+    if (index_part.canonical != "raw") {
+      return InvalidArgument(
+          "'dense' sends every element and no index: its index codec must be 'raw', got '", index,
+          "'");
+    }
+    support_kind_ = SupportKind::kEverything;
+  } else {
+    index_id_ = index_part.id;
+  }
+  index_ = std::move(index_part.object);
+  value_ = std::move(value_part.object);
+  value_id_ = value_part.id;
+  codec_ = std::make_unique<ProductCodec>(index_.get(), value_.get());
+  spec_ += "|" + index_part.canonical + "|" + value_part.canonical;
+  return OkStatus();
+}
+
+Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string& spec) {
+  const auto in_spec = [&](const Status& status) {
+    return status.WithContext("spec '" + spec + "'");
+  };
+  std::vector<std::string> parts = Split(spec, '|');
+  const bool names_memory = FindByName<Memory>(NameOf(parts[0])) != nullptr;
+  if (!names_memory && parts.size() < 4) parts.insert(parts.begin(), "none");
+  if (parts.size() != 3 && parts.size() != 4) {
+    return in_spec(InvalidArgument("has ", Split(spec, '|').size(), " parts; ", kShape));
+  }
+  std::shared_ptr<Compressor> compressor(new Compressor());
+  const Status front = compressor->ParseMemoryAndSparsifier(parts[0], parts[1]);
+  if (!front.ok()) return in_spec(front);
+  const Status back = parts.size() == 3 ? compressor->ParseJoint(parts[2])
+                                        : compressor->ParseProduct(parts[2], parts[3]);
+  if (!back.ok()) return in_spec(back);
+  return std::shared_ptr<const Compressor>(std::move(compressor));
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,55 @@
+// Compressor: memory, sparsifier and codecs, parsed from a spec string; immutable.
+//
+// Grammar (one definition, here):
+//   spec  = [memory "|"] sparsifier "|" (index "|" value / joint)
+//   part  = name [":" key "=" value *("," key "=" value)]
+// The memory is `none` where it is left out. Examples:
+//   residual|topk:ratio=0.01|bloom:policy=p2,fpr=0.001|dexp
+//   nonzero|sketchml
+#ifndef TFCOMPRESS_CORE_COMPRESSOR_H_
+#define TFCOMPRESS_CORE_COMPRESSOR_H_
+
+#include <memory>
+#include <string>
+
+#include "core/codec.h"
+#include "core/frame.h"
+
+namespace tfcompress {
+
+class Compressor {
+ public:
+  // Fails with InvalidArgument, naming the known parts and parameters, when the spec is not one.
+  static Result<std::shared_ptr<const Compressor>> FromSpec(const std::string& spec);
+
+  // The canonical spec: every parameter written out, the memory left out where it is `none`. Equal
+  // compressors have equal strings.
+  const std::string& spec() const { return spec_; }
+
+  const Memory& memory() const { return *memory_; }
+  const Sparsifier& sparsifier() const { return *sparsifier_; }
+  const SparseCodec& codec() const { return *codec_; }
+  SupportKind support_kind() const { return support_kind_; }
+  uint8_t index_id() const { return index_id_; }
+  uint8_t value_id() const { return value_id_; }
+
+ private:
+  Compressor() = default;
+  Status ParseMemoryAndSparsifier(const std::string& memory, const std::string& sparsifier);
+  Status ParseJoint(const std::string& joint);
+  Status ParseProduct(const std::string& index, const std::string& value);
+
+  std::string spec_;
+  std::unique_ptr<const Memory> memory_;
+  std::unique_ptr<const Sparsifier> sparsifier_;
+  std::unique_ptr<const IndexCodec> index_;
+  std::unique_ptr<const ValueCodec> value_;
+  std::unique_ptr<const SparseCodec> codec_;  // A joint codec, or the product of the two above.
+  SupportKind support_kind_ = SupportKind::kIndexSection;
+  uint8_t index_id_ = 0;
+  uint8_t value_id_ = 0;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_COMPRESSOR_H_

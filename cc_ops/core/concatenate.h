@@ -1,0 +1,21 @@
+// Joins the outputs of blocks that were computed in parallel, in the order of the blocks.
+#ifndef TFCOMPRESS_CORE_CONCATENATE_H_
+#define TFCOMPRESS_CORE_CONCATENATE_H_
+
+#include <cstddef>
+#include <vector>
+
+namespace tfcompress {
+
+// Appends every part to `out`.
+template <typename T>
+void Concatenate(const std::vector<std::vector<T>>& parts, std::vector<T>* out) {
+  size_t size = out->size();
+  for (const std::vector<T>& part : parts) size += part.size();
+  out->reserve(size);
+  for (const std::vector<T>& part : parts) out->insert(out->end(), part.begin(), part.end());
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_CONCATENATE_H_

@@ -1,0 +1,75 @@
+#include "core/pipeline.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+// The gradient as floats: itself, or widened into `storage`.
+Span<const float> AsFloat(const GradientView& gradient, Executor* executor,
+                          std::vector<float>* storage) {
+  if (gradient.dtype == DType::kFloat32) {
+    return {static_cast<const float*>(gradient.data), static_cast<size_t>(gradient.n)};
+  }
+  storage->resize(gradient.n);
+  WidenToFloat(gradient.data, gradient.dtype, executor, Span<float>(*storage));
+  return *storage;
+}
+
+// Appends the sections and fills in what the header says of them.
+Status EncodeSections(const Compressor& compressor, Span<const float> dense,
+                      Span<float* const> slots, const CodecContext& context, FrameHeader* header,
+                      uint64_t* num_index_bytes, Bytes* frame) {
+  std::vector<uint32_t> indices;
+  Support support = Support::Everything(header->n);
+  if (!compressor.sparsifier().everything()) {
+    TFC_RETURN_IF_ERROR(compressor.sparsifier().Select(dense, context, &indices));
+    support = Support(header->n, indices);
+  }
+  if (support.size() == 0) return OkStatus();
+
+  const bool remembers = compressor.memory().num_slots() > 0;
+  SparseTensor decoded;
+  TFC_RETURN_IF_ERROR(compressor.codec().Encode({dense, support}, context, frame, num_index_bytes,
+                                                &header->k, remembers ? &decoded : nullptr));
+  if (remembers) compressor.memory().Update(decoded, slots, context);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
+                   Span<float* const> slots, const CodecContext& context, Bytes* frame) {
+  if (gradient.n > kMaxElements) {
+    return InvalidArgument("a gradient of ", gradient.n, " elements is above the limit of ",
+                           kMaxElements);
+  }
+  if (slots.size() != static_cast<size_t>(compressor.memory().num_slots())) {
+    return InvalidArgument("the memory of '", compressor.spec(), "' needs ",
+                           compressor.memory().num_slots(), " slots, got ", slots.size());
+  }
+  FrameHeader header;
+  header.dtype = gradient.dtype;
+  header.support = compressor.support_kind();
+  header.n = static_cast<uint32_t>(gradient.n);
+  header.index_id = compressor.index_id();
+  header.value_id = compressor.value_id();
+  header.seed = context.seed;
+
+  std::vector<float> widened;
+  const Span<const float> given = AsFloat(gradient, context.executor, &widened);
+  bool finite = true;
+  const Span<const float> dense = compressor.memory().Compensate(given, slots, context, &finite);
+  header.nonfinite = !finite;
+
+  const size_t begin = frame->size();
+  BeginFrame(frame);
+  uint64_t num_index_bytes = 0;
+  Status status = OkStatus();
+  if (finite)
+    status = EncodeSections(compressor, dense, slots, context, &header, &num_index_bytes, frame);
+  if (status.ok()) status = FinishFrame(header, begin, num_index_bytes, frame);
+  if (!status.ok()) frame->resize(begin);
+  return status;
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,45 @@
+// The bits of a float, and the integers that sort as floats do. Codecs compare and clamp in these
+// integers: they do not depend on the floating-point mode, which TensorFlow sets to flush subnormal
+// numbers on its own threads but not on the caller's.
+#ifndef TFCOMPRESS_CORE_FLOAT_ORDER_H_
+#define TFCOMPRESS_CORE_FLOAT_ORDER_H_
+
+#include <cstdint>
+#include <cstring>
+
+namespace tfcompress {
+
+inline uint32_t FloatBits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline float FloatFromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+inline constexpr uint32_t kFloatSignBit = 0x80000000u;
+inline constexpr uint32_t kFloatMagnitudeBits = 0x7FFFFFFFu;
+inline constexpr uint32_t kFloatInfinityBits = 0x7F800000u;
+
+inline bool IsFiniteBits(uint32_t bits) {
+  return (bits & kFloatInfinityBits) != kFloatInfinityBits;
+}
+// Whether a number that is not NaN is below zero; -0 is not.
+inline bool IsNegative(float value) { return FloatBits(value) > kFloatSignBit; }
+
+// OrderedKey(0.0f): keys below it are those of negative numbers.
+inline constexpr uint32_t kZeroKey = 0x80000000u;
+
+// Maps finite floats to integers that compare the same way; -0 has the key of +0.
+inline uint32_t OrderedKey(float value) {
+  const uint32_t bits = FloatBits(value);
+  const uint32_t key = bits ^ (bits & kFloatSignBit ? 0xFFFFFFFFu : kFloatSignBit);
+  return key + (key == kZeroKey - 1);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_FLOAT_ORDER_H_

@@ -1,0 +1,163 @@
+#include "core/frame.h"
+
+#include "core/crc32c.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint8_t kFlagNonfinite = 1;
+// The checksum is the header's last field and covers everything else.
+constexpr uint64_t kChecksumOffset = kFrameHeaderBytes - sizeof(uint32_t);
+
+uint32_t ChecksumOf(ByteSpan frame) {
+  const uint32_t before = Crc32c(frame.subspan(0, kChecksumOffset));
+  return Crc32c(frame.subspan(kFrameHeaderBytes, frame.size() - kFrameHeaderBytes), before);
+}
+
+// The header as it stands on the wire.
+struct WireHeader {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t flags;
+  uint8_t dtype;
+  uint8_t support;
+  uint32_t num_bytes;
+  uint32_t n;
+  uint32_t k;
+  uint8_t index_id;
+  uint8_t value_id;
+  uint16_t reserved;
+  uint32_t num_index_bytes;
+  uint32_t num_value_bytes;
+  uint64_t seed;
+  uint32_t checksum;
+};
+
+// Visits the fields in wire order; reading and writing share it, so they cannot disagree.
+template <typename Header, typename Visit>
+Status VisitFields(Header& h, const Visit& visit) {
+  TFC_RETURN_IF_ERROR(visit("magic", h.magic));
+  TFC_RETURN_IF_ERROR(visit("version", h.version));
+  TFC_RETURN_IF_ERROR(visit("flags", h.flags));
+  TFC_RETURN_IF_ERROR(visit("dtype", h.dtype));
+  TFC_RETURN_IF_ERROR(visit("support kind", h.support));
+  TFC_RETURN_IF_ERROR(visit("frame length", h.num_bytes));
+  TFC_RETURN_IF_ERROR(visit("n", h.n));
+  TFC_RETURN_IF_ERROR(visit("k", h.k));
+  TFC_RETURN_IF_ERROR(visit("index codec id", h.index_id));
+  TFC_RETURN_IF_ERROR(visit("value codec id", h.value_id));
+  TFC_RETURN_IF_ERROR(visit("reserved", h.reserved));
+  TFC_RETURN_IF_ERROR(visit("index section length", h.num_index_bytes));
+  TFC_RETURN_IF_ERROR(visit("value section length", h.num_value_bytes));
+  TFC_RETURN_IF_ERROR(visit("seed", h.seed));
+  return visit("checksum", h.checksum);
+}
+
+Status ReadWireHeader(ByteReader* reader, WireHeader* h) {
+  TFC_RETURN_IF_ERROR(
+      VisitFields(*h, [&](const char* name, auto& field) { return reader->Read(name, &field); }));
+  if (h->magic != kFrameMagic) return DataLoss("not a tfcompress frame: magic is ", h->magic);
+  if (h->version != kFrameVersion) {
+    return DataLoss("frame version ", int{h->version}, ", this build reads version ",
+                    int{kFrameVersion}, ": do all ranks run the same tfcompress?");
+  }
+  return OkStatus();
+}
+
+Status CheckWireHeader(const WireHeader& h) {
+  if (h.flags > kFlagNonfinite) return DataLoss("unknown flags ", int{h.flags});
+  if (!IsDType(h.dtype)) return DataLoss("unknown dtype code ", int{h.dtype});
+  if (h.support > static_cast<uint8_t>(SupportKind::kJoint))
+    return DataLoss("unknown support kind ", int{h.support});
+  if (h.reserved != 0) return DataLoss("reserved field is ", h.reserved, ", expected 0");
+  if (h.n > kMaxElements) return DataLoss("n = ", h.n, " is above the limit ", kMaxElements);
+  if (h.k > h.n) return DataLoss("k = ", h.k, " is above n = ", h.n);
+  const uint64_t num_bytes = kFrameHeaderBytes + h.num_index_bytes + h.num_value_bytes;
+  if (h.num_bytes != num_bytes) {
+    return DataLoss("frame length ", h.num_bytes, " is not that of header and sections, ",
+                    num_bytes);
+  }
+  const bool nonfinite = (h.flags & kFlagNonfinite) != 0;
+  if ((nonfinite && h.k != 0) || (h.k == 0 && num_bytes != kFrameHeaderBytes)) {
+    return DataLoss("a frame without values has sections, or k = ", h.k);
+  }
+  const auto support = static_cast<SupportKind>(h.support);
+  if (support != SupportKind::kIndexSection && (h.num_index_bytes != 0 || h.index_id != 0)) {
+    return DataLoss("an index section where the support kind allows none");
+  }
+  if (support == SupportKind::kEverything && h.k != h.n && !nonfinite) {
+    return DataLoss("k = ", h.k, " where everything is sent, expected n = ", h.n);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void BeginFrame(Bytes* out) { out->resize(out->size() + kFrameHeaderBytes); }
+
+Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_index_bytes,
+                   Bytes* out) {
+  const uint64_t num_bytes = out->size() - frame_begin;
+  if (num_bytes > kMaxFrameBytes) {
+    return InvalidArgument("a frame of ", num_bytes, " bytes is above the limit of ",
+                           kMaxFrameBytes);
+  }
+  WireHeader wire{};
+  wire.magic = kFrameMagic;
+  wire.version = kFrameVersion;
+  wire.flags = header.nonfinite ? kFlagNonfinite : 0;
+  wire.dtype = static_cast<uint8_t>(header.dtype);
+  wire.support = static_cast<uint8_t>(header.support);
+  wire.num_bytes = static_cast<uint32_t>(num_bytes);
+  wire.n = header.n;
+  wire.k = header.k;
+  wire.index_id = header.index_id;
+  wire.value_id = header.value_id;
+  wire.num_index_bytes = static_cast<uint32_t>(num_index_bytes);
+  wire.num_value_bytes = static_cast<uint32_t>(num_bytes - kFrameHeaderBytes - num_index_bytes);
+  wire.seed = header.seed;
+
+  unsigned char* begin = out->data() + frame_begin;
+  unsigned char* position = begin;
+  TFC_RETURN_IF_ERROR(VisitFields(wire, [&](const char*, const auto& field) {
+    StoreUnaligned(position, field);
+    position += sizeof(field);
+    return OkStatus();
+  }));
+  StoreUnaligned(begin + kChecksumOffset, ChecksumOf({begin, static_cast<size_t>(num_bytes)}));
+  return OkStatus();
+}
+
+Status ReadFrame(ByteReader* reader, Frame* frame) {
+  const ByteReader at_begin = *reader;
+  WireHeader wire;
+  TFC_RETURN_IF_ERROR(ReadWireHeader(reader, &wire));
+  TFC_RETURN_IF_ERROR(CheckWireHeader(wire));
+  TFC_RETURN_IF_ERROR(
+      reader->ReadSpan("index section", wire.num_index_bytes, &frame->sections.indices));
+  TFC_RETURN_IF_ERROR(
+      reader->ReadSpan("value section", wire.num_value_bytes, &frame->sections.values));
+  ByteReader again = at_begin;
+  TFC_RETURN_IF_ERROR(again.ReadSpan("frame", wire.num_bytes, &frame->bytes));
+
+  FrameHeader& header = frame->header;
+  header.nonfinite = (wire.flags & kFlagNonfinite) != 0;
+  header.dtype = static_cast<DType>(wire.dtype);
+  header.support = static_cast<SupportKind>(wire.support);
+  header.n = wire.n;
+  header.k = wire.k;
+  header.index_id = wire.index_id;
+  header.value_id = wire.value_id;
+  header.seed = wire.seed;
+  return OkStatus();
+}
+
+Status VerifyChecksum(const Frame& frame) {
+  const auto written = LoadUnaligned<uint32_t>(frame.bytes.data() + kChecksumOffset);
+  const uint32_t computed = ChecksumOf(frame.bytes);
+  if (written == computed) return OkStatus();
+  return DataLoss("checksum is ", written, ", computed ", computed,
+                  ": the bytes were changed on the way");
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,60 @@
+// The frame: the self-describing, self-delimiting, checksummed bytes of one tensor from one rank.
+// A packet is frames end to end. Layout: FORMAT.md, "Frame".
+#ifndef TFCOMPRESS_CORE_FRAME_H_
+#define TFCOMPRESS_CORE_FRAME_H_
+
+#include <cstdint>
+
+#include "core/byte_io.h"
+#include "core/codec.h"
+#include "core/dtype.h"
+
+namespace tfcompress {
+
+inline constexpr uint32_t kFrameMagic = 0x46434654;  // "TFCF"
+inline constexpr uint8_t kFrameVersion = 1;
+inline constexpr uint64_t kFrameHeaderBytes = 44;
+// Horovod counts the bytes of a collective in an int.
+inline constexpr uint64_t kMaxFrameBytes = (uint64_t{1} << 31) - 1;
+
+// How receivers learn the support.
+enum class SupportKind : uint8_t {
+  kIndexSection = 0,  // From the index section.
+  kEverything = 1,    // k == n; the index section is empty.
+  kJoint = 2,         // A joint codec holds indices and values in the value section.
+};
+
+// The header's fields, less magic, version and lengths, which the writer and the reader handle.
+struct FrameHeader {
+  bool nonfinite = false;  // The tensor held NaN or Inf: no sections, decodes to NaN everywhere.
+  DType dtype = DType::kFloat32;
+  SupportKind support = SupportKind::kIndexSection;
+  uint32_t n = 0;
+  uint32_t k = 0;
+  uint8_t index_id = 0;  // Registry ids; 0 where the support needs no index codec.
+  uint8_t value_id = 0;  // Of a ValueCodec, or of a joint SparseCodec under kJoint.
+  uint64_t seed = 0;
+};
+
+// A parsed frame; the sections borrow from the packet.
+struct Frame {
+  FrameHeader header;
+  SparseSections sections;
+  ByteSpan bytes;  // All of it.
+};
+
+// Appends room for a header to `out`; the sections follow by the codecs' own appending.
+void BeginFrame(Bytes* out);
+// Fills in the header that begins at `frame_begin` for the index and value sections that follow it.
+// Fails with InvalidArgument when the frame is longer than kMaxFrameBytes.
+Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_index_bytes,
+                   Bytes* out);
+
+// Reads the next frame and checks all but its checksum and its sections' content.
+Status ReadFrame(ByteReader* reader, Frame* frame);
+// Fails with DataLoss when the bytes are not those that were written.
+Status VerifyChecksum(const Frame& frame);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_FRAME_H_

@@ -1,0 +1,51 @@
+// The one mixer and the one random generator of the package. Both are pure functions of their
+// arguments and part of the wire format (FORMAT.md, "Hashing"): changing a constant changes bytes.
+// The standard library's engines and distributions are never used, since they differ by platform.
+#ifndef TFCOMPRESS_CORE_HASH_H_
+#define TFCOMPRESS_CORE_HASH_H_
+
+#include <cstdint>
+
+namespace tfcompress {
+
+// Bijective 64-bit finaliser (splitmix64's constants): every input bit reaches every output bit.
+inline uint64_t Mix64(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xBF58476D1CE4E5B9u;
+  x ^= x >> 27;
+  x *= 0x94D049BB133111EBu;
+  x ^= x >> 31;
+  return x;
+}
+
+inline constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
+
+// Hash of `key` under `seed`. Seeds that differ give independent functions for our purposes.
+inline uint64_t HashKey(uint64_t key, uint64_t seed) {
+  return Mix64(key * kGoldenGamma + Mix64(seed + kGoldenGamma));
+}
+
+// Maps 32 uniform bits to [0, range) without division.
+inline uint32_t FastRange32(uint32_t bits, uint32_t range) {
+  return static_cast<uint32_t>((static_cast<uint64_t>(bits) * range) >> 32);
+}
+
+// Counter-based generator (splitmix64): state is the seed and the number of draws.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next64() { return Mix64(state_ += kGoldenGamma); }
+  uint32_t Next32() { return static_cast<uint32_t>(Next64() >> 32); }
+  // Uniform in [0, range); range > 0. Bias below range / 2^32.
+  uint32_t Below(uint32_t range) { return FastRange32(Next32(), range); }
+  // Uniform in [0, 1) with 24 bits, exact in float.
+  float NextFloat() { return static_cast<float>(Next64() >> 40) * (1.0f / 16777216.0f); }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_HASH_H_

@@ -1,0 +1,95 @@
+// One bit an element: the bit string B of DeepReduce section 3.
+
+#include <algorithm>
+
+#include "core/byte_io.h"
+#include "core/count_bits.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+// Blocks begin at whole bytes, so that no two tasks write to the same byte.
+static_assert(kBlockElements % 8 == 0);
+
+uint64_t BitmapBytes(uint32_t n) { return (uint64_t{n} + 7) / 8; }
+
+// Writes the positions of the set bits, counted from `base`, to `indices`.
+void ListBits(ByteSpan bytes, uint32_t base, uint32_t* indices) {
+  for (size_t offset = 0; offset < bytes.size(); offset += sizeof(uint64_t)) {
+    for (uint64_t word = LoadWord(bytes, offset); word != 0; word &= word - 1) {
+      *indices++ =
+          base + static_cast<uint32_t>(8 * offset) + static_cast<uint32_t>(__builtin_ctzll(word));
+    }
+  }
+}
+
+class BitmapIndexCodec : public IndexCodec {
+ public:
+  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
+                std::vector<uint32_t>*) const override {
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
+    unsigned char* bitmap = ByteWriter(out).Extend(static_cast<size_t>(BitmapBytes(n)));
+    ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
+      const uint32_t* last = std::lower_bound(indices.begin(), indices.end(), end);
+      for (const uint32_t* i = std::lower_bound(indices.begin(), last, begin); i != last; ++i) {
+        bitmap[*i >> 3] = static_cast<unsigned char>(bitmap[*i >> 3] | 1u << (*i & 7));
+      }
+    });
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
+                std::vector<uint32_t>* indices) const override {
+    if (section.size() != BitmapBytes(n)) {
+      return DataLoss("bitmap: expected ", BitmapBytes(n), " bytes for ", n, " elements, found ",
+                      section.size());
+    }
+    if (n % 8 != 0 && section[section.size() - 1] >> (n % 8) != 0) {
+      return DataLoss("bitmap: bits are set after the last of ", n, " elements");
+    }
+    const int64_t num_bytes = static_cast<int64_t>(section.size());
+    constexpr int64_t kBlockBytes = kBlockElements / 8;
+
+    std::vector<uint64_t> ends(static_cast<size_t>(NumBlocks(num_bytes, kBlockBytes)));
+    ForEachBlock(
+        context.executor, num_bytes,
+        [&](int64_t block, int64_t begin, int64_t end) {
+          ends[block] = CountBits(
+              section.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+        },
+        kBlockBytes);
+    for (size_t block = 1; block < ends.size(); ++block) ends[block] += ends[block - 1];
+    const uint64_t count = ends.empty() ? 0 : ends.back();
+    if (count != k) return DataLoss("bitmap: expected ", k, " bits set, found ", count);
+
+    indices->resize(k);
+    ForEachBlock(
+        context.executor, num_bytes,
+        [&](int64_t block, int64_t begin, int64_t end) {
+          uint32_t* block_indices = indices->data() + (block == 0 ? 0 : ends[block - 1]);
+          const ByteSpan bytes =
+              section.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+          ListBits(bytes, static_cast<uint32_t>(8 * begin), block_indices);
+        },
+        kBlockBytes);
+    return OkStatus();
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override { return BitmapBytes(n); }
+};
+
+std::unique_ptr<const IndexCodec> Make(const Params&) {
+  return std::make_unique<BitmapIndexCodec>();
+}
+
+}  // namespace
+
+Definition<IndexCodec> BitmapIndex() {
+  return {
+      "One bit an element; smaller than delta_binary above densities of about 1/10 (DeepReduce 3).",
+      {},
+      Make};
+}
+
+}  // namespace tfcompress

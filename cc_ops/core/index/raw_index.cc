@@ -1,0 +1,40 @@
+// Indices as they are: k uint32.
+
+#include "core/byte_io.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+class RawIndexCodec : public IndexCodec {
+ public:
+  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext&, Bytes* out,
+                std::vector<uint32_t>*) const override {
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
+    ByteWriter(out).WriteArray(indices);
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext&,
+                std::vector<uint32_t>* indices) const override {
+    ByteReader reader(section);
+    TFC_RETURN_IF_ERROR(reader.ReadArray("raw indices", k, indices));
+    TFC_RETURN_IF_ERROR(reader.ExpectEnd("raw indices"));
+    const Status valid = CheckIndices(*indices, n);
+    return valid.ok() ? valid : DataLoss("raw indices: ", valid.message());
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
+    return uint64_t{k} * sizeof(uint32_t);
+  }
+};
+
+std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<RawIndexCodec>(); }
+
+}  // namespace
+
+Definition<IndexCodec> RawIndex() {
+  return {"Four bytes an index: the baseline of every paper.", {}, Make};
+}
+
+}  // namespace tfcompress

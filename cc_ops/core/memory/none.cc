@@ -1,0 +1,26 @@
+#include "core/memory/finite.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+class None : public Memory {
+ public:
+  int num_slots() const override { return 0; }
+  Span<const float> Compensate(Span<const float> gradient, Span<float* const>,
+                               const CodecContext& context, bool* finite) const override {
+    *finite = AllFinite(context.executor, gradient.size(), [&](int64_t i) { return gradient[i]; });
+    return *finite ? gradient : Span<const float>();
+  }
+  void Update(const SparseTensor&, Span<float* const>, const CodecContext&) const override {}
+};
+
+}  // namespace
+
+Definition<Memory> NoneMemory() {
+  return {"forgets what is not sent", {}, [](const Params&) -> std::unique_ptr<const Memory> {
+            return std::make_unique<None>();
+          }};
+}
+
+}  // namespace tfcompress

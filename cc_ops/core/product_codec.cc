@@ -1,0 +1,68 @@
+#include "core/product_codec.h"
+
+#include <utility>
+
+namespace tfcompress {
+namespace {
+
+std::vector<float> Gather(Span<const float> dense, Span<const uint32_t> indices,
+                          Executor* executor) {
+  std::vector<float> values(indices.size());
+  ForEachBlock(executor, indices.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) values[i] = dense[indices[i]];
+  });
+  return values;
+}
+
+}  // namespace
+
+Status ProductCodec::Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
+                            uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const {
+  const size_t begin = out->size();
+  Support support = input.support;
+  std::vector<uint32_t> changed;
+  std::vector<float> gathered;
+  Span<const float> values = input.dense;
+  if (!support.everything()) {
+    TFC_RETURN_IF_ERROR(index_->Encode(support.indices(), support.n(), context, out, &changed));
+    const Support chosen = support;
+    if (!index_->exact()) support = Support(support.n(), changed);
+    const Support& source = index_->exact() || index_->gathers_decoded() ? support : chosen;
+    gathered = Gather(input.dense, source.indices(), context.executor);
+    values = gathered;
+  }
+  *num_index_bytes = out->size() - begin;
+  *k = static_cast<uint32_t>(support.size());
+  TFC_RETURN_IF_ERROR(value_->Encode(values, support, context, out));
+  if (decoded == nullptr) return OkStatus();
+
+  decoded->n = support.n();
+  decoded->everything = support.everything();
+  decoded->values.resize(support.size());
+  const size_t values_begin = begin + static_cast<size_t>(*num_index_bytes);
+  const ByteSpan value_section(out->data() + values_begin, out->size() - values_begin);
+  TFC_RETURN_IF_ERROR(
+      value_->Decode(value_section, support, context, Span<float>(decoded->values)));
+  if (!support.everything()) {
+    if (changed.empty()) changed.assign(support.indices().begin(), support.indices().end());
+    decoded->indices = std::move(changed);
+  }
+  return OkStatus();
+}
+
+Status ProductCodec::Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+                            SparseTensor* out) const {
+  if (!out->everything) {
+    TFC_RETURN_IF_ERROR(index_->Decode(sections.indices, out->n, k, context, &out->indices)
+                            .WithContext("index section"));
+  }
+  out->values.resize(k);
+  return value_->Decode(sections.values, out->support(), context, Span<float>(out->values))
+      .WithContext("value section");
+}
+
+uint64_t ProductCodec::MaxEncodedBytes(uint32_t n, uint32_t k) const {
+  return (index_ == nullptr ? 0 : index_->MaxEncodedBytes(n, k)) + value_->MaxEncodedBytes(k);
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,29 @@
+// ProductCodec: an IndexCodec and a ValueCodec side by side, index before value. N index codecs and
+// M value codecs compose freely, because a lossy index codec says what it decodes to, and the
+// values are those of that support.
+#ifndef TFCOMPRESS_CORE_PRODUCT_CODEC_H_
+#define TFCOMPRESS_CORE_PRODUCT_CODEC_H_
+
+#include "core/codec.h"
+
+namespace tfcompress {
+
+class ProductCodec : public SparseCodec {
+ public:
+  // Borrows both; they outlive it. `index` may be null when the support is always everything.
+  ProductCodec(const IndexCodec* index, const ValueCodec* value) : index_(index), value_(value) {}
+
+  Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
+                uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override;
+  Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+                SparseTensor* out) const override;
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override;
+
+ private:
+  const IndexCodec* index_;
+  const ValueCodec* value_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_PRODUCT_CODEC_H_

@@ -1,0 +1,192 @@
+#include "core/registry.h"
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+namespace tfcompress {
+
+Definition<Memory> NoneMemory();
+Definition<Memory> ResidualMemory();
+
+Definition<Sparsifier> DenseSparsifier();
+Definition<Sparsifier> NonzeroSparsifier();
+Definition<Sparsifier> TopKSparsifier();
+Definition<Sparsifier> ThresholdSparsifier();
+
+Definition<IndexCodec> RawIndex();
+Definition<IndexCodec> BitmapIndex();
+Definition<IndexCodec> DeltaBinaryIndex();
+Definition<IndexCodec> BloomIndex();
+
+Definition<ValueCodec> RawValue();
+Definition<ValueCodec> Fp16Value();
+Definition<ValueCodec> Bf16Value();
+Definition<ValueCodec> QuantileValue();
+Definition<ValueCodec> DexpValue();
+
+Definition<SparseCodec> SketchmlJoint();
+
+template <>
+const std::vector<RegistryRow<Memory>>& Registry<Memory>() {
+  static const auto* rows = new std::vector<RegistryRow<Memory>>{
+      {1, "none", NoneMemory()},
+      {2, "residual", ResidualMemory()},
+  };
+  return *rows;
+}
+
+template <>
+const std::vector<RegistryRow<Sparsifier>>& Registry<Sparsifier>() {
+  static const auto* rows = new std::vector<RegistryRow<Sparsifier>>{
+      {1, "dense", DenseSparsifier()},
+      {2, "nonzero", NonzeroSparsifier()},
+      {3, "topk", TopKSparsifier()},
+      {4, "threshold", ThresholdSparsifier()},
+  };
+  return *rows;
+}
+
+template <>
+const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
+  static const auto* rows = new std::vector<RegistryRow<IndexCodec>>{
+      {1, "raw", RawIndex()},
+      {2, "bitmap", BitmapIndex()},
+      {3, "delta_binary", DeltaBinaryIndex()},
+      {4, "bloom", BloomIndex()},
+  };
+  return *rows;
+}
+
+template <>
+const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
+  static const auto* rows = new std::vector<RegistryRow<ValueCodec>>{
+      {1, "raw", RawValue()},           {2, "fp16", Fp16Value()}, {3, "bf16", Bf16Value()},
+      {4, "quantile", QuantileValue()}, {5, "dexp", DexpValue()},
+  };
+  return *rows;
+}
+
+template <>
+const std::vector<RegistryRow<SparseCodec>>& Registry<SparseCodec>() {
+  static const auto* rows = new std::vector<RegistryRow<SparseCodec>>{
+      {1, "sketchml", SketchmlJoint()},
+  };
+  return *rows;
+}
+
+namespace {
+
+// One default-configured instance for each id of a table.
+template <typename Interface>
+std::array<const Interface*, 256> MakeDecoders() {
+  std::array<const Interface*, 256> decoders{};
+  for (const auto& row : Registry<Interface>()) {
+    const auto params = Params::Parse(row.name, row.definition.params, {});
+    if (params.ok()) decoders[row.id] = row.definition.make(params.value()).release();
+  }
+  return decoders;
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string joined;
+  for (const std::string& word : words) joined += (joined.empty() ? "" : ", ") + word;
+  return joined;
+}
+
+std::string ShortestText(double number) {
+  char text[32];
+  for (int precision = 1; precision <= 17; ++precision) {
+    std::snprintf(text, sizeof(text), "%.*g", precision, number);
+    if (std::strtod(text, nullptr) == number) break;
+  }
+  return text;
+}
+
+Result<double> ParseNumber(const std::string& where, const ParamSpec& spec,
+                           const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  const bool is_whole = number == static_cast<double>(static_cast<int64_t>(number));
+  const bool in_range =
+      is_number && number <= spec.max && (spec.min_open ? number > spec.min : number >= spec.min);
+  if (!in_range || (spec.kind == ParamKind::kInt && !is_whole)) {
+    return InvalidArgument(where, " must be a",
+                           spec.kind == ParamKind::kInt ? "n integer" : " number", " in ",
+                           spec.min_open ? "(" : "[", ShortestText(spec.min), ", ",
+                           ShortestText(spec.max), "], got '", text, "'");
+  }
+  return number;
+}
+
+Result<double> ParseChoice(const std::string& where, const ParamSpec& spec,
+                           const std::string& text) {
+  for (size_t i = 0; i < spec.choices.size(); ++i) {
+    if (spec.choices[i] == text) return static_cast<double>(i);
+  }
+  return InvalidArgument(where, " must be one of: ", Join(spec.choices), "; got '", text, "'");
+}
+
+}  // namespace
+
+template <typename Interface>
+const Interface* DecoderById(uint8_t id) {
+  static const std::array<const Interface*, 256> decoders = MakeDecoders<Interface>();
+  return decoders[id];
+}
+
+template const IndexCodec* DecoderById<IndexCodec>(uint8_t);
+template const ValueCodec* DecoderById<ValueCodec>(uint8_t);
+template const SparseCodec* DecoderById<SparseCodec>(uint8_t);
+
+Result<Params> Params::Parse(const std::string& part, const std::vector<ParamSpec>& specs,
+                             const std::vector<std::pair<std::string, std::string>>& given) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    std::vector<std::string> known;
+    bool found = false;
+    for (const ParamSpec& spec : specs) {
+      known.push_back(spec.name);
+      found |= spec.name == given[i].first;
+    }
+    if (!found) {
+      return InvalidArgument("unknown parameter '", given[i].first, "' of '", part, "'; ",
+                             known.empty() ? "it has none" : "known: " + Join(known));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (given[j].first == given[i].first) {
+        return InvalidArgument("parameter '", given[i].first, "' of '", part, "' is given twice");
+      }
+    }
+  }
+  Params params;
+  for (const ParamSpec& spec : specs) {
+    std::string text = spec.default_value;
+    for (const auto& [key, value] : given) {
+      if (key == spec.name) text = value;
+    }
+    const std::string where = "parameter '" + spec.name + "' of '" + part + "'";
+    const bool is_choice = spec.kind == ParamKind::kChoice;
+    TFC_ASSIGN_OR_RETURN(const double number, is_choice ? ParseChoice(where, spec, text)
+                                                        : ParseNumber(where, spec, text));
+    params.values_.push_back({spec.name, is_choice ? text : ShortestText(number), number});
+  }
+  return params;
+}
+
+std::string Params::ToString() const {
+  std::string text;
+  for (const Value& value : values_)
+    text += (text.empty() ? "" : ",") + value.name + "=" + value.text;
+  return text;
+}
+
+const Params::Value& Params::Get(const std::string& name) const {
+  for (const Value& value : values_) {
+    if (value.name == name) return value;
+  }
+  std::abort();  // A factory asked for a parameter that its own definition does not declare.
+}
+
+}  // namespace tfcompress

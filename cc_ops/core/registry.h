@@ -1,0 +1,98 @@
+// One explicit table {id, name, definition} for each interface. Ids go on the wire and are never
+// reused: 1 to 127 are built in, 128 to 255 are for users' own builds, 0 means "none".
+//
+// Adding a codec: one source file that defines `Definition<...> MyCodec()`, and one row (with its
+// declaration) in registry.cc. The spec parser, the Python listings, the contract tests, the
+// fuzzer, the benchmark and the docs read the table.
+#ifndef TFCOMPRESS_CORE_REGISTRY_H_
+#define TFCOMPRESS_CORE_REGISTRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/codec.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+enum class ParamKind { kFloat, kInt, kChoice };
+
+// One `key=value` of a spec part. Numbers must lie in [min, max]; with `min_open`, above min.
+struct ParamSpec {
+  std::string name;
+  ParamKind kind;
+  std::string default_value;
+  std::string doc;
+  double min = 0;
+  double max = 0;
+  bool min_open = false;
+  std::vector<std::string> choices = {};
+};
+
+// The parameters of one part, checked against its ParamSpecs, in their order. Every declared
+// parameter has a value.
+class Params {
+ public:
+  // Fails with InvalidArgument for an unknown key, a repeated key, or a value that is out of range.
+  // `part` names the part in messages.
+  static Result<Params> Parse(const std::string& part, const std::vector<ParamSpec>& specs,
+                              const std::vector<std::pair<std::string, std::string>>& given);
+
+  double Float(const std::string& name) const { return Get(name).number; }
+  int64_t Int(const std::string& name) const { return static_cast<int64_t>(Get(name).number); }
+  // Position of the chosen value in ParamSpec::choices.
+  int Choice(const std::string& name) const { return static_cast<int>(Get(name).number); }
+
+  // "key=value,key=value", every parameter, numbers in their shortest exact form; "" without any.
+  std::string ToString() const;
+
+ private:
+  struct Value {
+    std::string name;
+    std::string text;
+    double number;
+  };
+  const Value& Get(const std::string& name) const;
+
+  std::vector<Value> values_;
+};
+
+// What a part's source file says of itself.
+template <typename Interface>
+struct Definition {
+  std::string doc;  // One line, with the paper's section.
+  std::vector<ParamSpec> params;
+  std::unique_ptr<const Interface> (*make)(const Params& params);
+};
+
+template <typename Interface>
+struct RegistryRow {
+  uint8_t id;
+  std::string name;
+  Definition<Interface> definition;
+};
+
+// The table of Interface: Memory, Sparsifier, IndexCodec, ValueCodec or SparseCodec (joint).
+template <typename Interface>
+const std::vector<RegistryRow<Interface>>& Registry();
+
+// The row with this name, or nullptr.
+template <typename Interface>
+const RegistryRow<Interface>* FindByName(const std::string& name) {
+  for (const auto& row : Registry<Interface>()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+// An instance that decodes what id `id` encoded (with default parameters: decoders read theirs from
+// the section), or nullptr for an unknown id. Lives for the whole process.
+template <typename Interface>
+const Interface* DecoderById(uint8_t id);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_REGISTRY_H_

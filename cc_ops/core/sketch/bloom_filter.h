@@ -1,0 +1,66 @@
+// Bloom filter over uint32 keys: the data structure of DeepReduce section 4, without its wire form.
+//
+// Two hashes stand for all (double hashing): probe i of a key looks at the bit
+// FastRange32(h1 + i * h2, num_bits), where h1 and h2, made odd, are the low and the high half of
+// HashKey(key, seed) and the sum is modulo 2^32.
+#ifndef TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
+#define TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+inline constexpr int kMaxBloomHashes = 32;
+
+struct BloomShape {
+  uint32_t num_bits;  // At least 1.
+  int num_hashes;     // In [1, kMaxBloomHashes].
+
+  // The smallest filter with false positive rate `fpr`, in (0, 1), for num_keys keys: 1 / ln 2 bits
+  // for each key and halving of the rate, at most 2^32 - 1.
+  static BloomShape For(uint64_t num_keys, double fpr);
+
+  uint64_t num_bytes() const { return (uint64_t{num_bits} + 7) / 8; }
+};
+
+// A view of a filter's bits, bit b being bit b % 8 of byte b / 8.
+class BloomFilter {
+ public:
+  // `bits` holds shape.num_bytes() bytes and outlives the filter.
+  BloomFilter(BloomShape shape, uint64_t seed, const unsigned char* bits)
+      : shape_(shape), seed_(seed), bits_(bits) {}
+
+  // Adds `keys` to the filter in `bits`, which an empty filter has all zero.
+  static void Insert(BloomShape shape, uint64_t seed, Span<const uint32_t> keys,
+                     unsigned char* bits);
+
+  const BloomShape& shape() const { return shape_; }
+
+  // The bit that probe i of `key` looks at, for 0 <= i < num_hashes.
+  uint32_t Position(uint32_t key, int i) const {
+    return Position(HashKey(key, seed_), static_cast<uint32_t>(i), shape_.num_bits);
+  }
+
+  // Appends the keys of [begin, end) that the filter contains, ascending.
+  void AppendContained(uint32_t begin, uint32_t end, std::vector<uint32_t>* keys) const;
+
+ private:
+  static uint32_t Position(uint64_t hash, uint32_t i, uint32_t num_bits) {
+    return FastRange32(static_cast<uint32_t>(hash) + i * (static_cast<uint32_t>(hash >> 32) | 1),
+                       num_bits);
+  }
+  // Moves the keys that pass three probes from `first_probe` on to the front, and counts them.
+  size_t KeepPassing(int first_probe, uint32_t* keys, size_t num_keys) const;
+
+  BloomShape shape_;
+  uint64_t seed_;
+  const unsigned char* bits_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_

@@ -1,0 +1,61 @@
+#include "core/sketch/quantile_sketch.h"
+
+#include <algorithm>
+
+#include "core/float_order.h"
+#include "core/hash.h"
+#include "core/radix_sort.h"
+
+namespace tfcompress {
+namespace {
+
+// Only the encoder samples, so the seed is no part of the format.
+constexpr uint64_t kSampleSeed = 0x5EED;
+
+std::vector<uint32_t> AllKeys(Span<const float> values) {
+  std::vector<uint32_t> keys(values.size());
+  std::transform(values.begin(), values.end(), keys.begin(), OrderedKey);
+  return keys;
+}
+
+std::vector<uint32_t> SampleKeys(Span<const float> values) {
+  std::vector<uint32_t> keys(QuantileSketch::kMaxSample);
+  Random random(kSampleSeed);
+  size_t begin = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const size_t end = values.size() * (i + 1) / keys.size();
+    keys[i] = OrderedKey(values[begin + random.Below(static_cast<uint32_t>(end - begin))]);
+    begin = end;
+  }
+  return keys;
+}
+
+}  // namespace
+
+QuantileSketch::QuantileSketch(Span<const float> values, Executor* executor)
+    : sorted_keys_(values.size() <= kMaxSample ? AllKeys(values) : SampleKeys(values)) {
+  RadixSort(0, 32, executor, &sorted_keys_);
+  size_t num_steps = 0;
+  for (size_t i = 1; i < sorted_keys_.size(); ++i) {
+    num_steps += sorted_keys_[i] != sorted_keys_[i - 1];
+  }
+  num_distinct_ = sorted_keys_.empty() ? 0 : num_steps + 1;
+}
+
+std::vector<uint32_t> QuantileSketch::Splits(size_t num_parts) const {
+  std::vector<uint32_t> splits;
+  if (sorted_keys_.empty()) return splits;
+  auto append_if_new = [&](uint32_t key) {
+    if (key > (splits.empty() ? sorted_keys_.front() : splits.back())) splits.push_back(key);
+  };
+  if (num_distinct_ <= num_parts) {
+    for (uint32_t key : sorted_keys_) append_if_new(key);
+  } else {
+    for (size_t part = 1; part < num_parts; ++part) {
+      append_if_new(sorted_keys_[sorted_keys_.size() * part / num_parts]);
+    }
+  }
+  return splits;
+}
+
+}  // namespace tfcompress

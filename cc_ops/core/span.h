@@ -1,0 +1,53 @@
+// Span<T>: a borrowed view of contiguous elements (std::span is C++20).
+#ifndef TFCOMPRESS_CORE_SPAN_H_
+#define TFCOMPRESS_CORE_SPAN_H_
+
+#include <cassert>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+namespace tfcompress {
+
+template <typename T>
+class Span {
+ public:
+  using Value = std::remove_const_t<T>;
+
+  Span() = default;
+  Span(T* data, size_t size) : data_(data), size_(size) {}
+  // Views a vector, or (for const T) a temporary view of one: the vector must outlive the span.
+  Span(std::conditional_t<std::is_const_v<T>, const std::vector<Value>, std::vector<Value>>&
+           v)  // NOLINT
+      : data_(v.data()), size_(v.size()) {}
+  // Span<T> to Span<const T>.
+  template <typename U,
+            typename = std::enable_if_t<std::is_same_v<const U, T> && !std::is_const_v<U>>>
+  Span(Span<U> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
+
+  T* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+  T& operator[](size_t i) const {
+    assert(i < size_);
+    return data_[i];
+  }
+  // The part [offset, offset + count); both must lie inside.
+  Span subspan(size_t offset, size_t count) const {
+    assert(offset <= size_ && count <= size_ - offset);
+    return Span(data_ + offset, count);
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+using Bytes = std::vector<unsigned char>;
+using ByteSpan = Span<const unsigned char>;
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SPAN_H_

@@ -1,0 +1,26 @@
+#include <numeric>
+
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+class Dense : public Sparsifier {
+ public:
+  bool everything() const override { return true; }
+
+  Status Select(Span<const float> dense, const CodecContext&,
+                std::vector<uint32_t>* indices) const override {
+    indices->resize(dense.size());
+    std::iota(indices->begin(), indices->end(), 0u);
+    return OkStatus();
+  }
+};
+
+std::unique_ptr<const Sparsifier> Make(const Params&) { return std::make_unique<Dense>(); }
+
+}  // namespace
+
+Definition<Sparsifier> DenseSparsifier() { return {"Every element; no index is sent.", {}, Make}; }
+
+}  // namespace tfcompress

@@ -1,0 +1,33 @@
+#include "core/spec.h"
+
+namespace tfcompress {
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string NameOf(const std::string& part) { return part.substr(0, part.find(':')); }
+
+Result<std::vector<std::pair<std::string, std::string>>> KeyValuesOf(const std::string& part) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const size_t colon = part.find(':');
+  if (colon == std::string::npos) return pairs;
+  for (const std::string& pair : Split(part.substr(colon + 1), ',')) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos) {
+      return InvalidArgument("'", pair, "' in '", part, "' is not key=value");
+    }
+    pairs.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return pairs;
+}
+
+}  // namespace tfcompress

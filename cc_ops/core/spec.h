@@ -1,0 +1,64 @@
+// The parts of a spec string: name[:key=value,...]. The grammar of a whole spec stands in
+// compressor.h.
+#ifndef TFCOMPRESS_CORE_SPEC_H_
+#define TFCOMPRESS_CORE_SPEC_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/registry.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+// The pieces between separators; always at least one.
+std::vector<std::string> Split(const std::string& text, char separator);
+
+// What stands before the first ':'.
+std::string NameOf(const std::string& part);
+
+// The key=value pairs after the first ':', unchecked against any table.
+Result<std::vector<std::pair<std::string, std::string>>> KeyValuesOf(const std::string& part);
+
+// The names of Interface's table, for messages: "raw, bitmap, ...".
+template <typename Interface>
+std::string KnownNames() {
+  std::string names;
+  for (const auto& row : Registry<Interface>()) names += (names.empty() ? "" : ", ") + row.name;
+  return names;
+}
+
+// The row with this name; InvalidArgument that lists the known ones where there is none. `kind`
+// names the table in messages.
+template <typename Interface>
+Result<const RegistryRow<Interface>*> FindRow(const char* kind, const std::string& name) {
+  const auto* row = FindByName<Interface>(name);
+  if (row != nullptr) return row;
+  return InvalidArgument("unknown ", kind, " '", name, "'; known: ", KnownNames<Interface>());
+}
+
+// A parsed part: the instance, its id, and its text with every parameter written out.
+template <typename Interface>
+struct Part {
+  std::unique_ptr<const Interface> object;
+  uint8_t id;
+  std::string canonical;
+};
+
+template <typename Interface>
+Result<Part<Interface>> ParsePart(const char* kind, const std::string& text) {
+  const std::string name = NameOf(text);
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Interface>(kind, name));
+  TFC_ASSIGN_OR_RETURN(const auto given, KeyValuesOf(text));
+  TFC_ASSIGN_OR_RETURN(const Params params, Params::Parse(name, row->definition.params, given));
+  const std::string values = params.ToString();
+  return Part<Interface>{row->definition.make(params), row->id,
+                         values.empty() ? name : name + ":" + values};
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SPEC_H_

@@ -1,0 +1,119 @@
+// quantile: the bucket of each value, and the mean of each bucket (quantile-bucket quantification,
+// SketchML 3.2).
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "core/bit_io.h"
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "core/registry.h"
+#include "core/sketch/bucket_quantizer.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint32_t kMaxBuckets = 65536;
+// Elements decoded at a time: their codes stay in the L1 cache. A multiple of 8, so that a chunk of
+// packed codes starts at a byte.
+constexpr int64_t kChunkElements = 4096;
+
+class Quantile : public ValueCodec {
+ public:
+  explicit Quantile(uint32_t max_buckets) : max_buckets_(max_buckets) {}
+
+  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
+                Bytes* out) const override {
+    const BucketCodes buckets = QuantizeToBuckets(values, max_buckets_, context.executor);
+    ByteWriter writer(out);
+    writer.Write(static_cast<uint32_t>(buckets.means.size()));
+    writer.WriteArray<float>(buckets.means);
+    const int num_bits = BitsFor(buckets.means.size());
+    unsigned char* packed = writer.Extend(PackedBytes(values.size(), num_bits));
+    PackBits(buckets.codes, num_bits, context.executor, packed);
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
+                Span<float> values) const override {
+    ByteReader reader(section);
+    std::vector<float> means;
+    TFC_RETURN_IF_ERROR(ReadMeans(values.size(), &reader, &means));
+    const int num_bits = BitsFor(means.size());
+    ByteSpan packed;
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
+    TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
+    return Gather(means, packed, num_bits, context.executor, values);
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t k) const override {
+    const uint64_t num_buckets = std::min(max_buckets_, k);
+    return 4 + 4 * num_buckets + PackedBytes(k, BitsFor(num_buckets));
+  }
+
+  double MaxError(Span<const float> values) const override {
+    const BucketCodes buckets = QuantizeToBuckets(values, max_buckets_, SerialExecutor());
+    double error = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      error = std::max(error, std::fabs(double{values[i]} - buckets.means[buckets.codes[i]]));
+    }
+    return error;
+  }
+
+ private:
+  static Status ReadMeans(uint64_t k, ByteReader* reader, std::vector<float>* means) {
+    uint32_t num_buckets = 0;
+    TFC_RETURN_IF_ERROR(reader->Read("number of buckets", &num_buckets));
+    const uint64_t limit = std::min<uint64_t>(k, kMaxBuckets);
+    if (num_buckets > limit || (num_buckets == 0) != (k == 0)) {
+      return DataLoss("quantile: ", num_buckets, " buckets for ", k, " values, at most ", limit);
+    }
+    TFC_RETURN_IF_ERROR(reader->ReadArray("means", num_buckets, means));
+    for (size_t i = 0; i < means->size(); ++i) {
+      if (!IsFiniteBits(FloatBits((*means)[i]))) {
+        return DataLoss("quantile: the mean of bucket ", i, " is not finite");
+      }
+    }
+    return OkStatus();
+  }
+
+  static Status Gather(Span<const float> means, ByteSpan packed, int num_bits, Executor* executor,
+                       Span<float> values) {
+    std::atomic<bool> in_range{true};
+    auto gather_chunk = [&](int64_t begin, int64_t end, uint32_t* codes) {
+      const uint64_t offset = PackedBytes(begin, num_bits);
+      const ByteSpan bytes = packed.subspan(offset, PackedBytes(end, num_bits) - offset);
+      const Span<uint32_t> chunk(codes, end - begin);
+      UnpackBits(bytes, num_bits, SerialExecutor(), chunk);
+      uint32_t largest = 0;
+      for (uint32_t code : chunk) largest = std::max(largest, code);
+      if (largest >= means.size()) {
+        in_range = false;
+        return;
+      }
+      for (size_t i = 0; i < chunk.size(); ++i) values[begin + i] = means[chunk[i]];
+    };
+    ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
+      uint32_t codes[kChunkElements];
+      for (; begin < end; begin += kChunkElements) {
+        gather_chunk(begin, std::min(end, begin + kChunkElements), codes);
+      }
+    });
+    if (!in_range) return DataLoss("quantile: a code is not below ", means.size());
+    return OkStatus();
+  }
+
+  uint32_t max_buckets_;
+};
+
+}  // namespace
+
+Definition<ValueCodec> QuantileValue() {
+  return {"quantile buckets represented by their means (SketchML 3.2)",
+          {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxBuckets}},
+          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+            return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
+          }};
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,15 @@
+// The pieces of module _core; each defines the functions of one source file.
+#ifndef TFCOMPRESS_PYBIND_BINDINGS_H_
+#define TFCOMPRESS_PYBIND_BINDINGS_H_
+
+#include <pybind11/pybind11.h>
+
+namespace tfcompress {
+
+void DefineSpecBindings(pybind11::module_& module);   // What there is, and what a spec means.
+void DefineFrameBindings(pybind11::module_& module);  // Whole gradients: encode, decode, inspect.
+void DefineCodecBindings(pybind11::module_& module);  // Single parts, for tests against oracles.
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_PYBIND_BINDINGS_H_

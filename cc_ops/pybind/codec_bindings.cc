@@ -1,0 +1,154 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/codec.h"
+#include "core/spec.h"
+#include "pybind/bindings.h"
+#include "pybind/conversion.h"
+
+namespace tfcompress {
+namespace {
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+uint32_t CheckedSize(const char* name, uint64_t size, uint64_t limit) {
+  if (size <= limit) return static_cast<uint32_t>(size);
+  throw py::value_error(std::string(name) + " = " + std::to_string(size) + " is above " +
+                        std::to_string(limit));
+}
+
+Span<const float> FiniteValues(const char* name, const py::array& array) {
+  const Span<const float> values = ToSpan<float>(name, array);
+  if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
+    throw py::value_error(std::string(name) + " must be finite");
+  }
+  return values;
+}
+
+// The given indices, or everything where there are none; borrows the array.
+Support ToSupport(const std::optional<py::array>& indices, uint64_t n) {
+  const uint32_t size = CheckedSize("n", n, kMaxElements);
+  if (!indices.has_value()) return Support::Everything(size);
+  const Span<const uint32_t> list = ToSpan<uint32_t>("indices", *indices);
+  ThrowIfError(CheckIndices(list, size));
+  return Support(size, list);
+}
+
+template <typename Interface>
+const Interface& DecoderByName(const char* kind, const std::string& name) {
+  return *DecoderById<Interface>(ValueOrThrow(FindRow<Interface>(kind, name))->id);
+}
+
+py::array_t<uint32_t> Select(const std::string& part, const py::array& dense, uint64_t seed) {
+  const auto sparsifier = ValueOrThrow(ParsePart<Sparsifier>("sparsifier", part));
+  const Span<const float> values = FiniteValues("dense", dense);
+  CheckedSize("n", values.size(), kMaxElements);
+  std::vector<uint32_t> indices;
+  if (sparsifier.object->everything()) {
+    indices.resize(values.size());
+    std::iota(indices.begin(), indices.end(), 0);
+    return ToArray(indices);
+  }
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = sparsifier.object->Select(values, {seed}, &indices);
+  }
+  ThrowIfError(status);
+  return ToArray(indices);
+}
+
+py::tuple EncodeIndices(const std::string& part, const py::array& indices, uint64_t n,
+                        uint64_t seed) {
+  const auto codec = ValueOrThrow(ParsePart<IndexCodec>("index codec", part));
+  const Support support = ToSupport(indices, n);
+  Bytes section;
+  std::vector<uint32_t> decoded(support.indices().begin(), support.indices().end());
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = codec.object->Encode(support.indices(), support.n(), {seed}, &section, &decoded);
+  }
+  ThrowIfError(status);
+  return py::make_tuple(ToBytes(section), ToArray(decoded));
+}
+
+py::array_t<uint32_t> DecodeIndices(const std::string& name, const py::object& section, uint64_t n,
+                                    uint64_t k, uint64_t seed) {
+  const IndexCodec& codec = DecoderByName<IndexCodec>("index codec", name);
+  const uint32_t universe = CheckedSize("n", n, kMaxElements);
+  const uint32_t count = CheckedSize("k", k, n);
+  const BytesView view(section);
+  std::vector<uint32_t> indices;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = codec.Decode(view.span(), universe, count, {seed}, &indices);
+  }
+  ThrowIfError(status);
+  return ToArray(indices);
+}
+
+py::bytes EncodeValues(const std::string& part, const py::array& values,
+                       const std::optional<py::array>& indices, uint64_t n, uint64_t seed) {
+  const auto codec = ValueOrThrow(ParsePart<ValueCodec>("value codec", part));
+  const Support support = ToSupport(indices, n);
+  const Span<const float> finite = FiniteValues("values", values);
+  if (finite.size() != support.size()) {
+    throw py::value_error(std::to_string(finite.size()) + " values for a support of " +
+                          std::to_string(support.size()));
+  }
+  Bytes section;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = codec.object->Encode(finite, support, {seed}, &section);
+  }
+  ThrowIfError(status);
+  return ToBytes(section);
+}
+
+py::array_t<float> DecodeValues(const std::string& name, const py::object& section,
+                                const std::optional<py::array>& indices, uint64_t n,
+                                uint64_t seed) {
+  const ValueCodec& codec = DecoderByName<ValueCodec>("value codec", name);
+  const Support support = ToSupport(indices, n);
+  const BytesView view(section);
+  std::vector<float> values(support.size());
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = codec.Decode(view.span(), support, {seed}, Span<float>(values));
+  }
+  ThrowIfError(status);
+  return ToArray(values);
+}
+
+}  // namespace
+
+void DefineCodecBindings(py::module_& module) {
+  module.def(
+      "select", &Select, "part"_a, "dense"_a, "seed"_a = 0,
+      "The indices, ascending uint32, that a sparsifier such as 'topk:ratio=0.01' chooses from "
+      "a finite float32 vector.");
+  module.def("encode_indices", &EncodeIndices, "part"_a, "indices"_a, "n"_a, "seed"_a = 0,
+             "Codes strictly increasing uint32 indices below n; returns (section, the indices that "
+             "decode_indices yields, which differ from the given ones for a lossy codec).");
+  module.def("decode_indices", &DecodeIndices, "name"_a, "section"_a, "n"_a, "k"_a, "seed"_a = 0,
+             "The k indices below n in a section of the named codec.");
+  module.def("encode_values", &EncodeValues, "part"_a, "values"_a, "indices"_a, "n"_a, "seed"_a = 0,
+             "Codes finite float32 values, in the order of their indices (None for all n), and "
+             "returns the section.");
+  module.def(
+      "decode_values", &DecodeValues, "name"_a, "section"_a, "indices"_a, "n"_a, "seed"_a = 0,
+      "The float32 values of these indices (None for all n) in a section of the named codec.");
+}
+
+}  // namespace tfcompress

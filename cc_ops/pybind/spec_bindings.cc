@@ -1,0 +1,96 @@
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "core/compressor.h"
+#include "core/registry.h"
+#include "core/spec.h"
+#include "pybind/bindings.h"
+#include "pybind/conversion.h"
+
+namespace tfcompress {
+namespace {
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+std::string CanonicalSpec(const std::string& spec) {
+  return ValueOrThrow(Compressor::FromSpec(spec))->spec();
+}
+
+py::dict DescribeSpec(const std::string& spec) {
+  const auto compressor = ValueOrThrow(Compressor::FromSpec(spec));
+  const bool is_joint = compressor->support_kind() == SupportKind::kJoint;
+  std::vector<std::string> parts = Split(compressor->spec(), '|');
+  if (parts.size() == (is_joint ? 2 : 3)) parts.insert(parts.begin(), "none");
+  const auto part_or_none = [&](bool present, size_t i) -> py::object {
+    if (!present) return py::none();
+    return py::str(parts[i]);
+  };
+  return py::dict("spec"_a = compressor->spec(), "memory"_a = parts[0],
+                  "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = parts[1],
+                  "index"_a = part_or_none(!is_joint, 2), "value"_a = part_or_none(!is_joint, 3),
+                  "joint"_a = part_or_none(is_joint, 2),
+                  "everything"_a = compressor->sparsifier().everything());
+}
+
+const char* KindName(ParamKind kind) {
+  switch (kind) {
+    case ParamKind::kFloat:
+      return "float";
+    case ParamKind::kInt:
+      return "int";
+    case ParamKind::kChoice:
+      return "choice";
+  }
+  return "unknown";
+}
+
+template <typename Interface>
+py::list ListRegistry() {
+  py::list rows;
+  for (const auto& row : Registry<Interface>()) {
+    py::list parameters;
+    for (const ParamSpec& spec : row.definition.params) {
+      parameters.append(py::dict("name"_a = spec.name, "kind"_a = KindName(spec.kind),
+                                 "default"_a = spec.default_value, "min"_a = spec.min,
+                                 "max"_a = spec.max, "min_open"_a = spec.min_open,
+                                 "choices"_a = spec.choices, "doc"_a = spec.doc));
+    }
+    rows.append(py::dict("id"_a = int{row.id}, "name"_a = row.name, "doc"_a = row.definition.doc,
+                         "parameters"_a = parameters));
+  }
+  return rows;
+}
+
+py::list ListRegistryOf(const std::string& kind) {
+  if (kind == "memories") return ListRegistry<Memory>();
+  if (kind == "sparsifiers") return ListRegistry<Sparsifier>();
+  if (kind == "index_codecs") return ListRegistry<IndexCodec>();
+  if (kind == "value_codecs") return ListRegistry<ValueCodec>();
+  if (kind == "joint_codecs") return ListRegistry<SparseCodec>();
+  throw py::value_error(
+      "unknown registry '" + kind +
+      "'; known: memories, sparsifiers, index_codecs, value_codecs, joint_codecs");
+}
+
+}  // namespace
+
+void DefineSpecBindings(py::module_& module) {
+  module.def("canonical_spec", &CanonicalSpec, "spec"_a,
+             "The spec with every parameter written out and memory `none` left out: equal "
+             "compressors have equal canonical specs.");
+  module.def(
+      "describe_spec", &DescribeSpec, "spec"_a,
+      "A dict of the canonical `spec`; its parts `memory`, `sparsifier`, `index`, `value` and "
+      "`joint` (None where the spec has no such part); `num_slots`, the float32 vectors that "
+      "the memory keeps; `everything`, whether all elements are sent.");
+  module.def(
+      "registry", &ListRegistryOf, "kind"_a,
+      "What a spec can name, one dict {id, name, doc, parameters} each. `kind` is memories, "
+      "sparsifiers, index_codecs, value_codecs or joint_codecs. A parameter is a dict {name, "
+      "kind, default, min, max, min_open, choices, doc}; its default is text as in a spec.");
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,25 @@
+// From the core's Status to TensorFlow's.
+#ifndef TFCOMPRESS_TF_STATUS_CONVERSION_H_
+#define TFCOMPRESS_TF_STATUS_CONVERSION_H_
+
+#include "absl/status/status.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+// The same code and message: tf.errors.InvalidArgumentError, tf.errors.DataLossError in Python.
+inline absl::Status ToTensorFlow(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return absl::OkStatus();
+    case StatusCode::kInvalidArgument:
+      return absl::InvalidArgumentError(status.message());
+    case StatusCode::kDataLoss:
+      return absl::DataLossError(status.message());
+  }
+  return absl::InternalError(status.message());
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_STATUS_CONVERSION_H_

@@ -1,0 +1,291 @@
+// Time and size of every codec of the registry on one core, for 10M elements at three densities.
+//   codec_benchmark [--benchmark_filter=index/bloom] [--benchmark_format=json]
+// Times are for each element of the dense tensor, and in memcpys of it.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/pipeline.h"
+#include "core/registry.h"
+#include "table_reporter.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint32_t kElements = 10'000'000;
+constexpr char kDensities[][6] = {"0.001", "0.01", "0.1"};
+constexpr double kMinSeconds = 0.2;
+constexpr uint64_t kSeed = 42;
+
+CodecContext Context() { return {kSeed, SerialExecutor()}; }
+
+// log2 C(n, k) / k: no code for random subsets takes fewer bits for each key.
+double LimitBits(double n, double k) {
+  return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0) / k;
+}
+
+// Laplacian values: sharper than normal ones and heavier in the tails, as gradients are.
+const std::vector<float>& DenseGradient() {
+  static const auto* gradient = [] {
+    auto* values = new std::vector<float>(kElements);
+    Random random(1);
+    for (float& value : *values) {
+      const float magnitude = -0.01f * std::log(1 - random.NextFloat());
+      value = random.Next32() & 1 ? magnitude : -magnitude;
+    }
+    return values;
+  }();
+  return *gradient;
+}
+
+// A random support and what stands there.
+struct SparseInputData {
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  std::vector<float> dense;  // Zeros elsewhere.
+};
+
+const SparseInputData& InputOf(const std::string& density) {
+  static std::string built_for;
+  static SparseInputData data;
+  if (built_for == density) return data;
+  built_for = density;
+  data.indices.clear();
+  data.values.clear();
+  data.dense.assign(kElements, 0.0f);
+  Random random(2);
+  const float probability = std::stof(density);
+  for (uint32_t i = 0; i < kElements; ++i) {
+    if (random.NextFloat() >= probability) continue;
+    data.indices.push_back(i);
+    data.values.push_back(DenseGradient()[i]);
+    data.dense[i] = DenseGradient()[i];
+  }
+  return data;
+}
+
+void Check(const Status& status, benchmark::State* state) {
+  if (!status.ok()) state->SkipWithError(status.message().c_str());
+}
+
+void SetCounters(double num_bytes, double k, benchmark::State* state) {
+  state->counters[kElementsCounter] = kElements;
+  if (k > 0) state->counters[kBitsCounter] = 8 * num_bytes / k;
+}
+
+void Register(const std::string& name, std::function<void(benchmark::State&)> body) {
+  benchmark::RegisterBenchmark(name.c_str(), std::move(body))
+      ->Unit(benchmark::kNanosecond)
+      ->UseRealTime()
+      ->MinTime(kMinSeconds);
+}
+
+template <typename Interface>
+std::shared_ptr<const Interface> Make(const RegistryRow<Interface>& row,
+                                      const std::vector<std::pair<std::string, std::string>>& given = {}) {
+  const auto params = Params::Parse(row.name, row.definition.params, given);
+  return params.ok() ? row.definition.make(params.value()) : nullptr;
+}
+
+void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& density) {
+  bool has_ratio = false;
+  for (const ParamSpec& param : row.definition.params) has_ratio |= param.name == "ratio";
+  std::shared_ptr<const Sparsifier> sparsifier =
+      has_ratio ? Make(row, {{"ratio", density}}) : Make(row);
+  if (sparsifier->everything()) return;
+  Register("sparsifier/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
+    const std::vector<float>& dense = has_ratio ? DenseGradient() : InputOf(density).dense;
+    std::vector<uint32_t> indices;
+    for (auto _ : state) {
+      Check(sparsifier->Select(dense, Context(), &indices), &state);
+      benchmark::DoNotOptimize(indices.data());
+    }
+    SetCounters(0, 0, &state);
+  });
+}
+
+// Encodes under `part` of the row and decodes again; for a Bloom filter, counts its probes.
+void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
+                   std::shared_ptr<const IndexCodec> codec, const std::string& density) {
+  const std::string name = "index/" + part + "/" + density;
+  const auto encode = [=](Bytes* section, std::vector<uint32_t>* decoded, benchmark::State* state) {
+    section->clear();
+    Check(codec->Encode(InputOf(density).indices, kElements, Context(), section, decoded), state);
+  };
+  const auto set_counters = [=](const Bytes& section, double num_probes, benchmark::State* state) {
+    const auto k = static_cast<double>(InputOf(density).indices.size());
+    SetCounters(static_cast<double>(section.size()), k, state);
+    state->counters[kLimitCounter] = LimitBits(kElements, k);
+    if (!codec->exact()) state->counters[kProbesCounter] = num_probes;
+  };
+  Register(name + "/encode", [=](benchmark::State& state) {
+    Bytes section;
+    std::vector<uint32_t> decoded;
+    InputOf(density);
+    for (auto _ : state) encode(&section, &decoded, &state);
+    set_counters(section, static_cast<double>(InputOf(density).indices.size()) + kElements, &state);
+  });
+  const IndexCodec* decoder = DecoderById<IndexCodec>(row.id);
+  Register(name + "/decode", [=](benchmark::State& state) {
+    Bytes section;
+    std::vector<uint32_t> decoded, indices;
+    encode(&section, &decoded, &state);
+    const auto k = static_cast<uint32_t>(codec->exact() ? InputOf(density).indices.size() : decoded.size());
+    for (auto _ : state) Check(decoder->Decode(section, kElements, k, Context(), &indices), &state);
+    set_counters(section, kElements, &state);
+  });
+}
+
+void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& density) {
+  const std::shared_ptr<const ValueCodec> codec = Make(row);
+  const auto encode = [=](Bytes* section, benchmark::State* state) {
+    const SparseInputData& input = InputOf(density);
+    section->clear();
+    Check(codec->Encode(input.values, Support(kElements, input.indices), Context(), section), state);
+  };
+  const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
+    SetCounters(static_cast<double>(section.size()), static_cast<double>(InputOf(density).values.size()), state);
+  };
+  Register("value/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
+    Bytes section;
+    InputOf(density);
+    for (auto _ : state) encode(&section, &state);
+    set_counters(section, &state);
+  });
+  Register("value/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
+    Bytes section;
+    encode(&section, &state);
+    const SparseInputData& input = InputOf(density);
+    std::vector<float> values(input.values.size());
+    const Support support(kElements, input.indices);
+    for (auto _ : state) Check(codec->Decode(section, support, Context(), Span<float>(values)), &state);
+    set_counters(section, &state);
+  });
+}
+
+void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& density) {
+  const std::shared_ptr<const SparseCodec> codec = Make(row);
+  const auto encode = [=](Bytes* section, benchmark::State* state) {
+    const SparseInputData& input = InputOf(density);
+    uint64_t num_index_bytes = 0;
+    uint32_t k = 0;
+    section->clear();
+    const SparseInput sparse = {input.dense, Support(kElements, input.indices)};
+    Check(codec->Encode(sparse, Context(), section, &num_index_bytes, &k, nullptr), state);
+  };
+  const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
+    SetCounters(static_cast<double>(section.size()), static_cast<double>(InputOf(density).indices.size()), state);
+  };
+  Register("joint/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
+    Bytes section;
+    InputOf(density);
+    for (auto _ : state) encode(&section, &state);
+    set_counters(section, &state);
+  });
+  Register("joint/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
+    Bytes section;
+    encode(&section, &state);
+    SparseTensor decoded;
+    decoded.n = kElements;
+    const auto k = static_cast<uint32_t>(InputOf(density).indices.size());
+    for (auto _ : state) Check(codec->Decode({{}, section}, k, Context(), &decoded), &state);
+    set_counters(section, &state);
+  });
+}
+
+// A whole step: EncodeFrame with its memory, DecodeSum of one rank.
+void RegisterPipeline(const std::string& spec, const std::string& density) {
+  const auto compressor = Compressor::FromSpec(spec);
+  if (!compressor.ok()) return;
+  const auto encode = [=](std::vector<float>* slot, Bytes* frame, benchmark::State* state) {
+    const std::vector<float*> slots = {slot->data()};
+    const int num_slots = compressor.value()->memory().num_slots();
+    frame->clear();
+    Check(EncodeFrame(*compressor.value(), {DenseGradient().data(), DType::kFloat32, kElements},
+                      Span<float* const>(slots.data(), num_slots), Context(), frame),
+          state);
+  };
+  const auto set_counters = [=](const Bytes& frame, benchmark::State* state) {
+    SetCounters(static_cast<double>(frame.size()), kElements * std::stod(density), state);
+  };
+  const std::string name = "pipeline/" + spec + "/" + density;
+  Register(name + "/encode", [=](benchmark::State& state) {
+    std::vector<float> slot(kElements);
+    Bytes frame;
+    DenseGradient();
+    for (auto _ : state) encode(&slot, &frame, &state);
+    set_counters(frame, &state);
+  });
+  Register(name + "/decode", [=](benchmark::State& state) {
+    std::vector<float> slot(kElements), sum(kElements);
+    Bytes frame;
+    encode(&slot, &frame, &state);
+    const SumTarget target = {sum.data(), DType::kFloat32, kElements};
+    for (auto _ : state) {
+      Check(DecodeSum(frame, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {}), &state);
+    }
+    set_counters(frame, &state);
+  });
+}
+
+// Codecs of one density follow each other, so that its input is made once.
+void RegisterAll() {
+  for (const char* density : kDensities) {
+    for (const auto& row : Registry<Sparsifier>()) RegisterSparsifier(row, density);
+    for (const auto& row : Registry<IndexCodec>()) {
+      RegisterIndex(row, row.name, Make(row), density);
+      for (const ParamSpec& param : row.definition.params) {
+        for (const std::string& choice : param.choices) {
+          if (choice == param.default_value) continue;
+          RegisterIndex(row, row.name + ":" + param.name + "=" + choice, Make(row, {{param.name, choice}}), density);
+        }
+      }
+    }
+    for (const auto& row : Registry<ValueCodec>()) RegisterValue(row, density);
+    for (const auto& row : Registry<SparseCodec>()) RegisterJoint(row, density);
+  }
+  RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");
+}
+
+// The median of several copies, the first of which faults the pages in.
+double MemcpyNanoseconds() {
+  const std::vector<float>& from = DenseGradient();
+  std::vector<float> to(from.size());
+  std::vector<double> times;
+  for (int i = 0; i < 12; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), 4 * from.size());
+    benchmark::DoNotOptimize(to.data());
+    benchmark::ClobberMemory();
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+    if (i > 0) times.push_back(time.count());
+  }
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+}  // namespace tfcompress
+
+int main(int argc, char** argv) {
+  bool wants_table = true;
+  for (int i = 1; i < argc; ++i) wants_table &= std::strncmp(argv[i], "--benchmark_format", 18) != 0;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tfcompress::RegisterAll();
+  if (wants_table) {
+    tfcompress::TableReporter reporter(tfcompress::MemcpyNanoseconds());
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+  } else {
+    benchmark::RunSpecifiedBenchmarks();
+  }
+  return 0;
+}

@@ -1,0 +1,305 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+
+#include "core/hash.h"
+#include "core/registry.h"
+#include "core/sketch/bloom_filter.h"
+#include "make_part.h"
+
+namespace tfcompress {
+namespace {
+
+// k distinct indices below n, ascending.
+std::vector<uint32_t> RandomSupport(uint32_t n, uint32_t k, uint64_t seed) {
+  Random random(seed);
+  std::vector<uint32_t> support;
+  for (uint32_t i = 0; i < n && support.size() < k; ++i) {
+    if (random.Below(n - i) < k - support.size()) support.push_back(i);
+  }
+  return support;
+}
+
+size_t CountCommon(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  std::vector<uint32_t> common;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
+  return common.size();
+}
+
+struct Coded {
+  Bytes section;
+  std::vector<uint32_t> decoded;
+};
+
+Coded EncodeBloom(const std::string& policy, const std::string& fpr,
+                  const std::vector<uint32_t>& support, uint32_t n, const CodecContext& context) {
+  Coded coded;
+  const auto codec = MakePart<IndexCodec>("bloom", {{"policy", policy}, {"fpr", fpr}});
+  const Status status = codec->Encode(support, n, context, &coded.section, &coded.decoded);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_LE(coded.section.size(), codec->MaxEncodedBytes(n, static_cast<uint32_t>(support.size())));
+  return coded;
+}
+
+Status DecodeBloom(const Bytes& section, uint32_t n, uint32_t k, const CodecContext& context,
+                   std::vector<uint32_t>* indices) {
+  return MakePart<IndexCodec>("bloom")->Decode(section, n, k, context, indices);
+}
+
+const char* const kPolicies[] = {"naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"};
+
+TEST(BloomShape, FollowsTheOptimum) {
+  const BloomShape shape = BloomShape::For(1000, 0.001);
+  EXPECT_EQ(shape.num_bits, 14378u);  // 1000 * 9.9658 / 0.6931
+  EXPECT_EQ(shape.num_hashes, 10);
+  EXPECT_EQ(BloomShape::For(0, 0.001).num_bits, 1u);
+  EXPECT_EQ(BloomShape::For(1, 0.999).num_hashes, 1);
+  EXPECT_EQ(BloomShape::For(uint64_t{1} << 31, 1e-9).num_bits, 0xFFFFFFFFu);
+}
+
+TEST(BloomFilter, HasNoFalseNegatives) {
+  const std::vector<uint32_t> keys = RandomSupport(50000, 700, 1);
+  for (const double fpr : {0.5, 0.1, 0.01, 0.001, 1e-6}) {
+    const BloomShape shape = BloomShape::For(keys.size(), fpr);
+    Bytes bits(shape.num_bytes());
+    BloomFilter::Insert(shape, 9, keys, bits.data());
+    std::vector<uint32_t> contained;
+    BloomFilter(shape, 9, bits.data()).AppendContained(0, 50000, &contained);
+    EXPECT_TRUE(std::includes(contained.begin(), contained.end(), keys.begin(), keys.end())) << fpr;
+  }
+}
+
+TEST(BloomFilter, AgreesWithItsDefinition) {
+  const std::vector<uint32_t> keys = RandomSupport(5000, 300, 2);
+  for (int num_hashes = 1; num_hashes <= kMaxBloomHashes; ++num_hashes) {
+    const BloomShape shape{3001, num_hashes};
+    Bytes bits(shape.num_bytes());
+    BloomFilter::Insert(shape, 5, keys, bits.data());
+    const BloomFilter filter(shape, 5, bits.data());
+    std::vector<uint32_t> expected;
+    for (uint32_t key = 17; key < 5000; ++key) {
+      bool contained = true;
+      for (int i = 0; i < num_hashes; ++i) {
+        const uint32_t position = filter.Position(key, i);
+        contained &= bits[position / 8] >> (position % 8) & 1;
+      }
+      if (contained) expected.push_back(key);
+    }
+    std::vector<uint32_t> contained;
+    filter.AppendContained(17, 5000, &contained);
+    EXPECT_EQ(contained, expected) << num_hashes;
+  }
+}
+
+// False positives of n - k independent trials lie within five deviations of their mean. The rate is
+// that of the rounded number of hashes, (1 - e^(-hk/m))^h.
+TEST(BloomFilter, FalsePositiveRateIsTheOneAskedFor) {
+  constexpr uint32_t kN = 300000;
+  constexpr uint32_t kK = 3000;
+  const std::vector<uint32_t> keys = RandomSupport(kN, kK, 3);
+  for (const double fpr : {0.3, 0.1, 0.01, 0.001}) {
+    const BloomShape shape = BloomShape::For(kK, fpr);
+    const double rate =
+        std::pow(1 - std::exp(-1.0 * shape.num_hashes * kK / shape.num_bits), shape.num_hashes);
+    EXPECT_NEAR(rate, fpr, 0.1 * fpr);
+    Bytes bits(shape.num_bytes());
+    BloomFilter::Insert(shape, 11, keys, bits.data());
+    std::vector<uint32_t> contained;
+    BloomFilter(shape, 11, bits.data()).AppendContained(0, kN, &contained);
+    const double mean = rate * (kN - kK);
+    EXPECT_NEAR(static_cast<double>(contained.size() - kK), mean, 5 * std::sqrt(mean) + 0.02 * mean)
+        << fpr;
+  }
+}
+
+TEST(BloomIndex, EncoderKnowsWhatTheReceiverDecodes) {
+  constexpr uint32_t kN = 20000;
+  ThreadExecutor threads(4);
+  const std::vector<uint32_t> support = RandomSupport(kN, 400, 4);
+  for (const char* policy : kPolicies) {
+    for (const char* fpr : {"0.5", "0.02", "0.001"}) {
+      const Coded coded = EncodeBloom(policy, fpr, support, kN, {21, SerialExecutor()});
+      const Coded threaded = EncodeBloom(policy, fpr, support, kN, {21, &threads});
+      EXPECT_EQ(threaded.section, coded.section);
+      EXPECT_EQ(threaded.decoded, coded.decoded);
+      EXPECT_TRUE(CheckIndices(coded.decoded, kN).ok());
+      std::vector<uint32_t> decoded;
+      const auto k = static_cast<uint32_t>(coded.decoded.size());
+      const Status status = DecodeBloom(coded.section, kN, k, {21, &threads}, &decoded);
+      EXPECT_TRUE(status.ok()) << policy << ": " << status.message();
+      EXPECT_EQ(decoded, coded.decoded) << policy;
+    }
+  }
+}
+
+TEST(BloomIndex, HandlesTheExtremesOfK) {
+  for (const char* policy : kPolicies) {
+    for (const uint32_t n : {1u, 9u, 1000u}) {
+      for (const uint32_t k : {0u, 1u, n}) {
+        const Coded coded =
+            EncodeBloom(policy, "0.001", RandomSupport(n, k, 5), n, {1, SerialExecutor()});
+        if (std::string(policy) != "p0") {
+          EXPECT_EQ(coded.decoded.size(), k);
+        }
+        std::vector<uint32_t> decoded;
+        const auto decoded_k = static_cast<uint32_t>(coded.decoded.size());
+        EXPECT_TRUE(DecodeBloom(coded.section, n, decoded_k, {1, SerialExecutor()}, &decoded).ok());
+        EXPECT_EQ(decoded, coded.decoded);
+      }
+    }
+  }
+}
+
+// DeepReduce 4: P holds the true and the false positives; 10.4: leftmost, middle and rightmost are
+// slices of it, and the naive receiver takes the first k.
+TEST(BloomIndex, PoliciesSelectFromTheSamePositives) {
+  constexpr uint32_t kN = 30000;
+  constexpr uint32_t kK = 500;
+  const CodecContext context{6, SerialExecutor()};
+  const std::vector<uint32_t> support = RandomSupport(kN, kK, 6);
+  auto decode = [&](const char* policy) {
+    return EncodeBloom(policy, "0.01", support, kN, context).decoded;
+  };
+
+  const std::vector<uint32_t> positives = decode("p0");
+  ASSERT_GT(positives.size(), kK);
+  EXPECT_TRUE(std::includes(positives.begin(), positives.end(), support.begin(), support.end()));
+  const size_t num_surplus = positives.size() - kK;
+  auto slice = [&](size_t first) {
+    const auto begin = positives.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::vector<uint32_t>(begin, begin + kK);
+  };
+  EXPECT_EQ(decode("naive"), slice(0));
+  EXPECT_EQ(decode("leftmost"), slice(0));
+  EXPECT_EQ(decode("middle"), slice(num_surplus / 2));
+  EXPECT_EQ(decode("rightmost"), slice(num_surplus));
+  for (const char* policy : {"p1", "p2"}) {
+    const std::vector<uint32_t> chosen = decode(policy);
+    EXPECT_EQ(chosen.size(), kK);
+    EXPECT_TRUE(std::includes(positives.begin(), positives.end(), chosen.begin(), chosen.end()))
+        << policy;
+  }
+}
+
+TEST(BloomIndex, OnlyNaiveKeepsTheOriginalValues) {
+  for (const char* policy : kPolicies) {
+    const auto codec = MakePart<IndexCodec>("bloom", {{"policy", policy}});
+    EXPECT_FALSE(codec->exact());
+    EXPECT_EQ(codec->gathers_decoded(), std::string(policy) != "naive");
+  }
+}
+
+// DeepReduce 4, policy P2: "the probability is smaller, compared to policy P1".
+TEST(BloomIndex, ConflictSetsKeepMoreTruePositivesThanChance) {
+  constexpr uint32_t kN = 20000;
+  constexpr uint32_t kK = 300;
+  for (const char* fpr : {"0.05", "0.01", "0.001"}) {
+    size_t kept_p1 = 0;
+    size_t kept_p2 = 0;
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const CodecContext context{seed, SerialExecutor()};
+      const std::vector<uint32_t> support = RandomSupport(kN, kK, 100 + seed);
+      kept_p1 += CountCommon(support, EncodeBloom("p1", fpr, support, kN, context).decoded);
+      kept_p2 += CountCommon(support, EncodeBloom("p2", fpr, support, kN, context).decoded);
+    }
+    EXPECT_GT(kept_p2, kept_p1) << fpr;
+  }
+}
+
+// Algorithm 1, line 8: an item alone in a conflict set is certainly true, and always chosen.
+TEST(BloomIndex, ConflictSetsChooseEverySingleton) {
+  constexpr uint32_t kN = 20000;
+  const CodecContext context{8, SerialExecutor()};
+  const std::vector<uint32_t> support = RandomSupport(kN, 300, 8);
+  const std::vector<uint32_t> positives = EncodeBloom("p0", "0.01", support, kN, context).decoded;
+  const std::vector<uint32_t> chosen = EncodeBloom("p2", "0.01", support, kN, context).decoded;
+  const BloomShape shape = BloomShape::For(support.size(), 0.01);
+  const BloomFilter filter(shape, context.seed, nullptr);
+
+  std::vector<std::vector<uint32_t>> sets(shape.num_bits);
+  for (const uint32_t key : positives) {
+    for (int i = 0; i < shape.num_hashes; ++i) {
+      std::vector<uint32_t>& set = sets[filter.Position(key, i)];
+      if (set.empty() || set.back() != key) set.push_back(key);
+    }
+  }
+  size_t num_singletons = 0;
+  for (const std::vector<uint32_t>& set : sets) {
+    if (set.size() != 1) continue;
+    ++num_singletons;
+    EXPECT_TRUE(std::binary_search(support.begin(), support.end(), set[0]));
+    EXPECT_TRUE(std::binary_search(chosen.begin(), chosen.end(), set[0]));
+  }
+  EXPECT_GT(num_singletons, 300u);
+}
+
+// A set that all positives share (one bit, every element positive) takes as many rounds as items
+// are drawn; it must not take their square.
+TEST(BloomIndex, ResolvesOneGreatConflict) {
+  constexpr uint32_t kN = 200000;
+  const Bytes section = {3, 1, 1, 0, 0, 0, 0x01};  // p2, 1 hash, 1 bit, set.
+  std::vector<uint32_t> indices;
+  const Status status = DecodeBloom(section, kN, kN / 2, {1, SerialExecutor()}, &indices);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(indices.size(), kN / 2);
+  EXPECT_TRUE(CheckIndices(indices, kN).ok());
+}
+
+TEST(BloomIndex, RandomPoliciesDependOnTheSeed) {
+  const std::vector<uint32_t> support = RandomSupport(20000, 300, 9);
+  const auto first = EncodeBloom("p1", "0.1", support, 20000, {1, SerialExecutor()});
+  const auto second = EncodeBloom("p1", "0.1", support, 20000, {2, SerialExecutor()});
+  EXPECT_NE(first.section, second.section);
+  EXPECT_NE(first.decoded, second.decoded);
+}
+
+void ExpectDataLoss(const Bytes& section, uint32_t n, uint32_t k) {
+  std::vector<uint32_t> indices;
+  EXPECT_EQ(DecodeBloom(section, n, k, {1, SerialExecutor()}, &indices).code(),
+            StatusCode::kDataLoss);
+}
+
+TEST(BloomIndex, RejectsHostileSections) {
+  ExpectDataLoss({7, 1, 8, 0, 0, 0, 0x01}, 100, 1);              // Unknown policy.
+  ExpectDataLoss({3, 0, 8, 0, 0, 0, 0x01}, 100, 1);              // No hashes.
+  ExpectDataLoss({3, 33, 8, 0, 0, 0, 0x01}, 100, 1);             // Too many.
+  ExpectDataLoss({3, 1, 0, 0, 0, 0}, 100, 0);                    // No bits.
+  ExpectDataLoss({3, 1, 9, 0, 0, 0, 0x01}, 100, 1);              // Fewer bytes than bits need.
+  ExpectDataLoss({3, 1, 8, 0, 0, 0, 0x01, 0x00}, 100, 1);        // More.
+  ExpectDataLoss({3, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0x01}, 100, 1);  // Far fewer.
+  ExpectDataLoss({3, 1, 7, 0, 0, 0, 0x80}, 100, 1);              // A bit after the last.
+  ExpectDataLoss({3, 2, 8, 0, 0, 0, 0xFF}, 100, 3);  // More bits than 3 * 2 probes can set.
+  for (uint8_t policy = 0; policy < 7; ++policy) {
+    ExpectDataLoss({policy, 1, 8, 0, 0, 0, 0x00}, 100, 1);  // No positives at all.
+  }
+  ExpectDataLoss({1, 1, 1, 0, 0, 0, 0x01}, 100, 99);  // p0, with 100 positives.
+}
+
+TEST(BloomIndex, PrefixesAreErrorsAndBitFlipsStayInRange) {
+  constexpr uint32_t kN = 300;
+  const CodecContext context{4, SerialExecutor()};
+  const std::vector<uint32_t> support = RandomSupport(kN, 12, 10);
+  for (const char* policy : kPolicies) {
+    const Coded coded = EncodeBloom(policy, "0.01", support, kN, context);
+    const auto k = static_cast<uint32_t>(coded.decoded.size());
+    std::vector<uint32_t> indices;
+    for (size_t size = 0; size < coded.section.size(); ++size) {
+      const Bytes prefix(coded.section.begin(),
+                         coded.section.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_EQ(DecodeBloom(prefix, kN, k, context, &indices).code(), StatusCode::kDataLoss);
+    }
+    for (size_t bit = 0; bit < 8 * coded.section.size(); ++bit) {
+      Bytes flipped = coded.section;
+      flipped[bit / 8] = static_cast<unsigned char>(flipped[bit / 8] ^ 1u << (bit % 8));
+      if (!DecodeBloom(flipped, kN, k, context, &indices).ok()) continue;
+      EXPECT_EQ(indices.size(), k);
+      EXPECT_TRUE(CheckIndices(indices, kN).ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,193 @@
+// The contract of IndexCodec, for every row and setting of the registry.
+#include <gtest/gtest.h>
+
+#include "contract_inputs.h"
+#include "core/hash.h"
+
+namespace tfcompress {
+namespace {
+
+using IndexSetting = Setting<IndexCodec>;
+
+constexpr uint64_t kSeed = 42;
+
+struct Encoded {
+  Bytes section;
+  std::vector<uint32_t> decoded;  // What Encode said that Decode will yield.
+};
+
+class IndexContract : public testing::TestWithParam<IndexSetting> {
+ protected:
+  const IndexCodec& codec() const { return *GetParam().codec; }
+  // Decoders are found by id and have default parameters: everything must be in the section.
+  const IndexCodec& decoder() const { return *DecoderById<IndexCodec>(GetParam().id); }
+
+  Encoded Encode(const IndexCase& input, Executor* executor = SerialExecutor()) const {
+    Encoded encoded;
+    const std::vector<uint32_t> untouched = {7};
+    encoded.decoded = untouched;
+    const Status status = codec().Encode(input.indices, input.n, {kSeed, executor},
+                                         &encoded.section, &encoded.decoded);
+    EXPECT_TRUE(status.ok()) << status.message();
+    if (codec().exact()) {
+      EXPECT_EQ(encoded.decoded, untouched);
+      encoded.decoded = input.indices;
+    }
+    return encoded;
+  }
+
+  Status Decode(ByteSpan section, uint32_t n, uint32_t k, std::vector<uint32_t>* indices,
+                Executor* executor = SerialExecutor()) const {
+    return decoder().Decode(section, n, k, {kSeed, executor}, indices);
+  }
+
+  // Decodes foreign bytes: an error or k indices in range.
+  void ExpectErrorOrSubset(const Bytes& section, uint32_t n, uint32_t k) const {
+    std::vector<uint32_t> indices;
+    const Status status = Decode(section, n, k, &indices);
+    if (status.ok()) {
+      ExpectSubset(indices, n, k);
+    } else {
+      EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status.message();
+    }
+  }
+};
+
+TEST_P(IndexContract, DecodesWhatWasEncodedWithinItsBound) {
+  for (const IndexCase& input : IndexCases()) {
+    SCOPED_TRACE(input.name);
+    const Encoded encoded = Encode(input);
+    const auto k = static_cast<uint32_t>(encoded.decoded.size());
+    ExpectSubset(encoded.decoded, input.n, k);
+    std::vector<uint32_t> decoded = {1, 2, 3};  // Overwritten.
+    const Status status = Decode(encoded.section, input.n, k, &decoded);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(decoded, encoded.decoded);
+    const auto num_given = static_cast<uint32_t>(input.indices.size());
+    EXPECT_LE(encoded.section.size(), codec().MaxEncodedBytes(input.n, num_given));
+    if (!codec().gathers_decoded()) {
+      EXPECT_EQ(k, num_given);
+    }
+  }
+}
+
+TEST_P(IndexContract, AppendsToWhatIsThere) {
+  for (const IndexCase& input : SmallIndexCases()) {
+    Bytes expected = Encode(input).section;
+    const Bytes prefix = {1, 2, 3};
+    Bytes out = prefix;
+    std::vector<uint32_t> decoded;
+    ASSERT_TRUE(codec().Encode(input.indices, input.n, {kSeed}, &out, &decoded).ok());
+    expected.insert(expected.begin(), prefix.begin(), prefix.end());
+    EXPECT_EQ(out, expected) << input.name;
+    // From here on the section lies unaligned.
+    const ByteSpan section(out.data() + 3, out.size() - 3);
+    const Encoded encoded = Encode(input);
+    ASSERT_TRUE(Decode(section, input.n, static_cast<uint32_t>(encoded.decoded.size()), &decoded).ok());
+    EXPECT_EQ(decoded, encoded.decoded) << input.name;
+  }
+}
+
+TEST_P(IndexContract, DoesNotDependOnTheExecutor) {
+  ThreadExecutor threads(3);
+  for (const IndexCase& input : IndexCases()) {
+    SCOPED_TRACE(input.name);
+    const Encoded serial = Encode(input);
+    const Encoded parallel = Encode(input, &threads);
+    EXPECT_EQ(parallel.section, serial.section);
+    EXPECT_EQ(parallel.decoded, serial.decoded);
+    std::vector<uint32_t> decoded;
+    const auto k = static_cast<uint32_t>(serial.decoded.size());
+    ASSERT_TRUE(Decode(serial.section, input.n, k, &decoded, &threads).ok());
+    EXPECT_EQ(decoded, serial.decoded);
+  }
+}
+
+TEST_P(IndexContract, RefusesWhatIsNoSubset) {
+  const std::vector<IndexCase> inputs = {
+      {"unsorted", 10, {3, 2}},        {"duplicate", 10, {2, 2}},
+      {"equal to n", 10, {1, 10}},     {"far out of range", 10, {0xFFFFFFFF}},
+      {"more than n", 2, {0, 1, 2}},   {"anything of nothing", 0, {0}},
+      {"late duplicate", 1000, {1, 2, 3, 500, 998, 998}},
+  };
+  for (const IndexCase& input : inputs) {
+    Bytes section;
+    std::vector<uint32_t> decoded;
+    const Status status = codec().Encode(input.indices, input.n, {kSeed}, &section, &decoded);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << input.name;
+  }
+}
+
+TEST_P(IndexContract, AnyPrefixOrExtensionIsDataLoss) {
+  for (const IndexCase& input : SmallIndexCases()) {
+    SCOPED_TRACE(input.name);
+    const Encoded encoded = Encode(input);
+    const auto k = static_cast<uint32_t>(encoded.decoded.size());
+    std::vector<uint32_t> decoded;
+    const auto expect_data_loss = [&](const Bytes& bytes) {
+      const Status status = Decode(bytes, input.n, k, &decoded);
+      EXPECT_EQ(status.code(), StatusCode::kDataLoss) << bytes.size() << " bytes";
+    };
+    if (encoded.section.size() < 2000) ForEachPrefix(encoded.section, expect_data_loss);
+    Bytes longer = encoded.section;
+    longer.push_back(0);
+    expect_data_loss(longer);
+  }
+}
+
+TEST_P(IndexContract, AnyFlippedBitIsAnErrorOrASubset) {
+  for (const IndexCase& input : SmallIndexCases()) {
+    SCOPED_TRACE(input.name);
+    const Encoded encoded = Encode(input);
+    if (encoded.section.size() > 300) continue;
+    if (input.n > 1000 && !codec().exact()) continue;  // Each flip would query all of them.
+    const auto k = static_cast<uint32_t>(encoded.decoded.size());
+    ForEachBitFlip(encoded.section, [&](const Bytes& flipped, size_t bit) {
+      SCOPED_TRACE(bit);
+      ExpectErrorOrSubset(flipped, input.n, k);
+    });
+  }
+}
+
+TEST_P(IndexContract, AWrongSizeIsAnErrorOrASubset) {
+  for (const IndexCase& input : SmallIndexCases()) {
+    SCOPED_TRACE(input.name);
+    if (input.n > 1000 && !codec().exact()) continue;
+    const Encoded encoded = Encode(input);
+    const auto k = static_cast<uint32_t>(encoded.decoded.size());
+    for (uint32_t other_k : {0u, k - 1, k + 1, 2 * k, input.n}) {
+      if (other_k <= input.n) ExpectErrorOrSubset(encoded.section, input.n, other_k);
+    }
+    for (uint32_t other_n : {k, input.n - 1, input.n + 1, 8 * input.n}) {
+      if (other_n >= k) ExpectErrorOrSubset(encoded.section, other_n, k);
+    }
+  }
+}
+
+TEST_P(IndexContract, NoiseIsAnErrorOrASubset) {
+  Random random(7);
+  for (int i = 0; i < 2000; ++i) {
+    Bytes noise(random.Below(64));
+    for (unsigned char& byte : noise) byte = static_cast<unsigned char>(random.Next32());
+    // Small first bytes reach further into sections that begin with an enumerator.
+    if (!noise.empty() && i % 2 == 0) noise[0] %= 8;
+    const uint32_t n = 1 + random.Below(400);
+    ExpectErrorOrSubset(noise, n, random.Below(n + 1));
+  }
+}
+
+TEST_P(IndexContract, ALargeUniverseNeedsNoLargeSection) {
+  // Only where neither side walks the universe.
+  const IndexCase input = {"ends", kMaxElements, {0, 1, 0x40000000, kMaxElements - 1}};
+  if (!codec().exact() || codec().MaxEncodedBytes(input.n, 4) > 1000) GTEST_SKIP() << "dense codec";
+  const Encoded encoded = Encode(input);
+  std::vector<uint32_t> decoded;
+  ASSERT_TRUE(Decode(encoded.section, input.n, 4, &decoded).ok());
+  EXPECT_EQ(decoded, input.indices);
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, IndexContract, testing::ValuesIn(AllSettings<IndexCodec>()),
+                         [](const auto& info) { return TestName(info.param.part); });
+
+}  // namespace
+}  // namespace tfcompress

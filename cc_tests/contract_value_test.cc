@@ -1,0 +1,166 @@
+// The contract of ValueCodec, for every row and setting of the registry.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "contract_inputs.h"
+#include "core/hash.h"
+
+namespace tfcompress {
+namespace {
+
+using ValueSetting = Setting<ValueCodec>;
+
+constexpr uint64_t kSeed = 42;
+constexpr uint32_t kGap = 7;  // Between the indices of a sparse support.
+
+class ValueContract : public testing::TestWithParam<ValueSetting> {
+ protected:
+  const ValueCodec& codec() const { return *GetParam().codec; }
+  const ValueCodec& decoder() const { return *DecoderById<ValueCodec>(GetParam().id); }
+
+  // A support of k indices; `storage` keeps them.
+  static Support SparseSupport(size_t k, std::vector<uint32_t>* storage) {
+    storage->resize(k);
+    for (size_t i = 0; i < k; ++i) (*storage)[i] = static_cast<uint32_t>(kGap * i + 3);
+    return Support(static_cast<uint32_t>(kGap * k + 4), *storage);
+  }
+
+  Bytes Encode(const ValueCase& input, const Support& support,
+               Executor* executor = SerialExecutor()) const {
+    Bytes section;
+    const Status status = codec().Encode(input.values, support, {kSeed, executor}, &section);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return section;
+  }
+
+  // Decodes over NaN, so that an element that is not written shows.
+  Status Decode(ByteSpan section, const Support& support, std::vector<float>* values,
+                Executor* executor = SerialExecutor()) const {
+    values->assign(support.size(), std::numeric_limits<float>::quiet_NaN());
+    return decoder().Decode(section, support, {kSeed, executor}, Span<float>(*values));
+  }
+
+  void ExpectErrorOrFinite(const Bytes& section, const Support& support) const {
+    std::vector<float> values;
+    const Status status = Decode(section, support, &values);
+    if (status.ok()) {
+      ExpectFinite(values);
+    } else {
+      EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status.message();
+    }
+  }
+
+  void ExpectWithinMaxError(const ValueCase& input, const Support& support) const {
+    std::vector<float> decoded;
+    const Bytes section = Encode(input, support);
+    EXPECT_LE(section.size(), codec().MaxEncodedBytes(static_cast<uint32_t>(support.size())));
+    const Status status = Decode(section, support, &decoded);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ExpectFinite(decoded);
+    const double max_error = codec().MaxError(input.values);
+    EXPECT_TRUE(std::isfinite(max_error));
+    EXPECT_GE(max_error, 0);
+    for (size_t i = 0; i < decoded.size(); ++i) {
+      const double error = std::fabs(static_cast<double>(decoded[i]) - static_cast<double>(input.values[i]));
+      ASSERT_LE(error, max_error) << "value " << i << ": " << input.values[i] << " became " << decoded[i];
+    }
+  }
+};
+
+TEST_P(ValueContract, DecodesWithinItsMaxErrorAndItsBound) {
+  for (const ValueCase& input : ValueCases()) {
+    SCOPED_TRACE(input.name);
+    std::vector<uint32_t> storage;
+    ExpectWithinMaxError(input, SparseSupport(input.values.size(), &storage));
+    ExpectWithinMaxError(input, Support::Everything(static_cast<uint32_t>(input.values.size())));
+  }
+}
+
+TEST_P(ValueContract, AppendsToWhatIsThere) {
+  for (const ValueCase& input : SmallValueCases()) {
+    const Support support = Support::Everything(static_cast<uint32_t>(input.values.size()));
+    Bytes expected = Encode(input, support);
+    std::vector<float> expected_values;
+    ASSERT_TRUE(Decode(expected, support, &expected_values).ok());
+    const Bytes prefix = {1, 2, 3};
+    Bytes out = prefix;
+    ASSERT_TRUE(codec().Encode(input.values, support, {kSeed}, &out).ok());
+    expected.insert(expected.begin(), prefix.begin(), prefix.end());
+    EXPECT_EQ(out, expected) << input.name;
+    std::vector<float> values;  // From bytes that lie unaligned.
+    ASSERT_TRUE(Decode(ByteSpan(out.data() + 3, out.size() - 3), support, &values).ok());
+    EXPECT_EQ(values, expected_values) << input.name;
+  }
+}
+
+TEST_P(ValueContract, DoesNotDependOnTheExecutor) {
+  ThreadExecutor threads(3);
+  for (const ValueCase& input : ValueCases()) {
+    SCOPED_TRACE(input.name);
+    std::vector<uint32_t> storage;
+    const Support support = SparseSupport(input.values.size(), &storage);
+    const Bytes section = Encode(input, support);
+    EXPECT_EQ(Encode(input, support), section);
+    EXPECT_EQ(Encode(input, support, &threads), section);
+    std::vector<float> serial, parallel;
+    ASSERT_TRUE(Decode(section, support, &serial).ok());
+    ASSERT_TRUE(Decode(section, support, &parallel, &threads).ok());
+    EXPECT_EQ(parallel, serial);
+  }
+}
+
+TEST_P(ValueContract, AnyPrefixOrExtensionIsDataLoss) {
+  for (const ValueCase& input : SmallValueCases()) {
+    SCOPED_TRACE(input.name);
+    std::vector<uint32_t> storage;
+    const Support support = SparseSupport(input.values.size(), &storage);
+    const auto expect_data_loss = [&](const Bytes& bytes) {
+      std::vector<float> values;
+      EXPECT_EQ(Decode(bytes, support, &values).code(), StatusCode::kDataLoss) << bytes.size() << " bytes";
+    };
+    Bytes section = Encode(input, support);
+    ForEachPrefix(section, expect_data_loss);
+    section.push_back(0);
+    expect_data_loss(section);
+  }
+}
+
+TEST_P(ValueContract, AnyFlippedBitIsAnErrorOrFinite) {
+  for (const ValueCase& input : SmallValueCases()) {
+    SCOPED_TRACE(input.name);
+    std::vector<uint32_t> storage;
+    const Support support = SparseSupport(input.values.size(), &storage);
+    ForEachBitFlip(Encode(input, support), [&](const Bytes& flipped, size_t bit) {
+      SCOPED_TRACE(bit);
+      ExpectErrorOrFinite(flipped, support);
+    });
+  }
+}
+
+TEST_P(ValueContract, AWrongCountOrNoiseIsAnErrorOrFinite) {
+  for (const ValueCase& input : SmallValueCases()) {
+    SCOPED_TRACE(input.name);
+    const auto k = static_cast<uint32_t>(input.values.size());
+    const Bytes section = Encode(input, Support::Everything(k));
+    for (uint32_t other_k : {0u, 1u, k - 1, k + 1, 2 * k, 1u << 20}) {
+      if (other_k != k) ExpectErrorOrFinite(section, Support::Everything(other_k));
+    }
+  }
+  Random random(7);
+  for (int i = 0; i < 2000; ++i) {
+    Bytes noise(random.Below(128));
+    for (unsigned char& byte : noise) byte = static_cast<unsigned char>(random.Next32());
+    if (i % 2 == 0) {
+      for (size_t j = 0; j < noise.size() && j < 8; ++j) noise[j] = j % 4 == 0 ? noise[j] % 16 : 0;
+    }
+    ExpectErrorOrFinite(noise, Support::Everything(random.Below(40)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, ValueContract, testing::ValuesIn(AllSettings<ValueCodec>()),
+                         [](const auto& info) { return TestName(info.param.part); });
+
+}  // namespace
+}  // namespace tfcompress

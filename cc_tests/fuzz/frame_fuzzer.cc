@@ -1,0 +1,147 @@
+// Feeds bytes to everything that reads them off the wire. What is not refused must be in range.
+//
+// An input is tried twice: as a packet, as it is; and as one frame whose framing (magic, version,
+// lengths, checksum) is made right, so that the codecs behind it are reached.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "core/pipeline.h"
+#include "core/registry.h"
+#include "frame_fields.h"
+
+namespace tfcompress {
+namespace {
+
+// Bounds time and memory of one input: codecs may allocate in proportion to k, and query all of n.
+constexpr uint32_t kMaxFuzzElements = 1 << 14;
+
+#define TFC_FUZZ_CHECK(condition)                                              \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      std::fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                            \
+    }                                                                          \
+  } while (false)
+
+void CheckDecoded(const Frame& frame, const SparseTensor& decoded) {
+  TFC_FUZZ_CHECK(decoded.n == frame.header.n);
+  TFC_FUZZ_CHECK(decoded.values.size() == frame.header.k);
+  for (float value : decoded.values) TFC_FUZZ_CHECK(std::isfinite(value));
+  if (decoded.everything) {
+    TFC_FUZZ_CHECK(frame.header.k == frame.header.n);
+    return;
+  }
+  TFC_FUZZ_CHECK(decoded.indices.size() == frame.header.k);
+  TFC_FUZZ_CHECK(CheckIndices(decoded.indices, decoded.n).ok());
+}
+
+// DecodeSum over one rank gives what DecodeFrame gave.
+void CheckSum(const Frame& frame, const SparseTensor& decoded) {
+  std::vector<float> sum(frame.header.n);
+  std::vector<unsigned char> narrow(frame.header.n * 2);
+  const bool is_wide = frame.header.dtype == DType::kFloat32;
+  const SumTarget target = {is_wide ? static_cast<void*>(sum.data()) : narrow.data(),
+                            frame.header.dtype, frame.header.n};
+  TFC_FUZZ_CHECK(DecodeSum(frame.bytes, 1, 1.0f, Span<const SumTarget>(&target, 1),
+                           SerialExecutor(), {}).ok());
+  if (!is_wide) return;
+  const Support support = decoded.support();
+  for (size_t i = 0; i < decoded.values.size(); ++i) {
+    const float value = sum[support[i]];
+    TFC_FUZZ_CHECK(frame.header.nonfinite ? std::isnan(value) : value == decoded.values[i]);
+  }
+}
+
+void DecodePacket(const Bytes& packet) {
+  ByteReader reader(packet);
+  Frame frame;
+  while (reader.remaining() > 0 && ReadFrame(&reader, &frame).ok()) {
+    if (frame.header.n > kMaxFuzzElements) continue;
+    SparseTensor decoded;
+    if (!DecodeFrame(frame, SerialExecutor(), &decoded).ok()) continue;
+    CheckDecoded(frame, decoded);
+    CheckSum(frame, decoded);
+  }
+}
+
+// The codecs that the first byte of an input can choose.
+struct Selection {
+  SupportKind support;
+  uint8_t index_id;
+  uint8_t value_id;
+};
+
+std::vector<Selection> Selections() {
+  const uint8_t raw_index = FindByName<IndexCodec>("raw")->id;
+  const uint8_t raw_value = FindByName<ValueCodec>("raw")->id;
+  std::vector<Selection> selections;
+  for (const auto& row : Registry<IndexCodec>()) {
+    selections.push_back({SupportKind::kIndexSection, row.id, raw_value});
+  }
+  for (const auto& row : Registry<ValueCodec>()) {
+    selections.push_back({SupportKind::kIndexSection, raw_index, row.id});
+    selections.push_back({SupportKind::kEverything, 0, row.id});
+  }
+  for (const auto& row : Registry<SparseCodec>()) {
+    selections.push_back({SupportKind::kJoint, 0, row.id});
+  }
+  return selections;
+}
+
+// Makes the framing right, whatever the input says of it. A frame that begins with the magic keeps
+// its codecs, if they may stand together; in any other, the first byte chooses them.
+Bytes RepairFrame(Bytes frame) {
+  using namespace frame_fields;
+  static const std::vector<Selection> selections = Selections();
+  if (frame.size() < kHeaderBytes) frame.resize(kHeaderBytes);
+  if (GetField<uint32_t>(frame, kMagic) != kFrameMagic) {
+    const Selection& selection = selections[frame[0] % selections.size()];
+    SetField(kSupport, static_cast<uint8_t>(selection.support), &frame);
+    SetField(kIndexId, selection.index_id, &frame);
+    SetField(kValueId, selection.value_id, &frame);
+  }
+  SetField(kMagic, kFrameMagic, &frame);
+  SetField(kVersion, kFrameVersion, &frame);
+  SetField<uint8_t>(kFlags, 0, &frame);
+  SetField<uint8_t>(kDType, 1 + frame[kDType] % 3, &frame);
+  SetField<uint8_t>(kSupport, frame[kSupport] % 3, &frame);
+  SetField<uint16_t>(kReserved, 0, &frame);
+
+  const uint32_t n = 1 + GetField<uint32_t>(frame, kN) % kMaxFuzzElements;
+  const bool is_indexed = frame[kSupport] == static_cast<uint8_t>(SupportKind::kIndexSection);
+  const bool is_everything = frame[kSupport] == static_cast<uint8_t>(SupportKind::kEverything);
+  SetField(kN, n, &frame);
+  SetField(kK, is_everything ? n : 1 + GetField<uint32_t>(frame, kK) % n, &frame);
+  if (!is_indexed) SetField<uint8_t>(kIndexId, 0, &frame);
+
+  const auto num_section_bytes = static_cast<uint32_t>(frame.size() - kHeaderBytes);
+  const uint32_t num_index_bytes =
+      is_indexed ? GetField<uint32_t>(frame, kNumIndexBytes) % (num_section_bytes + 1) : 0;
+  SetField(kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
+  SetField(kNumIndexBytes, num_index_bytes, &frame);
+  SetField(kNumValueBytes, num_section_bytes - num_index_bytes, &frame);
+  RepairChecksum(&frame);
+  return frame;
+}
+
+void DecodeRepaired(const Bytes& input) {
+  const Bytes bytes = RepairFrame(input);
+  ByteReader reader(bytes);
+  Frame frame;
+  TFC_FUZZ_CHECK(ReadFrame(&reader, &frame).ok());
+  TFC_FUZZ_CHECK(VerifyChecksum(frame).ok());
+  DecodePacket(bytes);
+}
+
+}  // namespace
+}  // namespace tfcompress
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const tfcompress::Bytes input(data, data + size);
+  tfcompress::DecodePacket(input);
+  tfcompress::DecodeRepaired(input);
+  return 0;
+}

@@ -1,0 +1,218 @@
+// Bytes that older builds wrote must decode to the same values, and the same input must give the
+// same bytes. Each registered codec has a frame in golden/; TFC_UPDATE_GOLDEN=1 writes those that
+// are missing or different, which is right for a new codec and a new wire format for an old one.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "contract_inputs.h"
+#include "core/hash.h"
+#include "core/pipeline.h"
+#include "fuzz/frame_fields.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint32_t kElements = 300;
+constexpr uint64_t kSeed = 0x1234567890ABCDEF;
+
+std::filesystem::path GoldenFolder() { return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden"; }
+
+bool Updates() {
+  const char* update = std::getenv("TFC_UPDATE_GOLDEN");
+  return update != nullptr && std::string(update) == "1";
+}
+
+// About 60 sixteenths in [-4, 4) among zeros, so that any platform gets the same floats.
+std::vector<float> Input() {
+  Random random(2024);
+  std::vector<float> values(kElements);
+  for (float& value : values) {
+    const bool is_sent = random.Below(5) == 0;
+    value = (static_cast<float>(random.Below(128)) - 64) / 16;
+    if (!is_sent) value = 0;
+  }
+  return values;
+}
+
+struct Golden {
+  std::string file;  // Without extension.
+  std::string spec;
+};
+
+// "index_bloom", and "index_bloom_policy_p0" for the choices of a parameter.
+template <typename Interface>
+void AddGoldens(const std::string& kind, const std::string& before, const std::string& after,
+                std::vector<Golden>* goldens) {
+  for (const auto& row : Registry<Interface>()) {
+    goldens->push_back({kind + "_" + row.name, before + row.name + after});
+    for (const ParamSpec& param : row.definition.params) {
+      for (const std::string& choice : param.choices) {
+        const std::string part = row.name + ":" + param.name + "=" + choice;
+        goldens->push_back({kind + "_" + TestName(part), before + part + after});
+      }
+    }
+  }
+}
+
+std::vector<Golden> Goldens() {
+  std::vector<Golden> goldens;
+  for (const auto& row : Registry<Sparsifier>()) {
+    goldens.push_back({"sparsifier_" + row.name, row.name + "|raw|raw"});
+  }
+  AddGoldens<IndexCodec>("index", "nonzero|", "|raw", &goldens);
+  AddGoldens<ValueCodec>("value", "nonzero|raw|", "", &goldens);
+  AddGoldens<SparseCodec>("joint", "nonzero|", "", &goldens);
+  return goldens;
+}
+
+Bytes ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return Bytes(std::istreambuf_iterator<char>(file), {});
+}
+
+void WriteFile(const std::filesystem::path& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Bytes Encode(const std::string& spec) {
+  const auto compressor = Compressor::FromSpec(spec);
+  EXPECT_TRUE(compressor.ok()) << compressor.status().message();
+  const std::vector<float> input = Input();
+  Bytes frame;
+  const Status status =
+      EncodeFrame(*compressor.value(), {input.data(), DType::kFloat32, input.size()}, {}, {kSeed}, &frame);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return frame;
+}
+
+Status Decode(const Bytes& bytes, SparseTensor* decoded) {
+  ByteReader reader(bytes);
+  Frame frame;
+  TFC_RETURN_IF_ERROR(ReadFrame(&reader, &frame));
+  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packet"));
+  return DecodeFrame(frame, SerialExecutor(), decoded);
+}
+
+// "index value" in lines; nine digits tell floats apart.
+std::string Text(const SparseTensor& decoded) {
+  std::ostringstream text;
+  text.precision(9);
+  const Support support = decoded.support();
+  for (size_t i = 0; i < decoded.values.size(); ++i) text << support[i] << ' ' << decoded.values[i] << '\n';
+  return text.str();
+}
+
+class GoldenTest : public testing::TestWithParam<Golden> {};
+
+TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
+  const auto bytes_path = GoldenFolder() / (GetParam().file + ".bin");
+  const auto text_path = GoldenFolder() / (GetParam().file + ".txt");
+  const Bytes encoded = Encode(GetParam().spec);
+  SparseTensor decoded;
+  if (Updates()) {
+    ASSERT_TRUE(Decode(encoded, &decoded).ok());
+    const std::string text = Text(decoded);
+    WriteFile(bytes_path, encoded);
+    WriteFile(text_path, Bytes(text.begin(), text.end()));
+  }
+  ASSERT_TRUE(std::filesystem::exists(bytes_path)) << bytes_path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
+  const Bytes golden = ReadFile(bytes_path);
+  EXPECT_EQ(encoded, golden) << GetParam().spec << " no longer gives the same bytes";
+  const Status status = Decode(golden, &decoded);
+  ASSERT_TRUE(status.ok()) << status.message();
+  const Bytes text = ReadFile(text_path);
+  EXPECT_EQ(Text(decoded), std::string(text.begin(), text.end()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),
+                         [](const auto& info) { return info.param.file; });
+
+// Hostile frames, each with a right checksum where the name does not say otherwise.
+std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
+  using namespace frame_fields;
+  std::vector<std::pair<std::string, Bytes>> frames;
+  const auto add = [&](const std::string& name, const std::string& spec, auto change, bool repairs = true) {
+    Bytes frame = Encode(spec);
+    change(&frame);
+    if (repairs) RepairChecksum(&frame);
+    frames.emplace_back(name, frame);
+  };
+  const std::string raw = "nonzero|raw|raw";
+  add("bad_checksum", raw, [](Bytes* f) { f->back() ^= 1; }, false);
+  add("cut_off", raw, [](Bytes* f) { f->pop_back(); }, false);
+  add("trailing_byte", raw, [](Bytes* f) { f->push_back(0); }, false);
+  add("header_only", raw, [](Bytes* f) { f->resize(kHeaderBytes); });
+  add("version_2", raw, [](Bytes* f) { SetField<uint8_t>(kVersion, 2, f); });
+  add("unknown_flags", raw, [](Bytes* f) { SetField<uint8_t>(kFlags, 0x80, f); });
+  add("reserved_set", raw, [](Bytes* f) { SetField<uint16_t>(kReserved, 1, f); });
+  add("unknown_index_id", raw, [](Bytes* f) { SetField<uint8_t>(kIndexId, 127, f); });
+  add("unknown_value_id", raw, [](Bytes* f) { SetField<uint8_t>(kValueId, 127, f); });
+  add("k_above_n", raw, [](Bytes* f) { SetField<uint32_t>(kK, kElements + 1, f); });
+  add("huge_k", raw, [](Bytes* f) {
+    SetField<uint32_t>(kN, 0x7FFFFFFF, f);
+    SetField<uint32_t>(kK, 0x7FFFFFFF, f);
+  });
+  add("lengths_wrap", raw, [](Bytes* f) { SetField<uint32_t>(kNumValueBytes, 0xFFFFFFFF - 43, f); });
+  add("sections_swapped", "nonzero|raw|fp16", [](Bytes* f) {
+    const auto num_index_bytes = GetField<uint32_t>(*f, kNumIndexBytes);
+    SetField(kNumIndexBytes, GetField<uint32_t>(*f, kNumValueBytes), f);
+    SetField(kNumValueBytes, num_index_bytes, f);
+  });
+  add("index_unsorted", raw, [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 4, 0, f); });
+  add("index_out_of_range", raw, [](Bytes* f) {
+    SetField<uint32_t>(kHeaderBytes + GetField<uint32_t>(*f, kNumIndexBytes) - 4, kElements, f);
+  });
+  add("value_nan", raw, [](Bytes* f) { SetField<uint32_t>(f->size() - 4, 0x7FC00000, f); });
+  add("value_infinite", raw, [](Bytes* f) { SetField<uint32_t>(f->size() - 4, 0xFF800000, f); });
+  add("bitmap_too_many_bits", "nonzero|bitmap|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 0xFF, f); });
+  add("bitmap_bits_past_the_end", "nonzero|bitmap|raw", [](Bytes* f) {
+    (*f)[kHeaderBytes + GetField<uint32_t>(*f, kNumIndexBytes) - 1] |= 0x80;
+  });
+  add("bloom_unknown_policy", "nonzero|bloom|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 99, f); });
+  add("bloom_no_hashes", "nonzero|bloom|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes + 1, 0, f); });
+  add("bloom_huge_filter", "nonzero|bloom|raw",
+      [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 2, 0xFFFFFFFF, f); });
+  add("delta_binary_long_flags", "nonzero|delta_binary|raw",
+      [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 0xFF, f); });
+  add("sketchml_huge_counts", "nonzero|sketchml",
+      [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 8, 0xFFFFFFFF, f); });
+  frames.emplace_back("empty", Bytes());
+  return frames;
+}
+
+TEST(CorruptGolden, EachFrameIsDataLoss) {
+  for (const auto& [name, bytes] : CorruptFrames()) {
+    const auto path = GoldenFolder() / "corrupt" / (name + ".bin");
+    if (Updates()) WriteFile(path, bytes);
+    EXPECT_TRUE(std::filesystem::exists(path)) << path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder() / "corrupt")) {
+    SparseTensor decoded;
+    EXPECT_EQ(Decode(ReadFile(entry.path()), &decoded).code(), StatusCode::kDataLoss) << entry.path();
+  }
+}
+
+template <typename Interface>
+void ExpectSections(const std::string& kind, const std::string& format) {
+  for (const auto& row : Registry<Interface>()) {
+    const std::string heading = "\n### " + kind + ": `" + row.name + "`";
+    EXPECT_NE(format.find(heading), std::string::npos) << "FORMAT.md has no section" << heading;
+  }
+}
+
+TEST(Format, DescribesEachCodec) {
+  const Bytes bytes = ReadFile(std::filesystem::path(TFC_SOURCE_DIR) / "cc_ops" / "FORMAT.md");
+  const std::string format(bytes.begin(), bytes.end());
+  ASSERT_FALSE(format.empty()) << "cc_ops/FORMAT.md is missing";
+  ExpectSections<IndexCodec>("index", format);
+  ExpectSections<ValueCodec>("value", format);
+  ExpectSections<SparseCodec>("joint", format);
+}
+
+}  // namespace
+}  // namespace tfcompress

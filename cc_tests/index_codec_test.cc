@@ -1,0 +1,161 @@
+// The exact index codecs. The Bloom filter has its own test, and bloom_test.cc repeats nothing
+// here.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "core/hash.h"
+#include "core/registry.h"
+#include "make_part.h"
+
+namespace tfcompress {
+namespace {
+
+class ExactIndexCodec : public testing::TestWithParam<const char*> {
+ protected:
+  Bytes Encode(const std::vector<uint32_t>& indices, uint32_t n,
+               Executor* executor = SerialExecutor()) const {
+    Bytes section;
+    const Status status = codec_->Encode(indices, n, {0, executor}, &section, nullptr);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_LE(section.size(), codec_->MaxEncodedBytes(n, static_cast<uint32_t>(indices.size())));
+    return section;
+  }
+
+  Status Decode(const Bytes& section, uint32_t n, uint32_t k, std::vector<uint32_t>* indices,
+                Executor* executor = SerialExecutor()) const {
+    return codec_->Decode(section, n, k, {0, executor}, indices);
+  }
+
+  void ExpectRoundTrip(const std::vector<uint32_t>& indices, uint32_t n) const {
+    std::vector<uint32_t> decoded = {123};  // Decode overwrites what is there.
+    const Status status =
+        Decode(Encode(indices, n), n, static_cast<uint32_t>(indices.size()), &decoded);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(decoded, indices);
+  }
+
+  std::unique_ptr<const IndexCodec> codec_ = MakePart<IndexCodec>(GetParam());
+};
+
+std::vector<uint32_t> RandomIndices(uint32_t n, float density, uint64_t seed) {
+  Random random(seed);
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (random.NextFloat() < density) indices.push_back(i);
+  }
+  return indices;
+}
+
+std::vector<uint32_t> Everything(uint32_t n) {
+  std::vector<uint32_t> indices(n);
+  std::iota(indices.begin(), indices.end(), 0u);
+  return indices;
+}
+
+TEST_P(ExactIndexCodec, RoundTripsTheExtremes) {
+  EXPECT_TRUE(codec_->exact());
+  ExpectRoundTrip({}, 0);
+  for (const uint32_t n : {1u, 7u, 8u, 9u, 63u, 64u, 65u, 1000u}) {
+    ExpectRoundTrip({}, n);
+    ExpectRoundTrip({0}, n);
+    ExpectRoundTrip({n - 1}, n);
+    ExpectRoundTrip(Everything(n), n);
+  }
+}
+
+TEST_P(ExactIndexCodec, RoundTripsEveryDensity) {
+  for (const float density : {0.001f, 0.05f, 0.5f, 0.99f})
+    ExpectRoundTrip(RandomIndices(20001, density, 1), 20001);
+}
+
+TEST_P(ExactIndexCodec, BytesDoNotDependOnTheExecutor) {
+  constexpr uint32_t kN = 300003;
+  ThreadExecutor threads(4);
+  const std::vector<uint32_t> indices = RandomIndices(kN, 0.6f, 2);
+  const Bytes section = Encode(indices, kN);
+  EXPECT_EQ(Encode(indices, kN, &threads), section);
+  std::vector<uint32_t> decoded;
+  EXPECT_TRUE(Decode(section, kN, static_cast<uint32_t>(indices.size()), &decoded, &threads).ok());
+  EXPECT_EQ(decoded, indices);
+}
+
+TEST_P(ExactIndexCodec, RejectsInputThatIsNotASubset) {
+  for (const std::vector<uint32_t>& indices :
+       std::vector<std::vector<uint32_t>>{{3, 3}, {4, 2}, {2, 10}, {10}}) {
+    Bytes section;
+    EXPECT_EQ(codec_->Encode(indices, 10, {}, &section, nullptr).code(),
+              StatusCode::kInvalidArgument);
+    EXPECT_TRUE(section.empty());
+  }
+}
+
+TEST_P(ExactIndexCodec, RejectsTheWrongCount) {
+  const std::vector<uint32_t> indices = RandomIndices(2000, 0.2f, 3);
+  const Bytes section = Encode(indices, 2000);
+  const auto k = static_cast<uint32_t>(indices.size());
+  std::vector<uint32_t> decoded;
+  for (const uint32_t wrong : {0u, 1u, k - 1, k + 1, 2000u}) {
+    EXPECT_EQ(Decode(section, 2000, wrong, &decoded).code(), StatusCode::kDataLoss) << wrong;
+  }
+}
+
+TEST_P(ExactIndexCodec, EveryStrictPrefixIsAnError) {
+  const std::vector<uint32_t> indices = RandomIndices(2000, 0.1f, 4);
+  const Bytes section = Encode(indices, 2000);
+  std::vector<uint32_t> decoded;
+  for (size_t size = 0; size < section.size(); ++size) {
+    const Bytes prefix(section.begin(), section.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_EQ(Decode(prefix, 2000, static_cast<uint32_t>(indices.size()), &decoded).code(),
+              StatusCode::kDataLoss);
+  }
+}
+
+TEST_P(ExactIndexCodec, BitFlipsAreErrorsOrStayInRange) {
+  constexpr uint32_t kN = 1001;
+  const std::vector<uint32_t> indices = RandomIndices(kN, 0.1f, 5);
+  const auto k = static_cast<uint32_t>(indices.size());
+  const Bytes section = Encode(indices, kN);
+  for (size_t bit = 0; bit < 8 * section.size(); ++bit) {
+    Bytes flipped = section;
+    flipped[bit / 8] = static_cast<unsigned char>(flipped[bit / 8] ^ 1u << (bit % 8));
+    std::vector<uint32_t> decoded;
+    if (!Decode(flipped, kN, k, &decoded).ok()) continue;
+    EXPECT_EQ(decoded.size(), k);
+    EXPECT_TRUE(CheckIndices(decoded, kN).ok());
+  }
+}
+
+// A frame may claim 2^31 - 1 elements: that alone must not make the decoder allocate as many.
+TEST_P(ExactIndexCodec, RejectsAHugeCountBeforeItAllocates) {
+  std::vector<uint32_t> decoded;
+  const auto n = static_cast<uint32_t>(kMaxElements);
+  EXPECT_EQ(Decode({1, 2, 3, 4}, n, n, &decoded).code(), StatusCode::kDataLoss);
+  EXPECT_LE(decoded.capacity(), 16u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ExactIndexCodec, testing::Values("raw", "bitmap", "delta_binary"),
+                         [](const auto& info) { return std::string(info.param); });
+
+Bytes EncodeWith(const char* name, const std::vector<uint32_t>& indices, uint32_t n) {
+  Bytes section;
+  EXPECT_TRUE(MakePart<IndexCodec>(name)->Encode(indices, n, {}, &section, nullptr).ok());
+  return section;
+}
+
+TEST(IndexSections, AreTheBytesOfTheFormat) {
+  EXPECT_EQ(EncodeWith("raw", {1, 258}, 300), (Bytes{1, 0, 0, 0, 2, 1, 0, 0}));
+  EXPECT_EQ(EncodeWith("bitmap", {0, 3, 8}, 10), (Bytes{0x09, 0x01}));
+  EXPECT_EQ(EncodeWith("delta_binary", {2, 259, 260}, 300), (Bytes{0x04, 2, 1, 1, 1}));
+}
+
+TEST(BitmapIndex, RejectsBitsAfterTheLastElement) {
+  std::vector<uint32_t> decoded;
+  const Bytes section = {0x01, 0x04};  // Bit 10 of 10.
+  EXPECT_EQ(MakePart<IndexCodec>("bitmap")->Decode(section, 10, 2, {}, &decoded).code(),
+            StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace tfcompress

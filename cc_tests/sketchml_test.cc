@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/registry.h"
+#include "gtest/gtest.h"
+#include "make_part.h"
+
+namespace tfcompress {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+std::unique_ptr<const SparseCodec> MakeSketchml(const Settings& settings = {}) {
+  return MakePart<SparseCodec>("sketchml", settings);
+}
+
+struct Encoded {
+  Bytes section;
+  uint32_t k = 0;
+  SparseTensor decoded;  // As the encoder says.
+};
+
+Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
+                   const Support& support, Executor* executor = SerialExecutor()) {
+  CodecContext context;
+  context.seed = 7;
+  context.executor = executor;
+  Encoded encoded;
+  uint64_t num_index_bytes = 1;
+  const Status status = codec.Encode({dense, support}, context, &encoded.section, &num_index_bytes,
+                                     &encoded.k, &encoded.decoded);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(num_index_bytes, 0u);
+  EXPECT_EQ(encoded.k, support.size());
+  EXPECT_LE(encoded.section.size(), codec.MaxEncodedBytes(support.n(), encoded.k));
+  return encoded;
+}
+
+Status DecodeTo(const SparseCodec& codec, ByteSpan section, uint32_t k, SparseTensor* out,
+                Executor* executor = SerialExecutor()) {
+  CodecContext context;
+  context.seed = 7;
+  context.executor = executor;
+  return codec.Decode({ByteSpan(), section}, k, context, out);
+}
+
+SparseTensor Shape(const Support& support) {
+  SparseTensor tensor;
+  tensor.n = support.n();
+  tensor.everything = support.everything();
+  return tensor;
+}
+
+std::vector<float> BellValues(size_t size) {
+  Random random(size);
+  std::vector<float> values(size, -6);
+  for (float& value : values) {
+    for (int i = 0; i < 12; ++i) value += random.NextFloat();
+  }
+  return values;
+}
+
+std::vector<uint32_t> EveryThird(size_t n) {
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 0; i < n; i += 3) indices.push_back(i);
+  if (n > 0 && indices.back() != n - 1) indices.push_back(static_cast<uint32_t>(n - 1));
+  return indices;
+}
+
+// Decodes what `codec` encodes and checks everything it promises.
+void CheckRoundTrip(const SparseCodec& codec, const std::vector<float>& dense,
+                    const Support& support) {
+  const Encoded encoded = MustEncode(codec, dense, support);
+  SparseTensor decoded = Shape(support);
+  const Status status = DecodeTo(codec, encoded.section, encoded.k, &decoded);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(decoded.values, encoded.decoded.values);
+  EXPECT_EQ(decoded.indices, encoded.decoded.indices);
+  EXPECT_EQ(encoded.decoded.n, support.n());
+  EXPECT_EQ(encoded.decoded.everything, support.everything());
+  ASSERT_EQ(decoded.values.size(), support.size());
+  if (!support.everything()) {
+    EXPECT_TRUE(std::equal(decoded.indices.begin(), decoded.indices.end(),
+                           support.indices().begin(), support.indices().end()));
+  }
+
+  // Of each sign, decoded values are means of increasing buckets: one is never farther from zero
+  // than the mean of the bucket of its own value, and so than the farthest value.
+  double farthest[2] = {0, 0};
+  for (size_t i = 0; i < support.size(); ++i) {
+    const float value = dense[support[i]];
+    double& far = farthest[value < 0];
+    far = std::max(far, std::fabs(double{value}));
+  }
+  for (size_t i = 0; i < support.size(); ++i) {
+    const float value = dense[support[i]];
+    ASSERT_TRUE(std::isfinite(decoded.values[i]));
+    ASSERT_FALSE(decoded.values[i] < 0 && value >= 0) << value;
+    ASSERT_FALSE(decoded.values[i] > 0 && value < 0) << value;
+    ASSERT_LE(std::fabs(decoded.values[i]), farthest[value < 0]) << value;
+  }
+}
+
+class SketchmlTest : public testing::TestWithParam<Settings> {
+ protected:
+  std::unique_ptr<const SparseCodec> codec_ = MakeSketchml(GetParam());
+};
+
+TEST_P(SketchmlTest, RoundTrips) {
+  using Limits = std::numeric_limits<float>;
+  std::vector<std::vector<float>> inputs = {
+      {},
+      {1.0f},
+      {-1.0f},
+      {0.0f, -0.0f, 0.0f},
+      {1.0f, -1.0f, 2.0f, -2.0f},
+      std::vector<float>(500, 0.5f),
+      std::vector<float>(500, -0.5f),
+      {Limits::denorm_min(), -Limits::denorm_min(), Limits::max(), Limits::lowest(), 0.0f},
+      BellValues(6000)};
+  inputs.push_back(BellValues(5000));
+  for (float& value : inputs.back()) value = -std::pow(std::fabs(value), 9.0f);
+  inputs.push_back(BellValues(4000));
+  inputs.back()[100] = 1e30f;
+  for (const std::vector<float>& dense : inputs) {
+    SCOPED_TRACE(testing::Message() << dense.size() << " elements");
+    const auto n = static_cast<uint32_t>(dense.size());
+    CheckRoundTrip(*codec_, dense, Support::Everything(n));
+    CheckRoundTrip(*codec_, dense, Support(n, Span<const uint32_t>()));
+    const std::vector<uint32_t> indices = EveryThird(n);
+    CheckRoundTrip(*codec_, dense, Support(n, indices));
+  }
+}
+
+TEST_P(SketchmlTest, IsTheSameForEveryExecutor) {
+  const std::vector<float> dense = BellValues(210000);
+  const Support support = Support::Everything(210000);
+  ThreadExecutor executor(4);
+  const Encoded serial = MustEncode(*codec_, dense, support);
+  const Encoded parallel = MustEncode(*codec_, dense, support, &executor);
+  EXPECT_EQ(serial.section, parallel.section);
+  EXPECT_EQ(serial.decoded.values, parallel.decoded.values);
+}
+
+TEST_P(SketchmlTest, OtherLengthsAreErrors) {
+  const std::vector<float> dense = BellValues(600);
+  const std::vector<uint32_t> indices = EveryThird(600);
+  const Support support(600, indices);
+  const Encoded encoded = MustEncode(*codec_, dense, support);
+  for (size_t length = 0; length < encoded.section.size(); ++length) {
+    SparseTensor decoded = Shape(support);
+    const ByteSpan prefix(encoded.section.data(), length);
+    ASSERT_EQ(DecodeTo(*codec_, prefix, encoded.k, &decoded).code(), StatusCode::kDataLoss);
+  }
+  Bytes longer = encoded.section;
+  longer.push_back(0);
+  SparseTensor decoded = Shape(support);
+  EXPECT_EQ(DecodeTo(*codec_, longer, encoded.k, &decoded).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeTo(*codec_, encoded.section, encoded.k + 1, &decoded).code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeTo(*codec_, encoded.section, encoded.k - 1, &decoded).code(),
+            StatusCode::kDataLoss);
+}
+
+TEST_P(SketchmlTest, HostileBytesGiveErrorsOrSparseVectors) {
+  Random random(5);
+  for (uint32_t n : {10u, 300u, 3000u}) {
+    const std::vector<float> dense = BellValues(n);
+    const std::vector<uint32_t> indices = EveryThird(n);
+    const Support support(n, indices);
+    const Encoded encoded = MustEncode(*codec_, dense, support);
+    for (int round = 0; round < 300; ++round) {
+      Bytes damaged = encoded.section;
+      for (int flip = 0; flip <= round % 4; ++flip) {
+        const auto size = static_cast<uint32_t>(damaged.size());
+        damaged[random.Below(flip % 2 ? std::min(size, 24u) : size)] ^=
+            static_cast<unsigned char>(1u << random.Below(8));
+      }
+      SparseTensor decoded = Shape(support);
+      const Status status = DecodeTo(*codec_, damaged, encoded.k, &decoded);
+      if (!status.ok()) {
+        ASSERT_EQ(status.code(), StatusCode::kDataLoss);
+        continue;
+      }
+      ASSERT_EQ(decoded.indices.size(), encoded.k);
+      ASSERT_TRUE(CheckIndices(decoded.indices, n).ok());
+      for (float value : decoded.values) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, SketchmlTest,
+                         testing::Values(Settings{},
+                                         Settings{{"buckets", "5"}, {"groups", "3"}, {"rows", "1"}},
+                                         Settings{{"buckets", "64"}, {"groups", "64"}},
+                                         Settings{{"buckets", "4096"}, {"groups", "1"},
+                                                  {"rows", "8"}, {"columns", "1"}},
+                                         Settings{{"columns", "0.001"}}));
+
+double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded) {
+  double error = 0;
+  double norm = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    error += std::pow(double{values[i]} - decoded[i], 2);
+    norm += std::pow(values[i], 2);
+  }
+  return std::sqrt(error / norm);
+}
+
+TEST(SketchmlErrorTest, CollisionsStayWithinTheGroup) {
+  const std::vector<float> dense = BellValues(30000);
+  const Support support = Support::Everything(30000);
+  // One group per bucket leaves nothing to the sketch: these are the means of the buckets.
+  const auto buckets =
+      MustEncode(*MakeSketchml({{"groups", "256"}}), dense, support).decoded.values;
+  const auto decoded = MustEncode(*MakeSketchml(), dense, support).decoded.values;
+  std::set<float> positive;
+  std::set<float> negative;
+  for (float mean : buckets) (mean < 0 ? negative : positive).insert(std::fabs(mean));
+  ASSERT_EQ(positive.size(), 256u);
+  ASSERT_EQ(negative.size(), 256u);
+  size_t num_exact = 0;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const std::set<float>& means = buckets[i] < 0 ? negative : positive;
+    const auto true_bucket = std::distance(means.begin(), means.find(std::fabs(buckets[i])));
+    const auto bucket = std::distance(means.begin(), means.find(std::fabs(decoded[i])));
+    ASSERT_LE(bucket, true_bucket);
+    ASSERT_EQ(bucket / 32, true_bucket / 32);
+    num_exact += bucket == true_bucket;
+  }
+  // The closed form of minmax_sketch.h for 32 buckets, 5 keys for each column and 2 rows.
+  double expected = 0;
+  for (int j = 0; j < 32; ++j) expected += (1 - std::pow(1 - std::exp(-5 * j / 32.0), 2)) / 32;
+  EXPECT_NEAR(static_cast<double>(num_exact) / 30000, expected, 0.02);
+}
+
+TEST(SketchmlErrorTest, OneGroupPerBucketIsQuantileQuantification) {
+  const std::vector<float> dense = BellValues(30000);
+  const auto decoded =
+      MustEncode(*MakeSketchml({{"groups", "256"}}), dense, Support::Everything(30000));
+  EXPECT_LT(RelativeError(dense, decoded.decoded.values), 0.03);
+}
+
+TEST(SketchmlErrorTest, RejectsUnsortedIndices) {
+  const std::vector<float> dense = BellValues(10);
+  const std::vector<uint32_t> indices = {3, 2};
+  Bytes out;
+  uint64_t num_index_bytes;
+  uint32_t k;
+  const Status status = MakeSketchml()->Encode({dense, Support(10, indices)}, CodecContext(), &out,
+                                               &num_index_bytes, &k, nullptr);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,130 @@
+"""Trains the digits model with several presets side by side, and shows what each one costs and
+saves.
+
+Starts `horovodrun`, prints a table, and writes accuracy against bytes sent as a figure.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import rich.console
+import rich.table
+
+PRESETS = ["none", "fp16", "topk", "threshold", "sketchml", "deepreduce"]
+EXAMPLES = pathlib.Path(__file__).parent
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-np", "--ranks", type=int, default=2, help="number of ranks (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=12, help="epochs of each run (default %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="two epochs: shows that it works, not how well")
+    parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=PRESETS,
+        metavar="PRESET|SPEC",
+        help=f"default: {' '.join(PRESETS)}",
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=pathlib.Path("demo_results"),
+        help="folder (default %(default)s)",
+    )
+    return parser.parse_args()
+
+
+def run_training(arguments: argparse.Namespace) -> list[dict]:
+    """Runs examples/digits.py on all ranks and returns its results."""
+    results_path = arguments.output / "results.json"
+    # The ranks must find the tools of this very environment, whether or not it is activated.
+    folder = str(pathlib.Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
+    command = [
+        *(
+            "horovodrun",
+            "--gloo",
+            "-np",
+            str(arguments.ranks),
+            "-H",
+            f"localhost:{arguments.ranks}",
+        ),
+        *(sys.executable, str(EXAMPLES / "digits.py"), "--output", str(results_path)),
+        *("--epochs", str(2 if arguments.quick else arguments.epochs)),
+        *("--compression", *arguments.compression),
+    ]
+    subprocess.run(command, check=True, env=environment)
+    return json.loads(results_path.read_text())
+
+
+def make_table(results: list[dict]) -> rich.table.Table:
+    title = f"Handwritten digits, {results[0]['ranks']} ranks on one {platform.machine()} machine"
+    table = rich.table.Table(
+        title=title, caption="bytes as really sent by one rank, headers and indices included"
+    )
+    table.add_column("preset")
+    headings = [
+        "test accuracy",
+        "B/step before",
+        "B/step sent",
+        "ratio",
+        "encode ms",
+        "decode ms",
+        "step ms",
+    ]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for result in results:
+        before, sent = result["dense_bytes_per_step"], result["sent_bytes_per_step"]
+        table.add_row(
+            result["preset"],
+            f"{result['accuracy']:.4f}",
+            f"{before:,.0f}",
+            f"{sent:,.0f}",
+            f"{before / max(sent, 1):.1f}",
+            *(f"{result[key]:.2f}" for key in ("encode_ms", "decode_ms", "step_ms")),
+        )
+    return table
+
+
+def plot_accuracy(results: list[dict], path: pathlib.Path) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for result in results:
+        megabytes = [point["sent_bytes"] / 1e6 for point in result["curve"]]
+        axes.plot(
+            megabytes,
+            [point["accuracy"] for point in result["curve"]],
+            marker=".",
+            label=result["preset"],
+        )
+    axes.set(xscale="log", xlabel="sent by one rank so far (MB)", ylabel="test accuracy")
+    axes.set_title(f"Accuracy against bytes sent, handwritten digits, {results[0]['ranks']} ranks")
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    results = run_training(arguments)
+    rich.console.Console(width=110).print(make_table(results))
+    figure_path = arguments.output / "accuracy_by_bytes.png"
+    plot_accuracy(results, figure_path)
+    print(f"figure: {figure_path}\nnumbers: {arguments.output / 'results.json'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Runs under `horovodrun -np N python -m pytest -x python_tests/parallel`, every rank the same
+tests.
+
+A rank that fails stops at once (-x), and horovodrun then ends the others: none waits for it.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+hvd.init()
+
+# tf_keras instead of Keras 3 is chosen before TensorFlow is imported, so it has a run of its own.
+_LEGACY = os.environ.get("TF_USE_LEGACY_KERAS") == "1" or tf.__version__.startswith("2.15.")
+collect_ignore = ["test_keras3.py"] if _LEGACY else ["test_tf_keras.py"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _several_ranks():
+    assert hvd.size() > 1, "start these tests with horovodrun -np 2 or more: one rank exchanges nothing"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator that differs between ranks and is the same in every run."""
+    return np.random.default_rng(100 + hvd.rank())
+
+
+@pytest.fixture
+def assert_same_on_all_ranks():
+    """Returns a check that fails on every rank unless arrays are bit-identical on all."""
+
+    def check(arrays):
+        for array in arrays:
+            bits = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+            gathered = hvd.allgather(tf.constant(bits[np.newaxis])).numpy()
+            assert (gathered == gathered[0]).all(), "ranks hold different bits"
+
+    return check

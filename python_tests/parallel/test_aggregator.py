@@ -1,0 +1,202 @@
+"""The step: exchange, reduction, memory, statistics, handshake."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfcompress as tfc
+from tfcompress.aggregator import GradientAggregator
+
+EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
+SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2)]
+
+
+def names_of(gradients):
+    return [f"g{i}" for i in range(len(gradients))]
+
+
+def aggregate(aggregator, arrays):
+    gradients = [tf.constant(array) for array in arrays]
+    return [g.numpy() for g in aggregator.aggregate(gradients, names_of(gradients))]
+
+
+@pytest.mark.parametrize("op", ["average", "sum"])
+@pytest.mark.parametrize("index", EXACT)
+def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
+    aggregator = GradientAggregator(tfc.Compressor(f"nonzero|{index}|raw"), op)
+    hvd_op = hvd.Average if op == "average" else hvd.Sum
+    for step in range(3):
+        arrays = [
+            rng.standard_normal(shape).astype(np.float32) * (rng.random(shape) < 0.3) for shape in SHAPES
+        ]
+        arrays = [array.astype(np.float32) for array in arrays]
+        for ours, array in zip(aggregate(aggregator, arrays), arrays, strict=True):
+            theirs = hvd.allreduce(tf.constant(array), op=hvd_op, name=f"check{step}").numpy()
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
+    for spec in [
+        "residual|topk:ratio=0.01|bloom|dexp",
+        "residual|topk:ratio=0.05|bloom:policy=p1|quantile",
+        "nonzero|sketchml",
+    ]:
+        aggregator = GradientAggregator(tfc.Compressor(spec))
+        for _ in range(5):
+            results = aggregate(aggregator, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
+            assert_same_on_all_ranks(results)
+
+
+def test_residual_conserves_the_sum_of_gradients(rng):
+    """What arrives over many steps plus what is pending equals what went in."""
+    aggregator = GradientAggregator(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
+    shape = (4000,)
+    given, arrived = np.zeros(shape), np.zeros(shape)
+    for _ in range(20):
+        array = rng.standard_normal(shape).astype(np.float32)
+        given += array
+        arrived += aggregate(aggregator, [array])[0]
+    [slot] = aggregator._tensors[0].slots
+    given = hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy()
+    pending = hvd.allreduce(tf.constant(slot.numpy().astype(np.float64)), op=hvd.Sum).numpy()
+    np.testing.assert_allclose(arrived + pending, given, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
+    aggregator = GradientAggregator(tfc.Compressor("nonzero|bitmap|raw"))
+    gradients = [tf.cast(rng.standard_normal(shape), dtype) for shape in SHAPES]
+    results = aggregator.aggregate(gradients, names_of(gradients))
+    for result, gradient in zip(results, gradients, strict=True):
+        assert result.dtype == dtype
+        mean = hvd.allreduce(tf.cast(gradient, tf.float32), op=hvd.Average).numpy()
+        np.testing.assert_allclose(tf.cast(result, tf.float32).numpy(), mean, rtol=1e-2, atol=1e-2)
+    assert_same_on_all_ranks([tf.cast(result, tf.float32).numpy() for result in results])
+
+
+def test_other_kinds_of_gradients_go_through_horovod(rng):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    rank, ranks = hvd.rank(), hvd.size()
+    rows = tf.IndexedSlices(tf.ones([2, 3]) * (rank + 1.0), tf.constant([rank, 5]), tf.constant([9, 3]))
+    gradients = [
+        None,
+        tf.constant([1, 2, 3], tf.int32),
+        tf.constant([1.0 + 2.0j * rank], tf.complex64),
+        rows,
+        tf.constant([2.0 * rank], tf.float64),
+        tf.constant(rng.standard_normal(2000).astype(np.float32)),
+    ]
+    names = names_of(gradients)
+    result = GradientAggregator(tfc.Compression.topk(0.1), hvd.Sum).aggregate(gradients, names)
+    assert result[0] is None
+    assert result[1].numpy().tolist() == [ranks, 2 * ranks, 3 * ranks]
+    total = ranks * (ranks - 1)
+    np.testing.assert_allclose(result[2].numpy(), [ranks + 1.0j * total])
+    dense_rows = tf.convert_to_tensor(result[3]).numpy()
+    np.testing.assert_allclose(dense_rows[5], np.full(3, ranks * (ranks + 1) / 2))
+    np.testing.assert_allclose(result[4].numpy(), [total])
+    assert result[5].shape == (2000,)
+    averaged = aggregator.aggregate([gradients[2]], ["g"])[0]
+    np.testing.assert_allclose(averaged.numpy(), [1.0 + 1.0j * (ranks - 1)])
+
+
+def test_a_gradient_that_appears_later(rng):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    array = tf.constant(rng.standard_normal(3000).astype(np.float32))
+    first = aggregator.aggregate([array, None], ["a", "b"])
+    second = aggregator.aggregate([array, array], ["a", "b"])
+    assert first[1] is None and second[1].shape == (3000,)
+    with pytest.raises(ValueError, match="at the first step it was"):
+        aggregator.aggregate([array[:100], array], ["a", "b"])
+
+
+def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_same_on_all_ranks):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1, min_elements=0))
+    array = rng.standard_normal(3000).astype(np.float32)
+    aggregate(aggregator, [array])
+    before = aggregator._tensors[0].slots[0].numpy()
+    broken = array.copy()
+    if hvd.rank() == hvd.size() - 1:
+        broken[17] = np.inf
+    [result] = aggregate(aggregator, [broken])
+    assert not np.isfinite(result).any()
+    after = aggregator._tensors[0].slots[0].numpy()
+    if hvd.rank() == hvd.size() - 1:
+        np.testing.assert_array_equal(after, before)
+    assert np.isfinite(after).all()
+    [result] = aggregate(aggregator, [array])
+    assert np.isfinite(result).all()
+    assert_same_on_all_ranks([result])
+
+
+def test_empty_and_scalar_tensors(rng):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
+    arrays = [np.zeros((0, 4), np.float32), np.float32(hvd.rank() + 1.0), np.ones((1,), np.float32)]
+    empty, scalar, one = aggregate(aggregator, arrays)
+    assert empty.shape == (0, 4)
+    assert scalar.shape == () and scalar == hvd.size() * (hvd.size() + 1) / 2
+    assert one.tolist() == [hvd.size()]
+
+
+def test_ranks_with_different_specs_raise_everywhere_at_the_first_step(rng):
+    ratio = 0.01 if hvd.rank() == 0 else 0.02
+    aggregator = GradientAggregator(tfc.Compression.topk(ratio))
+    with pytest.raises(ValueError, match=r"ratio=0\.01.* rank 0 .*ratio=0\.02.* rank 1"):
+        aggregate(aggregator, [rng.standard_normal(5000).astype(np.float32)])
+
+
+def test_ranks_with_different_shapes_raise_everywhere(rng):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    with pytest.raises(ValueError, match="tensors"):
+        aggregate(aggregator, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
+
+
+def test_compressed_against_uncompressed_rank_raises_everywhere():
+    compressor = tfc.Compression.none if hvd.rank() == 0 else tfc.Compression.topk()
+    aggregator = GradientAggregator(compressor)
+    with pytest.raises(ValueError, match="configured differently"):
+        aggregate(aggregator, [np.zeros(2000, np.float32)])
+
+
+def test_statistics_count_what_was_really_sent(rng):
+    compressor = tfc.Compression.topk(0.01)
+    aggregator = GradientAggregator(compressor)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+    frames = [len(tfc.encode(a, compressor.spec_for("float32", a.size))) for a in arrays]
+    aggregate(aggregator, arrays)
+    stats = aggregator.stats()
+    assert [t.sent_bytes for t in stats.tensors] == frames
+    assert [t.dense_bytes for t in stats.tensors] == [4 * a.size for a in arrays]
+    everyone = hvd.allgather(tf.constant([sum(frames)])).numpy().sum()
+    assert stats.total.sent_bytes + stats.total.received_bytes == everyone
+    assert stats.total.ratio == sum(4 * a.size for a in arrays) / sum(frames)
+    assert stats.total.encode_nanoseconds > 0 and stats.total.decode_nanoseconds > 0
+    assert "total" in str(stats)
+
+
+def test_linear_presets_are_all_reduced(rng):
+    array = rng.standard_normal(3000).astype(np.float32)
+    mean = hvd.allreduce(tf.constant(array), op=hvd.Average).numpy()
+    plain = GradientAggregator(tfc.Compression.none)
+    np.testing.assert_array_equal(aggregate(plain, [array])[0], mean)
+    assert plain.stats().total.sent_bytes == 4 * 3000
+    half = GradientAggregator(tfc.Compression.fp16, gradient_predivide_factor=2.0)
+    np.testing.assert_allclose(aggregate(half, [array])[0], mean, atol=2e-3)
+    assert half.stats().total.sent_bytes == 2 * 3000
+
+
+def test_broken_bytes_raise_on_every_rank(rng, monkeypatch):
+    from tfcompress import exchange
+
+    honest = exchange.allgather_packet
+
+    def flip_a_byte(packet, name):
+        packets = honest(packet, name).numpy()
+        packets[-5] ^= 1
+        return tf.constant(packets)
+
+    monkeypatch.setattr(exchange, "allgather_packet", flip_a_byte)
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
+        aggregate(aggregator, [rng.standard_normal(3000).astype(np.float32)])

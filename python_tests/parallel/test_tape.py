@@ -1,0 +1,185 @@
+"""Our tape, and stock Horovod's tape with our compressors."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfcompress as tfc
+
+EXACT = "nonzero|delta_binary|raw"
+
+
+def make_variables():
+    return [
+        tf.Variable(tf.zeros([40, 50])),
+        tf.Variable(tf.zeros([6])),
+        tf.Variable(tf.zeros([2000])),
+    ]
+
+
+def local_gradients(step):
+    rng = np.random.default_rng(1000 * step + hvd.rank())
+    return [rng.standard_normal(v.shape).astype(np.float32) for v in make_variables()]
+
+
+def loss_with_gradients(variables, gradients):
+    return tf.add_n([tf.reduce_sum(v * g) for v, g in zip(variables, gradients, strict=True)])
+
+
+def exact_average(gradients, op=hvd.Average):
+    return [hvd.allreduce(tf.constant(g), op=op).numpy() for g in gradients]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_our_tape_averages(traced):
+    variables = make_variables()
+    compressor = tfc.Compressor(EXACT)
+
+    def step(*gradients):
+        with tfc.DistributedGradientTape(tf.GradientTape(), compression=compressor) as tape:
+            loss = loss_with_gradients(variables, gradients)
+        return tape.gradient(loss, variables)
+
+    run = tf.function(step) if traced else step
+    for number in range(3):
+        gradients = local_gradients(number)
+        for ours, exact in zip(run(*map(tf.constant, gradients)), exact_average(gradients), strict=True):
+            np.testing.assert_allclose(ours.numpy(), exact, rtol=1e-6, atol=1e-6)
+
+
+def test_structure_of_sources_is_kept():
+    variables = {"a": tf.Variable(tf.ones([3])), "b": [tf.Variable(tf.ones([2]))]}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(variables["a"]) + 2 * tf.reduce_sum(variables["b"][0])
+    tape = tfc.DistributedGradientTape(tape, compression=tfc.Compression.topk())
+    gradients = tape.gradient(loss, variables)
+    assert gradients["a"].numpy().tolist() == [1, 1, 1]
+    assert gradients["b"][0].numpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_residual_survives_from_tape_to_tape(made_anew):
+    """A new tape, and even a new compressor, at every step: nothing that was dropped is forgotten."""
+    variable = tf.Variable(tf.zeros([2000]))
+    kept = tfc.Compression.topk(0.01, min_elements=0)
+    given, arrived = np.zeros(2000), np.zeros(2000)
+    for number in range(150):
+        gradient = local_gradients(number)[2] if number < 5 else np.zeros(2000, np.float32)
+        given += gradient
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * gradient)
+        compressor = tfc.Compression.topk(0.01, min_elements=0) if made_anew else kept
+        tape = tfc.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum)
+        del compressor
+        arrived += tape.gradient(loss, [variable])[0].numpy()
+    np.testing.assert_allclose(arrived, hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy(), atol=1e-4)
+
+
+def test_two_compressors_on_one_variable_share_nothing():
+    variable = tf.Variable(tf.zeros([2000]))
+    compressors = [tfc.Compression.topk(0.01, min_elements=0) for _ in range(2)]
+    gradient = np.random.default_rng(3).standard_normal(2000).astype(np.float32)
+    results = []
+    for compressor in compressors:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * gradient)
+        tape = tfc.DistributedGradientTape(tape, compression=compressor)
+        results.append(tape.gradient(loss, [variable])[0].numpy())
+    np.testing.assert_array_equal(*results)
+
+
+STOCK = [
+    ({"op": hvd.Average}, hvd.Average),
+    ({"op": hvd.Sum}, hvd.Sum),
+    ({"op": hvd.Average, "gradient_predivide_factor": 3.0}, hvd.Average),
+    ({"op": hvd.Sum, "groups": 1}, hvd.Sum),
+]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(("arguments", "op"), STOCK)
+def test_stock_tape_reduces_as_it_does_uncompressed(arguments, op, traced):
+    variables = make_variables()
+    compressor = tfc.Compressor(EXACT)
+
+    def step(*gradients):
+        with tf.GradientTape() as tape:
+            loss = loss_with_gradients(variables, gradients)
+        tape = hvd.DistributedGradientTape(tape, compression=compressor, **arguments)
+        return tape.gradient(loss, variables)
+
+    run = tf.function(step) if traced else step
+    for number in range(3):
+        gradients = local_gradients(number)
+        for ours, exact in zip(run(*map(tf.constant, gradients)), exact_average(gradients, op), strict=True):
+            np.testing.assert_allclose(ours.numpy(), exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_stock_tape_keeps_the_residual_over_retracing(traced, assert_same_on_all_ranks):
+    """A smaller last batch traces anew; what was pending before must still arrive."""
+    variable = tf.Variable(tf.zeros([2000]))
+    compressor = tfc.Compression.topk(0.01, min_elements=0)
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.reduce_sum(batch, axis=0) * variable)
+        tape = hvd.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum)
+        return tape.gradient(loss, [variable])[0]
+
+    run = tf.function(step) if traced else step
+    given, arrived = np.zeros(2000), np.zeros(2000)
+    rng = np.random.default_rng(hvd.rank())
+    for number in range(150):
+        rows = 3 if number % 10 == 9 else 4
+        batch = rng.standard_normal([rows, 2000]).astype(np.float32) * (number < 20)
+        given += batch.sum(axis=0)
+        result = run(tf.constant(batch.astype(np.float32))).numpy()
+        arrived += result
+    assert_same_on_all_ranks([arrived])
+    np.testing.assert_allclose(arrived, hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy(), atol=1e-3)
+    assert tfc.stats(compressor).total.sent_bytes > 0
+
+
+def test_stock_tape_replicas_and_linear_presets(assert_same_on_all_ranks):
+    variables = make_variables()
+    for compressor in [tfc.Compression.none, tfc.Compression.fp16, tfc.Compression.deepreduce(0.1)]:
+        gradients = local_gradients(1)
+        with tf.GradientTape() as tape:
+            loss = loss_with_gradients(variables, gradients)
+        tape = hvd.DistributedGradientTape(tape, compression=compressor)
+        results = [g.numpy() for g in tape.gradient(loss, variables)]
+        assert_same_on_all_ranks(results)
+        if compressor.linear:
+            for ours, exact in zip(results, exact_average(gradients), strict=True):
+                np.testing.assert_allclose(ours, exact, atol=2e-3)
+
+
+def test_a_compressor_with_memory_refuses_a_second_model():
+    compressor = tfc.Compression.topk(0.1, min_elements=0)
+    for size, accepted in [(100, True), (101, False)]:
+        variable = tf.Variable(tf.zeros([size]))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * 2.0)
+        tape = hvd.DistributedGradientTape(tape, compression=compressor)
+        if accepted:
+            tape.gradient(loss, [variable])
+        else:
+            with pytest.raises(ValueError, match="one compressor for each model"):
+                tape.gradient(loss, [variable])
+
+
+def test_memory_outside_a_function_is_refused():
+    with pytest.raises(ValueError, match="tf.function"):
+        hvd.allreduce(tf.zeros([2000]), compression=tfc.Compression.topk())
+
+
+def test_ranks_with_different_specs_raise_in_the_stock_tape():
+    variable = tf.Variable(tf.zeros([2000]))
+    compressor = tfc.Compression.topk(0.01 + 0.01 * hvd.rank())
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(variable * 2.0)
+    tape = hvd.DistributedGradientTape(tape, compression=compressor)
+    with pytest.raises(ValueError, match="configured differently"):
+        tape.gradient(loss, [variable])

@@ -1,0 +1,57 @@
+"""tf_keras (TF_USE_LEGACY_KERAS=1) and Keras 2: our optimizer, and stock Horovod's with our compressors."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+from training import PRESETS, make_data, make_model
+
+import tfcompress as tfc
+
+keras = tf.keras
+
+
+def fit(model, optimizer):
+    model.compile(optimizer, "mse")
+    x, y = make_data(num_rows=76)
+    return model.fit(
+        x,
+        y,
+        batch_size=8,
+        epochs=5,
+        verbose=0,
+        shuffle=False,
+        callbacks=[tfc.callbacks.BroadcastVariables(0)],
+    )
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_our_optimizer(preset, assert_same_on_all_ranks):
+    model = make_model(keras)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
+    history = fit(model, optimizer)
+    assert_same_on_all_ranks(model.get_weights())
+    assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
+    assert tfc.stats(optimizer).total.sent_bytes > 0
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_stock_optimizer(preset, assert_same_on_all_ranks):
+    model = make_model(keras)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
+    history = fit(model, optimizer)
+    assert_same_on_all_ranks(model.get_weights())
+    assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
+
+
+def test_stock_optimizer_with_an_exact_codec_equals_uncompressed():
+    weights = []
+    for compressor in [
+        hvd.Compression.none,
+        tfc.Compressor("nonzero|delta_binary|raw", min_elements=0),
+    ]:
+        model = make_model(keras)
+        fit(model, hvd.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=compressor))
+        weights.append(model.get_weights())
+    for plain, compressed in zip(*weights, strict=True):
+        np.testing.assert_allclose(plain, compressed, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,35 @@
+"""What the tests of both Keras versions share: a small model, its data, and the checks on replicas."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+
+import tfcompress as tfc
+
+PRESETS = {
+    "none": lambda: tfc.Compression.none,
+    "fp16": lambda: tfc.Compression.fp16,
+    "topk": lambda: tfc.Compression.topk(0.05, min_elements=64),
+    "threshold": lambda: tfc.Compression.threshold(0.01, min_elements=64),
+    "sketchml": lambda: tfc.Compression.sketchml(min_elements=64),
+    "deepreduce": lambda: tfc.Compression.deepreduce(0.05, value="dexp", min_elements=64),
+    "deepreduce_p1": lambda: tfc.Compression.deepreduce(0.05, policy="p1", fpr=0.1, min_elements=64),
+}
+
+
+def make_model(keras):
+    keras.utils.set_random_seed(hvd.rank())  # Different starts: broadcasting has to repair them.
+    return keras.Sequential(
+        [
+            keras.layers.Input((20,)),
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.Dense(32, activation="relu"),
+            keras.layers.Dense(1),
+        ]
+    )
+
+
+def make_data(num_rows):
+    """Rows of a linear problem; different on each rank, so replicas agree only by exchanging."""
+    rng = np.random.default_rng(hvd.rank())
+    x = rng.standard_normal((num_rows, 20)).astype(np.float32)
+    return x, (x[:, :1] * 3.0 - x[:, 1:2]).astype(np.float32)

@@ -1,0 +1,140 @@
+"""Who may see whom (CONTRIBUTING.md, "The house"), read from the sources."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+CC_OPS = ROOT / "cc_ops"
+PACKAGE = ROOT / "tfcompress"
+
+# Rank of each folder of the core; a file sees lower ranks and its own folder's helpers.
+RANK = {
+    "": 0,
+    "entropy": 1,
+    "sketch": 1,
+    "sparsify": 2,
+    "index": 2,
+    "value": 2,
+    "joint": 2,
+    "memory": 2,
+}
+# Files of the core's top folder that stand above the codecs.
+ABOVE_CODECS = {
+    "compressor",
+    "frame",
+    "pipeline",
+    "product_codec",
+    "encode_frame",
+    "decode_sum",
+    "spec",
+}
+
+
+def includes(path):
+    return re.findall(r'^#include ([<"][^>"]+[>"])', path.read_text(), re.MULTILINE)
+
+
+def sources(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc"))
+
+
+def test_there_is_something_to_check():
+    assert len(sources(CC_OPS / "core")) > 20 and len(list(PACKAGE.glob("*.py"))) > 10
+
+
+@pytest.mark.parametrize("path", sources(CC_OPS / "core"), ids=lambda p: str(p.relative_to(CC_OPS)))
+def test_core_sees_itself_and_the_standard_library(path):
+    for include in includes(path):
+        name = include[1:-1]
+        if include.startswith("<"):
+            # The standard library has no dots or slashes; the intrinsics end in intrin.h.
+            assert "/" not in name and ("." not in name or name.endswith("intrin.h")), include
+        else:
+            assert name.startswith("core/"), include
+
+
+@pytest.mark.parametrize("path", sources(CC_OPS / "core"), ids=lambda p: str(p.relative_to(CC_OPS)))
+def test_core_folders_see_only_lower_ones(path):
+    folder = path.parent.name if path.parent != CC_OPS / "core" else ""
+    for include in includes(path):
+        if not include.startswith('"core/'):
+            continue
+        target = include[1:-1].removeprefix("core/")
+        target_folder, _, target_file = target.rpartition("/")
+        if folder == "":
+            assert target_folder == "", f"{include}: the top of the core names no single codec or sketch"
+        elif target_folder == folder:
+            assert (path.parent / target_file).exists()
+        else:
+            assert RANK[target_folder] < RANK[folder], include
+            assert pathlib.Path(target_file).stem not in ABOVE_CODECS, include
+
+
+def test_no_codec_includes_a_codec():
+    """Helpers shared within a folder have no registry definition of their own."""
+    for folder in ("sparsify", "index", "value", "joint", "memory"):
+        for path in (CC_OPS / "core" / folder).glob("*.cc"):
+            for include in includes(path):
+                if include.startswith(f'"core/{folder}/'):
+                    helper = CC_OPS / include[1:-1]
+                    assert "Definition<" not in helper.read_text()
+                    source = helper.with_suffix(".cc")
+                    assert not source.exists() or "Definition<" not in source.read_text()
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed"),
+    [
+        ("tf", ("core/", "tf/", "tensorflow/", "absl/")),
+        ("pybind", ("core/", "pybind/", "pybind11/")),
+    ],
+)
+def test_bindings_see_the_core_and_their_framework(folder, allowed):
+    paths = sources(CC_OPS / folder)
+    assert paths
+    for path in paths:
+        for include in includes(path):
+            name = include[1:-1]
+            standard = include.startswith("<") and "/" not in name and "." not in name
+            assert standard or name.startswith(allowed), f"{path.name}: {include}"
+
+
+def imports(path):
+    """Every module that a file imports, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize(
+    ("module", "importers"),
+    [
+        ("horovod", {"exchange.py", "horovod_adapter.py"}),
+        ("keras", set()),
+        ("tf_keras", set()),
+    ],
+)
+def test_who_imports_what(module, importers):
+    found = {p.name for p in PACKAGE.glob("*.py") if any(name.split(".")[0] == module for name in imports(p))}
+    assert found == importers
+
+
+def test_only_callbacks_use_keras_through_tensorflow():
+    assert {p.name for p in PACKAGE.glob("*.py") if "tf.keras." in p.read_text()} <= {
+        "callbacks.py",
+        "optimizer.py",
+    }
+
+
+def test_only_ops_loads_the_op_library():
+    assert {p.name for p in PACKAGE.glob("*.py") if "load_op_library" in p.read_text()} == {"ops.py"}
+
+
+def test_numpy_level_modules_need_no_tensorflow():
+    for name in ("__init__.py", "catalogue.py", "frames.py", "_version.py"):
+        assert "tensorflow" not in {module.split(".")[0] for module in imports(PACKAGE / name)}

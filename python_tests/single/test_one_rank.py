@@ -1,0 +1,100 @@
+"""One process: everything trains normally and nothing is sent; wrong use says what is wrong."""
+
+import subprocess
+import sys
+
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfcompress as tfc
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _horovod():
+    hvd.init()
+    assert hvd.size() == 1
+
+
+def trained_weights(optimizer):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(50), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse")
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 30)).astype(np.float32)
+    model.fit(
+        x,
+        x[:, :1],
+        epochs=3,
+        verbose=0,
+        shuffle=False,
+        callbacks=[tfc.callbacks.BroadcastVariables(0)],
+    )
+    return model.get_weights()
+
+
+def test_one_rank_trains_as_the_plain_optimizer_and_sends_nothing():
+    wrapped = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=tfc.Compression.topk(0.01))
+    for ours, plain in zip(
+        trained_weights(wrapped), trained_weights(keras.optimizers.Adam(0.01)), strict=True
+    ):
+        np.testing.assert_array_equal(ours, plain)
+    assert tfc.stats(wrapped).total.sent_bytes == 0
+
+
+def test_the_wrapped_optimizer_keeps_class_and_configuration():
+    plain = keras.optimizers.SGD(0.5, momentum=0.9, nesterov=True)
+    wrapped = tfc.DistributedOptimizer(plain, compression=tfc.Compression.topk())
+    assert isinstance(wrapped, keras.optimizers.SGD)
+    assert wrapped.get_config() == plain.get_config()
+    restored = keras.optimizers.deserialize(keras.optimizers.serialize(wrapped))
+    assert type(restored) is keras.optimizers.SGD
+
+
+def test_one_rank_tape():
+    variable = tf.Variable([1.0, 2.0])
+    with tfc.DistributedGradientTape(tf.GradientTape(), compression=tfc.Compression.topk()) as tape:
+        loss = tf.reduce_sum(variable * variable)
+    assert tape.gradient(loss, variable).numpy().tolist() == [2.0, 4.0]
+    assert tfc.stats(tape).total.steps == 0
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match="expected a Keras optimizer"):
+        tfc.DistributedOptimizer("sgd")
+    with pytest.raises(TypeError, match="functions: call it"):
+        tfc.DistributedOptimizer(keras.optimizers.SGD(), compression=tfc.Compression.topk)
+    with pytest.raises(TypeError, match=r"tfc\.Compressor"):
+        tfc.DistributedGradientTape(tf.GradientTape(), compression="topk")
+    with pytest.raises(ValueError, match=r"hvd\.Average or hvd\.Sum"):
+        tfc.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Max)
+    with pytest.raises(ValueError, match="gradient_predivide_factor"):
+        tfc.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Sum, gradient_predivide_factor=2.0)
+    with pytest.raises(TypeError, match="no statistics"):
+        tfc.stats(keras.optimizers.SGD())
+
+
+def test_a_used_optimizer_is_refused():
+    used = keras.optimizers.SGD()
+    used.build([keras.Variable(np.zeros(3, np.float32))])
+    with pytest.raises(ValueError, match="has been used"):
+        tfc.DistributedOptimizer(used)
+
+
+NOT_INITIALISED = """
+import keras, numpy as np, tfcompress as tfc
+optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(), compression=tfc.Compression.topk())
+variable = keras.Variable(np.zeros(3, np.float32))
+try:
+    optimizer.apply([np.ones(3, np.float32)], [variable])
+except RuntimeError as error:
+    assert "hvd.init()" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+
+
+def test_horovod_not_initialised():
+    subprocess.run([sys.executable, "-c", NOT_INITIALISED], check=True)

@@ -1,0 +1,130 @@
+"""Presets, compressors and the listings."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tfcompress as tfc
+
+# Preset, arguments, canonical spec.
+PRESETS = [
+    (tfc.Compression.topk, {}, "residual|topk:ratio=0.01|delta_binary|raw"),
+    (
+        tfc.Compression.topk,
+        {"ratio": 0.1, "index": "bitmap", "value": "fp16", "memory": "none"},
+        "topk:ratio=0.1|bitmap|fp16",
+    ),
+    (tfc.Compression.threshold, {"tau": 0.5}, "residual|threshold:tau=0.5|delta_binary|raw"),
+    (tfc.Compression.sketchml, {}, "nonzero|sketchml:buckets=256,groups=8,rows=2,columns=0.2"),
+    (tfc.Compression.deepreduce, {}, "residual|topk:ratio=0.01|bloom:policy=p2,fpr=0.001|raw"),
+    (
+        tfc.Compression.deepreduce,
+        {"value": "dexp", "policy": "p0", "fpr": 0.6},
+        "residual|topk:ratio=0.01|bloom:policy=p0,fpr=0.6|dexp",
+    ),
+    (tfc.Compression.deepreduce, {"index": "bitmap"}, "residual|topk:ratio=0.01|bitmap|raw"),
+]
+
+
+@pytest.mark.parametrize(("preset", "arguments", "spec"), PRESETS)
+def test_presets_have_the_papers_specs(preset, arguments, spec):
+    assert preset(**arguments).spec == spec
+
+
+def test_none_and_fp16_are_attributes():
+    assert tfc.Compression.none.linear and tfc.Compression.fp16.linear
+    assert not tfc.Compression.topk().linear
+
+
+@pytest.mark.parametrize("ratio", [0.0, -0.1, 1.01, float("nan"), float("inf")])
+def test_a_ratio_outside_its_range_is_refused(ratio):
+    with pytest.raises(ValueError, match=r"ratio.*\(0, 1\]"):
+        tfc.Compression.topk(ratio)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("topk|raw|nosuch", "unknown value codec 'nosuch'; known: raw, fp16"),
+        ("nosuch|raw|raw", "unknown sparsifier 'nosuch'; known: dense, nonzero"),
+        ("topk:ration=0.1|raw|raw", "unknown parameter 'ration' of 'topk'; known: ratio"),
+        ("topk|raw|sketchml", "stands alone"),
+        ("topk|raw", "needs a value codec"),
+        ("dense|bitmap|raw", "must be 'raw'"),
+        ("", "parts"),
+        ("a|b|c|d|e", "5 parts"),
+        ("topk|bloom:policy=p9|raw", "one of: naive, p0, p1, p2"),
+    ],
+)
+def test_a_spec_that_is_none_says_why(spec, message):
+    with pytest.raises(ValueError, match=message):
+        tfc.Compressor(spec)
+
+
+def test_config_round_trip_is_json():
+    compressor = tfc.Compression.deepreduce(0.02, min_elements=10, seed=3)
+    again = tfc.Compressor.from_config(json.loads(json.dumps(compressor.get_config())))
+    assert again.get_config() == compressor.get_config()
+    # Horovod's caches key on the compressor: equal ones must not share a traced function, and so state.
+    assert again != compressor and hash(again) != hash(compressor)
+
+
+def test_compressors_are_immutable_and_horovods():
+    compressor = tfc.Compression.topk()
+    with pytest.raises(AttributeError):
+        compressor.spec = "dense|raw|raw"
+    hvd_compression = pytest.importorskip("horovod.tensorflow.compression", reason="Horovod is not installed")
+    assert isinstance(compressor, hvd_compression.Compressor)
+
+
+def test_policy_leaves_small_tensors_uncompressed():
+    compressor = tfc.Compression.topk(min_elements=100)
+    assert compressor.spec_for("float32", 99) == "dense|raw|raw"
+    assert compressor.spec_for("bfloat16", 99) == "dense|raw|bf16"
+    assert compressor.spec_for("float32", 100) == compressor.spec
+    with pytest.raises(ValueError, match="min_elements"):
+        tfc.Compression.topk(min_elements=-1)
+
+
+def test_listings_describe_every_part():
+    names = {
+        kind: [entry.name for entry in getattr(tfc, kind)()]
+        for kind in ("sparsifiers", "index_codecs", "value_codecs", "joint_codecs", "memories")
+    }
+    assert {"dense", "nonzero", "topk", "threshold"} <= set(names["sparsifiers"])
+    assert {"raw", "bitmap", "delta_binary", "bloom"} <= set(names["index_codecs"])
+    assert {"raw", "fp16", "bf16", "quantile", "dexp"} <= set(names["value_codecs"])
+    assert {"sketchml"} <= set(names["joint_codecs"])
+    assert {"none", "residual"} <= set(names["memories"])
+    for kind in names:
+        for entry in getattr(tfc, kind)():
+            assert entry.doc and all(parameter.doc for parameter in entry.parameters)
+
+
+def test_numpy_level_functions_do_not_import_tensorflow():
+    program = (
+        "import sys, numpy as np, tfcompress as tfc\n"
+        "data = tfc.encode(np.arange(100, dtype=np.float32), 'topk:ratio=0.1|bitmap|raw')\n"
+        "assert tfc.decode(data)[99] == 99 and tfc.inspect(data)[0]['k'] == 10\n"
+        "assert 'tensorflow' not in sys.modules and 'horovod' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_horovod_the_distributed_parts_say_what_is_missing():
+    program = (
+        "import sys\n"
+        "sys.modules['horovod'] = None\n"
+        "import tensorflow as tf, tfcompress as tfc\n"
+        "from tfcompress.aggregator import GradientAggregator\n"
+        "aggregator = GradientAggregator(tfc.Compression.topk())\n"
+        "try:\n"
+        "    aggregator.aggregate([tf.zeros([5])], ['g'])\n"
+        "except ImportError as error:\n"
+        "    assert 'needs Horovod' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,52 @@
+"""Gradient compression for TensorFlow/Keras training over Horovod.
+
+One line changes in a training program::
+
+    opt = tfc.DistributedOptimizer(opt, compression=tfc.Compression.topk(ratio=0.01))
+
+The NumPy-level functions (`encode`, `decode`, `inspect` and the listings) need neither TensorFlow nor
+Horovod; the rest is imported when it is first used.
+"""
+
+import importlib
+
+from tfcompress._version import __version__
+from tfcompress.catalogue import index_codecs, joint_codecs, memories, sparsifiers, value_codecs
+from tfcompress.frames import DataLossError, decode, encode, inspect
+
+# Public names that need TensorFlow (or, when used on several ranks, Horovod) and their modules.
+_LAZY = {
+    "Compression": "tfcompress.compression",
+    "Compressor": "tfcompress.compressor",
+    "DistributedGradientTape": "tfcompress.tape",
+    "DistributedOptimizer": "tfcompress.optimizer",
+    "callbacks": None,
+    "stats": "tfcompress.statistics",
+}
+
+__all__ = [
+    "DataLossError",
+    "__version__",
+    "decode",
+    "encode",
+    "index_codecs",
+    "inspect",
+    "joint_codecs",
+    "memories",
+    "sparsifiers",
+    "value_codecs",
+    *_LAZY,
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tfcompress' has no attribute {name!r}")
+    module = importlib.import_module(_LAZY[name] or f"tfcompress.{name}")
+    value = module if _LAZY[name] is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

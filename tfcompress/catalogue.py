@@ -1,0 +1,81 @@
+"""What there is: the parts that a spec can name, read from the core's registry."""
+
+import dataclasses
+
+from tfcompress import _core
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One `key=value` of a spec part.
+
+    Attributes:
+      name: The key.
+      kind: "float", "int" or "choice".
+      default: The value used where the key is left out, as text.
+      range: The allowed values, as text, such as "(0, 1]" or "p0, p1".
+      doc: One line.
+    """
+
+    name: str
+    kind: str
+    default: str
+    range: str
+    doc: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One sparsifier, codec or memory.
+
+    Attributes:
+      name: The name that a spec uses.
+      id: The number that stands for it in a frame.
+      doc: One line with the paper's section.
+      parameters: Its parameters, in the order of the canonical spec.
+    """
+
+    name: str
+    id: int
+    doc: str
+    parameters: tuple[Parameter, ...]
+
+
+def sparsifiers() -> list[Entry]:
+    """Returns what can choose the elements to send."""
+    return _entries("sparsifiers")
+
+
+def index_codecs() -> list[Entry]:
+    """Returns what can code the indices of the elements sent."""
+    return _entries("index_codecs")
+
+
+def value_codecs() -> list[Entry]:
+    """Returns what can code the values of the elements sent."""
+    return _entries("value_codecs")
+
+
+def joint_codecs() -> list[Entry]:
+    """Returns what codes indices and values together."""
+    return _entries("joint_codecs")
+
+
+def memories() -> list[Entry]:
+    """Returns what can be carried from step to step."""
+    return _entries("memories")
+
+
+def _entries(kind: str) -> list[Entry]:
+    return [
+        Entry(row["name"], row["id"], row["doc"], tuple(map(_parameter, row["parameters"])))
+        for row in _core.registry(kind)
+    ]
+
+
+def _parameter(row: dict) -> Parameter:
+    if row["kind"] == "choice":
+        allowed = ", ".join(row["choices"])
+    else:
+        allowed = f"{'(' if row['min_open'] else '['}{row['min']:g}, {row['max']:g}]"
+    return Parameter(row["name"], row["kind"], row["default"], allowed, row["doc"])

@@ -1,0 +1,77 @@
+"""Frames at the NumPy level: encode, decode and look at the bytes of one tensor."""
+
+import numpy as np
+
+from tfcompress import _core
+
+DataLossError = _core.DataLossError
+
+
+def encode(array: np.ndarray, spec: str, seed: int = 0) -> bytes:
+    """Encodes one tensor as a frame (FORMAT.md), statelessly.
+
+    Args:
+      array: float32, float16 or bfloat16 of any shape; read in C order. A tensor with NaN or Inf
+        becomes a frame that decodes to NaN everywhere.
+      spec: What to apply, such as "topk:ratio=0.01|delta_binary|raw". A memory in it starts empty and
+        is forgotten.
+      seed: Seed of the codecs that use randomness; travels in the frame.
+
+    Returns:
+      The frame: header, sections and checksum.
+
+    Raises:
+      ValueError: The spec is not one, naming the known parts; or the dtype is not supported.
+    """
+    array = np.asarray(array)
+    name = array.dtype.name
+    if name not in ("float32", "float16", "bfloat16"):
+        raise ValueError(f"only float32, float16 and bfloat16 arrays are compressed, got {name}")
+    flat = np.ascontiguousarray(array).reshape(-1)
+    bits = flat if name == "float32" else flat.view(np.uint16)
+    num_slots = _core.describe_spec(spec)["num_slots"]
+    slots = [np.zeros(flat.size, np.float32) for _ in range(num_slots)]
+    return _core.encode(bits, name, spec, seed=seed, slots=slots)
+
+
+def decode(data: bytes) -> np.ndarray:
+    """Decodes one frame.
+
+    Args:
+      data: What `encode` returned, on this machine or another.
+
+    Returns:
+      The dense tensor, one-dimensional, with the dtype that was encoded. Elements that were not sent
+      are zero.
+
+    Raises:
+      DataLossError: The bytes are not one whole frame, were changed, or come from another version.
+    """
+    frames = _core.decode(data)
+    if len(frames) != 1:
+        raise DataLossError(f"expected one frame, found {len(frames)}")
+    name, array = frames[0]
+    if name == "float32":
+        return array
+    if name == "float16":
+        return array.view(np.float16)
+    import ml_dtypes  # Comes with TensorFlow; NumPy itself has no bfloat16.
+
+    return array.view(ml_dtypes.bfloat16)
+
+
+def inspect(data: bytes) -> list[dict]:
+    """Describes the frames of a packet without decoding their values.
+
+    Args:
+      data: One frame, or several end to end.
+
+    Returns:
+      One dictionary a frame: num_bytes, header_bytes, index_bytes and value_bytes (bytes), n and k
+      (elements), dtype, support, nonfinite, index, value and joint (codec names or None), seed,
+      version, checksum_ok.
+
+    Raises:
+      DataLossError: A header is broken, or bytes are missing.
+    """
+    return _core.inspect(data)

@@ -1,0 +1,121 @@
+"""Lets a compressor be passed to stock Horovod's `compression=` argument.
+
+Horovod calls `compress(tensor)` inside a `tf.cond`, all-reduces what it returns, and calls
+`decompress`. Our `compress` does the whole exchange itself, leaves the mean in the context, and gives
+Horovod a one to reduce: it comes back as the factor that Average, Sum and predivision apply.
+"""
+
+import weakref
+
+import tensorflow as tf
+
+try:
+    from horovod.tensorflow.compression import Compressor as _HorovodCompressor
+except ImportError:  # Without Horovod the codecs still work, and nobody asks what this derives from.
+    _HorovodCompressor = object
+
+
+class HorovodAdapter(_HorovodCompressor):
+    """The part of a compressor that stock Horovod calls.
+
+    Horovod tells the tensor but not the variable it belongs to. Calls are numbered within the function
+    that is being traced, and number i of every trace is the same gradient: TensorFlow traces twice when
+    variables are created, and again for other batch sizes. So a compressor with a memory serves one
+    model; a second one is refused where its shapes give it away.
+
+    Minimum, maximum, product and Adasum cannot be seen from here and give wrong results.
+    """
+
+    def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, object]:
+        """Exchanges a gradient between all ranks of Horovod's global process set.
+
+        Args:
+          tensor: A local gradient. Other dtypes than float32, float16 and bfloat16, and tensors below
+            `min_elements`, are left to Horovod's all-reduce.
+
+        Returns:
+          What Horovod shall all-reduce, and the context that `decompress` needs.
+
+        Raises:
+          ValueError: A second model uses this compressor, or its memory is used outside a tf.function.
+        """
+        if self.linear:
+            wire_dtype = self.wire_dtype if tensor.dtype.is_floating else None
+            return tf.cast(tensor, wire_dtype or tensor.dtype), tensor.dtype
+        if not self._is_exchanged(tensor):
+            return tensor, tensor.dtype
+        number, aggregator = self._aggregator_for(tensor)
+        [mean] = aggregator.aggregate([tensor], [f"gradient_{number}"])
+        return tf.ones([1], tf.float32), mean
+
+    def decompress(self, tensor: tf.Tensor, ctx: object) -> tf.Tensor:
+        """Returns the reduced gradient.
+
+        Args:
+          tensor: What Horovod made of the tensor that `compress` returned.
+          ctx: The context from `compress`: the mean, or the dtype of a tensor that travelled itself.
+        """
+        if isinstance(ctx, tf.DType):
+            return tf.cast(tensor, ctx)
+        return ctx * tf.cast(tensor[0], ctx.dtype)
+
+    def _is_exchanged(self, tensor: tf.Tensor) -> bool:
+        if tensor.dtype == tf.bfloat16:
+            return True  # Horovod's all-reduce has no bfloat16: even small tensors go as frames.
+        num_elements = tensor.shape.num_elements()
+        small = num_elements is not None and num_elements < self.min_elements
+        return tensor.dtype in (tf.float32, tf.float16) and not small
+
+    def _aggregator_for(self, tensor: tf.Tensor) -> tuple[int, "GradientAggregator"]:  # noqa: F821
+        from tfcompress.aggregator import GradientAggregator  # It imports this module's subclass.
+
+        state = self.__dict__.setdefault("_adapter_state", _AdapterState())
+        number = state.next_number(self)
+        if number == len(state.aggregators):
+            state.aggregators.append(GradientAggregator(self))
+            state.signatures.append((tensor.dtype, tensor.shape))
+        if state.signatures[number] != (tensor.dtype, tensor.shape):
+            dtype, shape = state.signatures[number]
+            raise ValueError(
+                f"compressor '{self.spec}' meets a {tensor.dtype.name} gradient of shape {tensor.shape} "
+                f"where it met a {dtype.name} one of shape {shape} before: make one compressor for each model"
+            )
+        return number, state.aggregators[number]
+
+    def _tfcompress_stats(self) -> "Stats":  # noqa: F821
+        from tfcompress.statistics import collect
+
+        state = self.__dict__.get("_adapter_state")
+        parts = [aggregator.stats() for aggregator in state.aggregators] if state else []
+        return collect(parts)
+
+
+class _AdapterState:
+    """Aggregators of one tensor each, in the order of the calls within a trace."""
+
+    def __init__(self) -> None:
+        self.aggregators: list = []
+        self.signatures: list[tuple[tf.DType, tf.TensorShape]] = []
+        self._calls_in = weakref.WeakKeyDictionary()
+
+    def next_number(self, compressor: "HorovodAdapter") -> int:
+        """Returns how many calls there were before in the function that is being traced."""
+        if tf.executing_eagerly():
+            if compressor.num_slots > 0:
+                raise ValueError(
+                    f"the memory of '{compressor.spec}' needs to know which gradient is which: call Horovod "
+                    "inside a tf.function, or use a spec without memory"
+                )
+            return len(self.aggregators)
+        function = _traced_function()
+        number = self._calls_in.get(function, 0)
+        self._calls_in[function] = number + 1
+        return number
+
+
+def _traced_function() -> tf.Graph:
+    """The nearest enclosing graph that is not a branch of a tf.cond."""
+    graph = tf.compat.v1.get_default_graph()
+    while type(graph).__name__ == "CondBranchFuncGraph":
+        graph = graph.outer_graph
+    return graph
