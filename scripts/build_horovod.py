@@ -38,6 +38,8 @@ BUILD_ENVIRONMENT = {
     "HOROVOD_WITHOUT_MXNET": "1",
     # Its copy of Gloo asks for CMake 2.8.12, which CMake >= 4 refuses without this.
     "CMAKE_POLICY_VERSION_MINIMUM": "3.5",
+    # Its setup.py passes arguments that only make understands, whatever generator the caller prefers.
+    "CMAKE_GENERATOR": "Unix Makefiles",
     # Headers that Horovod forgot and GCC < 13 included by accident (horovod/horovod#3957).
     "CXXFLAGS": "-include cstdint -include stdexcept -include string",
 }

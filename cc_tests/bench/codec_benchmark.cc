@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "core/hash.h"
+#include "bench_inputs.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
+#include "core/sketch/bloom_filter.h"
 #include "table_reporter.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kElements = 10'000'000;
 constexpr char kDensities[][6] = {"0.001", "0.01", "0.1"};
 constexpr double kMinSeconds = 0.2;
 constexpr uint64_t kSeed = 42;
@@ -30,46 +30,6 @@ CodecContext Context() { return {kSeed, SerialExecutor()}; }
 // log2 C(n, k) / k: no code for random subsets takes fewer bits for each key.
 double LimitBits(double n, double k) {
   return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0) / k;
-}
-
-// Laplacian values: sharper than normal ones and heavier in the tails, as gradients are.
-const std::vector<float>& DenseGradient() {
-  static const auto* gradient = [] {
-    auto* values = new std::vector<float>(kElements);
-    Random random(1);
-    for (float& value : *values) {
-      const float magnitude = -0.01f * std::log(1 - random.NextFloat());
-      value = random.Next32() & 1 ? magnitude : -magnitude;
-    }
-    return values;
-  }();
-  return *gradient;
-}
-
-// A random support and what stands there.
-struct SparseInputData {
-  std::vector<uint32_t> indices;
-  std::vector<float> values;
-  std::vector<float> dense;  // Zeros elsewhere.
-};
-
-const SparseInputData& InputOf(const std::string& density) {
-  static std::string built_for;
-  static SparseInputData data;
-  if (built_for == density) return data;
-  built_for = density;
-  data.indices.clear();
-  data.values.clear();
-  data.dense.assign(kElements, 0.0f);
-  Random random(2);
-  const float probability = std::stof(density);
-  for (uint32_t i = 0; i < kElements; ++i) {
-    if (random.NextFloat() >= probability) continue;
-    data.indices.push_back(i);
-    data.values.push_back(DenseGradient()[i]);
-    data.dense[i] = DenseGradient()[i];
-  }
-  return data;
 }
 
 void Check(const Status& status, benchmark::State* state) {
@@ -112,7 +72,7 @@ void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& d
   });
 }
 
-// Encodes under `part` of the row and decodes again; for a Bloom filter, counts its probes.
+// Encodes under `part` of the row and decodes again.
 void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
                    std::shared_ptr<const IndexCodec> codec, const std::string& density) {
   const std::string name = "index/" + part + "/" + density;
@@ -120,18 +80,17 @@ void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
     section->clear();
     Check(codec->Encode(InputOf(density).indices, kElements, Context(), section, decoded), state);
   };
-  const auto set_counters = [=](const Bytes& section, double num_probes, benchmark::State* state) {
+  const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
     const auto k = static_cast<double>(InputOf(density).indices.size());
     SetCounters(static_cast<double>(section.size()), k, state);
     state->counters[kLimitCounter] = LimitBits(kElements, k);
-    if (!codec->exact()) state->counters[kProbesCounter] = num_probes;
   };
   Register(name + "/encode", [=](benchmark::State& state) {
     Bytes section;
     std::vector<uint32_t> decoded;
     InputOf(density);
     for (auto _ : state) encode(&section, &decoded, &state);
-    set_counters(section, static_cast<double>(InputOf(density).indices.size()) + kElements, &state);
+    set_counters(section, &state);
   });
   const IndexCodec* decoder = DecoderById<IndexCodec>(row.id);
   Register(name + "/decode", [=](benchmark::State& state) {
@@ -140,14 +99,14 @@ void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
     encode(&section, &decoded, &state);
     const auto k = static_cast<uint32_t>(codec->exact() ? InputOf(density).indices.size() : decoded.size());
     for (auto _ : state) Check(decoder->Decode(section, kElements, k, Context(), &indices), &state);
-    set_counters(section, kElements, &state);
+    set_counters(section, &state);
   });
 }
 
 void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& density) {
   const std::shared_ptr<const ValueCodec> codec = Make(row);
   const auto encode = [=](Bytes* section, benchmark::State* state) {
-    const SparseInputData& input = InputOf(density);
+    const BenchInput& input = InputOf(density);
     section->clear();
     Check(codec->Encode(input.values, Support(kElements, input.indices), Context(), section), state);
   };
@@ -163,7 +122,7 @@ void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& densit
   Register("value/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
     Bytes section;
     encode(&section, &state);
-    const SparseInputData& input = InputOf(density);
+    const BenchInput& input = InputOf(density);
     std::vector<float> values(input.values.size());
     const Support support(kElements, input.indices);
     for (auto _ : state) Check(codec->Decode(section, support, Context(), Span<float>(values)), &state);
@@ -174,7 +133,7 @@ void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& densit
 void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& density) {
   const std::shared_ptr<const SparseCodec> codec = Make(row);
   const auto encode = [=](Bytes* section, benchmark::State* state) {
-    const SparseInputData& input = InputOf(density);
+    const BenchInput& input = InputOf(density);
     uint64_t num_index_bytes = 0;
     uint32_t k = 0;
     section->clear();
@@ -198,6 +157,40 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
     const auto k = static_cast<uint32_t>(InputOf(density).indices.size());
     for (auto _ : state) Check(codec->Decode({{}, section}, k, Context(), &decoded), &state);
     set_counters(section, &state);
+  });
+}
+
+// Keys inserted and queried each second, without the policies of the index codec.
+void RegisterBloomFilter(const std::string& density) {
+  constexpr double kFalsePositiveRate = 0.001;
+  const auto build = [=](BloomShape shape, Bytes* bits) {
+    bits->assign(static_cast<size_t>(shape.num_bytes()), 0);
+    BloomFilter::Insert(shape, kSeed, InputOf(density).indices, bits->data());
+  };
+  const auto set_counters = [](const Bytes& bits, double num_keys, double num_probes, benchmark::State* state) {
+    SetCounters(static_cast<double>(bits.size()), num_keys, state);
+    state->counters[kProbesCounter] = num_probes;
+  };
+  const std::string name = "bloom filter (build, query)/fpr=0.001/" + density;
+  Register(name + "/encode", [=](benchmark::State& state) {
+    const size_t num_keys = InputOf(density).indices.size();
+    const BloomShape shape = BloomShape::For(num_keys, kFalsePositiveRate);
+    Bytes bits;
+    for (auto _ : state) build(shape, &bits);
+    set_counters(bits, static_cast<double>(num_keys), static_cast<double>(num_keys), &state);
+  });
+  Register(name + "/decode", [=](benchmark::State& state) {
+    const size_t num_keys = InputOf(density).indices.size();
+    const BloomShape shape = BloomShape::For(num_keys, kFalsePositiveRate);
+    Bytes bits;
+    build(shape, &bits);
+    const BloomFilter filter(shape, kSeed, bits.data());
+    std::vector<uint32_t> positives;
+    for (auto _ : state) {
+      positives.clear();
+      filter.AppendContained(0, kElements, &positives);
+    }
+    set_counters(bits, static_cast<double>(num_keys), kElements, &state);
   });
 }
 
@@ -251,6 +244,7 @@ void RegisterAll() {
     }
     for (const auto& row : Registry<ValueCodec>()) RegisterValue(row, density);
     for (const auto& row : Registry<SparseCodec>()) RegisterJoint(row, density);
+    RegisterBloomFilter(density);
   }
   RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");
 }

@@ -69,7 +69,7 @@ void TableReporter::PrintLine(const Line& line) const {
   for (const char* direction : kDirections) {
     const auto found = line.probes.find(direction);
     if (found == line.probes.end() || found->second == 0) continue;
-    std::printf("   %s %.0f M probes/s", direction, found->second / line.ns.at(direction) * 1e3);
+    std::printf("   %s %.0f M keys/s", direction, found->second / line.ns.at(direction) * 1e3);
   }
   std::printf("\n");
 }
