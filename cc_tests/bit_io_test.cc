@@ -68,7 +68,8 @@ TEST(PackBits, MatchesTheDefinitionForEveryWidth) {
 TEST(PackBits, DoesNotDependOnTheExecutor) {
   ThreadExecutor threads(3);
   for (int num_bits : {1, 7, 13, 32}) {
-    for (int64_t count : {kBlockElements - 1, kBlockElements, kBlockElements + 1, 3 * kBlockElements + 5}) {
+    for (int64_t count :
+         {kBlockElements - 1, kBlockElements, kBlockElements + 1, 3 * kBlockElements + 5}) {
       ExpectRoundTrip(RandomValues(static_cast<size_t>(count), num_bits, 1), num_bits, &threads);
     }
   }

@@ -29,10 +29,12 @@ class Worker {
   const Compressor& compressor() const { return *compressor_; }
   const std::vector<std::vector<float>>& slots() const { return storage_; }
 
-  Bytes Encode(const std::vector<float>& gradient, uint64_t seed, Executor* executor = SerialExecutor()) {
+  Bytes Encode(const std::vector<float>& gradient, uint64_t seed,
+               Executor* executor = SerialExecutor()) {
     Bytes frame;
-    const Status status = EncodeFrame(*compressor_, {gradient.data(), DType::kFloat32, gradient.size()},
-                                      Span<float* const>(slots_), {seed, executor}, &frame);
+    const Status status =
+        EncodeFrame(*compressor_, {gradient.data(), DType::kFloat32, gradient.size()},
+                    Span<float* const>(slots_), {seed, executor}, &frame);
     EXPECT_TRUE(status.ok()) << status.message();
     return frame;
   }
@@ -121,7 +123,11 @@ TEST_P(CompressorContract, ConservesWhatItDrops) {
 }
 
 TEST_P(CompressorContract, TakesTensorsOfEverySize) {
-  std::vector<std::vector<float>> gradients = {{}, {0.5f}, {0.0f}, {-1.0f, 1.0f}, std::vector<float>(200, 0.0f),
+  std::vector<std::vector<float>> gradients = {{},
+                                               {0.5f},
+                                               {0.0f},
+                                               {-1.0f, 1.0f},
+                                               std::vector<float>(200, 0.0f),
                                                std::vector<float>(200, -0.1f)};
   gradients.push_back(std::vector<float>(200, 0.0f));
   gradients.back().back() = 3.0f;
@@ -151,10 +157,12 @@ TEST_P(CompressorContract, TheEncoderKnowsWhatReceiversDecode) {
   SparseTensor said;
   ASSERT_TRUE(codec.Encode({gradient, support}, context, &bytes, &num_index_bytes, &k, &said).ok());
   ASSERT_LE(num_index_bytes, bytes.size());
-  EXPECT_LE(bytes.size(), codec.MaxEncodedBytes(kElements, std::max(k, static_cast<uint32_t>(support.size()))));
+  EXPECT_LE(bytes.size(),
+            codec.MaxEncodedBytes(kElements, std::max(k, static_cast<uint32_t>(support.size()))));
 
   // Asking what is decoded does not change the bytes.
-  ASSERT_TRUE(codec.Encode({gradient, support}, context, &again, &num_index_bytes, &k, nullptr).ok());
+  ASSERT_TRUE(
+      codec.Encode({gradient, support}, context, &again, &num_index_bytes, &k, nullptr).ok());
   EXPECT_EQ(again, bytes);
 
   const ByteSpan all(bytes);
@@ -187,7 +195,8 @@ TEST_P(CompressorContract, SumsRanksAsANaiveLoopDoes) {
 }
 
 TEST_P(CompressorContract, NonFiniteGradientsReachEveryRankAndNoMemory) {
-  for (float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+  for (float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     Worker sound(spec(), kElements), broken(spec(), kElements);
     Bytes packets = sound.Encode(Gradient(kElements, 1), 1);
     broken.Encode(Gradient(kElements, 2), 1);
@@ -195,7 +204,8 @@ TEST_P(CompressorContract, NonFiniteGradientsReachEveryRankAndNoMemory) {
     std::vector<float> gradient = Gradient(kElements, 3);
     gradient[kElements - 1] = bad;
     const Bytes frame = broken.Encode(gradient, 2);
-    for (size_t slot = 0; slot < before.size(); ++slot) EXPECT_TRUE(SameBits(broken.slots()[slot], before[slot]));
+    for (size_t slot = 0; slot < before.size(); ++slot)
+      EXPECT_TRUE(SameBits(broken.slots()[slot], before[slot]));
     EXPECT_EQ(frame.size(), kFrameOverhead);
     packets.insert(packets.end(), frame.begin(), frame.end());
     std::vector<float> sum(kElements);

@@ -83,7 +83,8 @@ TEST_P(IndexContract, AppendsToWhatIsThere) {
     // From here on the section lies unaligned.
     const ByteSpan section(out.data() + 3, out.size() - 3);
     const Encoded encoded = Encode(input);
-    ASSERT_TRUE(Decode(section, input.n, static_cast<uint32_t>(encoded.decoded.size()), &decoded).ok());
+    ASSERT_TRUE(
+        Decode(section, input.n, static_cast<uint32_t>(encoded.decoded.size()), &decoded).ok());
     EXPECT_EQ(decoded, encoded.decoded) << input.name;
   }
 }
@@ -105,9 +106,12 @@ TEST_P(IndexContract, DoesNotDependOnTheExecutor) {
 
 TEST_P(IndexContract, RefusesWhatIsNoSubset) {
   const std::vector<IndexCase> inputs = {
-      {"unsorted", 10, {3, 2}},        {"duplicate", 10, {2, 2}},
-      {"equal to n", 10, {1, 10}},     {"far out of range", 10, {0xFFFFFFFF}},
-      {"more than n", 2, {0, 1, 2}},   {"anything of nothing", 0, {0}},
+      {"unsorted", 10, {3, 2}},
+      {"duplicate", 10, {2, 2}},
+      {"equal to n", 10, {1, 10}},
+      {"far out of range", 10, {0xFFFFFFFF}},
+      {"more than n", 2, {0, 1, 2}},
+      {"anything of nothing", 0, {0}},
       {"late duplicate", 1000, {1, 2, 3, 500, 998, 998}},
   };
   for (const IndexCase& input : inputs) {

@@ -291,7 +291,8 @@ void ExpectSame(const SparseTensor& actual, const SparseTensor& expected) {
   EXPECT_EQ(actual.indices, expected.indices);
   ASSERT_EQ(actual.values.size(), expected.values.size());
   if (expected.values.empty()) return;
-  EXPECT_EQ(std::memcmp(actual.values.data(), expected.values.data(), 4 * expected.values.size()), 0)
+  EXPECT_EQ(std::memcmp(actual.values.data(), expected.values.data(), 4 * expected.values.size()),
+            0)
       << "values differ";
 }
 

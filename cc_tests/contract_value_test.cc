@@ -63,8 +63,10 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
     EXPECT_TRUE(std::isfinite(max_error));
     EXPECT_GE(max_error, 0);
     for (size_t i = 0; i < decoded.size(); ++i) {
-      const double error = std::fabs(static_cast<double>(decoded[i]) - static_cast<double>(input.values[i]));
-      ASSERT_LE(error, max_error) << "value " << i << ": " << input.values[i] << " became " << decoded[i];
+      const double error =
+          std::fabs(static_cast<double>(decoded[i]) - static_cast<double>(input.values[i]));
+      ASSERT_LE(error, max_error) << "value " << i << ": " << input.values[i] << " became "
+                                  << decoded[i];
     }
   }
 };
@@ -118,7 +120,8 @@ TEST_P(ValueContract, AnyPrefixOrExtensionIsDataLoss) {
     const Support support = SparseSupport(input.values.size(), &storage);
     const auto expect_data_loss = [&](const Bytes& bytes) {
       std::vector<float> values;
-      EXPECT_EQ(Decode(bytes, support, &values).code(), StatusCode::kDataLoss) << bytes.size() << " bytes";
+      EXPECT_EQ(Decode(bytes, support, &values).code(), StatusCode::kDataLoss)
+          << bytes.size() << " bytes";
     };
     Bytes section = Encode(input, support);
     ForEachPrefix(section, expect_data_loss);

@@ -76,7 +76,8 @@ TEST(BFloat16, RoundsTiesToEvenAndEverythingElseToTheNearest) {
   for (uint16_t bits = 0; bits < 0x7F7F; ++bits) {
     const auto next = static_cast<uint16_t>(bits + 1);
     const auto middle = static_cast<float>(
-        (static_cast<double>(BFloat16ToFloat(bits)) + static_cast<double>(BFloat16ToFloat(next))) / 2);
+        (static_cast<double>(BFloat16ToFloat(bits)) + static_cast<double>(BFloat16ToFloat(next))) /
+        2);
     ASSERT_EQ(FloatToBFloat16(middle), bits % 2 == 0 ? bits : next) << bits;
     ASSERT_EQ(FloatToBFloat16(std::nextafter(middle, 0.0f)), bits);
     ASSERT_EQ(FloatToBFloat16(std::nextafter(middle, kInfinity)), next);
@@ -106,9 +107,10 @@ TEST(DType, ConvertsArraysAtAnyAlignmentAndOnAnyExecutor) {
     std::vector<float> widened(values.size());
     WidenToFloat(unaligned, dtype, SerialExecutor(), Span<float>(widened));
     for (size_t i = 0; i < values.size(); ++i) {
-      const float expected = dtype == DType::kFloat32   ? values[i]
-                             : dtype == DType::kFloat16 ? HalfToFloat(FloatToHalf(values[i]))
-                                                        : BFloat16ToFloat(FloatToBFloat16(values[i]));
+      const float expected = dtype == DType::kFloat32 ? values[i]
+                             : dtype == DType::kFloat16
+                                 ? HalfToFloat(FloatToHalf(values[i]))
+                                 : BFloat16ToFloat(FloatToBFloat16(values[i]));
       ASSERT_EQ(widened[i], expected) << DTypeName(dtype) << " " << i;
     }
   }

@@ -63,7 +63,8 @@ TEST(ForEachBlock, CutsByElementsAlone) {
 TEST(ForEachBlock, KeepsASingleBlockOnTheCallingThread) {
   ThreadExecutor threads(4);
   std::thread::id runner;
-  ForEachBlock(&threads, kBlockElements, [&](int64_t, int64_t, int64_t) { runner = std::this_thread::get_id(); });
+  ForEachBlock(&threads, kBlockElements,
+               [&](int64_t, int64_t, int64_t) { runner = std::this_thread::get_id(); });
   EXPECT_EQ(runner, std::this_thread::get_id());
 }
 

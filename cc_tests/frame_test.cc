@@ -133,7 +133,8 @@ TEST(Frame, AnyFlippedBitIsDataLoss) {
 TEST(Frame, AnyPrefixIsDataLoss) {
   const Bytes bytes = SomeFrame();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(ReadAll(Bytes(bytes.begin(), bytes.begin() + size)).code(), StatusCode::kDataLoss) << size;
+    EXPECT_EQ(ReadAll(Bytes(bytes.begin(), bytes.begin() + size)).code(), StatusCode::kDataLoss)
+        << size;
   }
 }
 
@@ -200,8 +201,8 @@ TEST(Frame, RefusesCodecsThatItDoesNotKnow) {
 
 TEST(Frame, NamesTheSectionThatIsBroken) {
   using namespace frame_fields;
-  ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes, 2), "index section");              // Indices {2, 2}.
-  ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes + 4, 100), "index section");        // Index n.
+  ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes, 2), "index section");        // Indices {2, 2}.
+  ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes + 4, 100), "index section");  // Index n.
   ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes + 12, 0x7F800000), "value section");  // Infinity.
   ExpectDataLoss(ReadWith<uint32_t>(kHeaderBytes + 12, 0x7FC00000), "value section");  // NaN.
   ExpectDataLoss(ReadWith<uint32_t>(kK, 3), "index section");

@@ -20,7 +20,9 @@ namespace {
 constexpr uint32_t kElements = 300;
 constexpr uint64_t kSeed = 0x1234567890ABCDEF;
 
-std::filesystem::path GoldenFolder() { return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden"; }
+std::filesystem::path GoldenFolder() {
+  return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden";
+}
 
 bool Updates() {
   const char* update = std::getenv("TFC_UPDATE_GOLDEN");
@@ -76,7 +78,8 @@ Bytes ReadFile(const std::filesystem::path& path) {
 }
 
 void WriteFile(const std::filesystem::path& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 Bytes Encode(const std::string& spec) {
@@ -84,8 +87,8 @@ Bytes Encode(const std::string& spec) {
   EXPECT_TRUE(compressor.ok()) << compressor.status().message();
   const std::vector<float> input = Input();
   Bytes frame;
-  const Status status =
-      EncodeFrame(*compressor.value(), {input.data(), DType::kFloat32, input.size()}, {}, {kSeed}, &frame);
+  const Status status = EncodeFrame(
+      *compressor.value(), {input.data(), DType::kFloat32, input.size()}, {}, {kSeed}, &frame);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }
@@ -103,7 +106,8 @@ std::string Text(const SparseTensor& decoded) {
   std::ostringstream text;
   text.precision(9);
   const Support support = decoded.support();
-  for (size_t i = 0; i < decoded.values.size(); ++i) text << support[i] << ' ' << decoded.values[i] << '\n';
+  for (size_t i = 0; i < decoded.values.size(); ++i)
+    text << support[i] << ' ' << decoded.values[i] << '\n';
   return text.str();
 }
 
@@ -120,7 +124,8 @@ TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
     WriteFile(bytes_path, encoded);
     WriteFile(text_path, Bytes(text.begin(), text.end()));
   }
-  ASSERT_TRUE(std::filesystem::exists(bytes_path)) << bytes_path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
+  ASSERT_TRUE(std::filesystem::exists(bytes_path))
+      << bytes_path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
   const Bytes golden = ReadFile(bytes_path);
   EXPECT_EQ(encoded, golden) << GetParam().spec << " no longer gives the same bytes";
   const Status status = Decode(golden, &decoded);
@@ -136,7 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),
 std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
   using namespace frame_fields;
   std::vector<std::pair<std::string, Bytes>> frames;
-  const auto add = [&](const std::string& name, const std::string& spec, auto change, bool repairs = true) {
+  const auto add = [&](const std::string& name, const std::string& spec, auto change,
+                       bool repairs = true) {
     Bytes frame = Encode(spec);
     change(&frame);
     if (repairs) RepairChecksum(&frame);
@@ -157,7 +163,8 @@ std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
     SetField<uint32_t>(kN, 0x7FFFFFFF, f);
     SetField<uint32_t>(kK, 0x7FFFFFFF, f);
   });
-  add("lengths_wrap", raw, [](Bytes* f) { SetField<uint32_t>(kNumValueBytes, 0xFFFFFFFF - 43, f); });
+  add("lengths_wrap", raw,
+      [](Bytes* f) { SetField<uint32_t>(kNumValueBytes, 0xFFFFFFFF - 43, f); });
   add("sections_swapped", "nonzero|raw|fp16", [](Bytes* f) {
     const auto num_index_bytes = GetField<uint32_t>(*f, kNumIndexBytes);
     SetField(kNumIndexBytes, GetField<uint32_t>(*f, kNumValueBytes), f);
@@ -169,12 +176,14 @@ std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
   });
   add("value_nan", raw, [](Bytes* f) { SetField<uint32_t>(f->size() - 4, 0x7FC00000, f); });
   add("value_infinite", raw, [](Bytes* f) { SetField<uint32_t>(f->size() - 4, 0xFF800000, f); });
-  add("bitmap_too_many_bits", "nonzero|bitmap|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 0xFF, f); });
-  add("bitmap_bits_past_the_end", "nonzero|bitmap|raw", [](Bytes* f) {
-    (*f)[kHeaderBytes + GetField<uint32_t>(*f, kNumIndexBytes) - 1] |= 0x80;
-  });
-  add("bloom_unknown_policy", "nonzero|bloom|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 99, f); });
-  add("bloom_no_hashes", "nonzero|bloom|raw", [](Bytes* f) { SetField<uint8_t>(kHeaderBytes + 1, 0, f); });
+  add("bitmap_too_many_bits", "nonzero|bitmap|raw",
+      [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 0xFF, f); });
+  add("bitmap_bits_past_the_end", "nonzero|bitmap|raw",
+      [](Bytes* f) { (*f)[kHeaderBytes + GetField<uint32_t>(*f, kNumIndexBytes) - 1] |= 0x80; });
+  add("bloom_unknown_policy", "nonzero|bloom|raw",
+      [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 99, f); });
+  add("bloom_no_hashes", "nonzero|bloom|raw",
+      [](Bytes* f) { SetField<uint8_t>(kHeaderBytes + 1, 0, f); });
   add("bloom_huge_filter", "nonzero|bloom|raw",
       [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 2, 0xFFFFFFFF, f); });
   add("delta_binary_long_flags", "nonzero|delta_binary|raw",
@@ -189,11 +198,13 @@ TEST(CorruptGolden, EachFrameIsDataLoss) {
   for (const auto& [name, bytes] : CorruptFrames()) {
     const auto path = GoldenFolder() / "corrupt" / (name + ".bin");
     if (Updates()) WriteFile(path, bytes);
-    EXPECT_TRUE(std::filesystem::exists(path)) << path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
+    EXPECT_TRUE(std::filesystem::exists(path))
+        << path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
   }
   for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder() / "corrupt")) {
     SparseTensor decoded;
-    EXPECT_EQ(Decode(ReadFile(entry.path()), &decoded).code(), StatusCode::kDataLoss) << entry.path();
+    EXPECT_EQ(Decode(ReadFile(entry.path()), &decoded).code(), StatusCode::kDataLoss)
+        << entry.path();
   }
 }
 

@@ -59,17 +59,20 @@ void ExpectDataLoss(const Status& status, const std::string& message) {
 // blocks.
 const std::vector<size_t> kSizes = {10, static_cast<size_t>(2 * kBlockElements + 9), 300};
 const DType kTypes[] = {DType::kFloat16, DType::kFloat32, DType::kBFloat16};
-const char* const kSpecs[] = {"dense|raw|raw", "topk:ratio=0.3|delta_binary|raw", "nonzero|bitmap|bf16"};
+const char* const kSpecs[] = {"dense|raw|raw", "topk:ratio=0.3|delta_binary|raw",
+                              "nonzero|bitmap|bf16"};
 
 std::vector<Tensor> Gradients(uint64_t seed) {
   std::vector<Tensor> tensors;
-  for (size_t t = 0; t < kSizes.size(); ++t) tensors.emplace_back(kTypes[t], Gradient(kSizes[t], seed + t));
+  for (size_t t = 0; t < kSizes.size(); ++t)
+    tensors.emplace_back(kTypes[t], Gradient(kSizes[t], seed + t));
   return tensors;
 }
 
 std::vector<Tensor> Targets() {
   std::vector<Tensor> tensors;
-  for (size_t t = 0; t < kSizes.size(); ++t) tensors.emplace_back(kTypes[t], std::vector<float>(kSizes[t], 9.0f));
+  for (size_t t = 0; t < kSizes.size(); ++t)
+    tensors.emplace_back(kTypes[t], std::vector<float>(kSizes[t], 9.0f));
   return tensors;
 }
 
@@ -115,7 +118,8 @@ TEST(DecodeSum, DoesNotDependOnTheExecutor) {
 
 TEST(DecodeSum, ANonFiniteTensorLeavesItsNeighboursAlone) {
   std::vector<Tensor> gradients = Gradients(1);
-  Tensor broken(DType::kFloat16, std::vector<float>(kSizes[0], std::numeric_limits<float>::infinity()));
+  Tensor broken(DType::kFloat16,
+                std::vector<float>(kSizes[0], std::numeric_limits<float>::infinity()));
   Bytes packets = PacketOf(1);
   Append(kSpecs[0], broken, &packets);
   for (size_t t : {1, 2}) Append(kSpecs[t], gradients[t], &packets);
@@ -160,7 +164,8 @@ TEST(DecodeSum, RefusesFramesOfAnotherTensor) {
   longer.emplace_back(DType::kFloat32, std::vector<float>(4));
   other_type.emplace_back(DType::kFloat16, std::vector<float>(3));
   ExpectDataLoss(Sum(packet, 1, &longer), "rank 0, tensor 0: frame of 3 elements, expected 4");
-  ExpectDataLoss(Sum(packet, 1, &other_type), "rank 0, tensor 0: frame of float32, expected float16");
+  ExpectDataLoss(Sum(packet, 1, &other_type),
+                 "rank 0, tensor 0: frame of float32, expected float16");
 }
 
 TEST(DecodeSum, TakesNoTensorsAndEmptyTensors) {
@@ -202,14 +207,16 @@ TEST(EncodeFrame, RefusesTheWrongNumberOfSlots) {
 TEST(EncodeFrame, RefusesMoreElementsThanAnIndexCanName) {
   Bytes frame;
   const GradientView gradient{nullptr, DType::kFloat32, kMaxElements + 1};
-  EXPECT_EQ(EncodeFrame(*Parse("topk|raw|raw"), gradient, {}, {}, &frame).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(EncodeFrame(*Parse("topk|raw|raw"), gradient, {}, {}, &frame).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_TRUE(frame.empty());
 }
 
 TEST(EncodeFrame, TheSeedTravelsInTheFrame) {
   Bytes frame;
   const Tensor gradient(DType::kFloat32, {1, 2});
-  ASSERT_TRUE(EncodeFrame(*Parse("dense|raw|raw"), gradient.view(), {}, {0xABCDEF0123456789}, &frame).ok());
+  ASSERT_TRUE(
+      EncodeFrame(*Parse("dense|raw|raw"), gradient.view(), {}, {0xABCDEF0123456789}, &frame).ok());
   EXPECT_EQ(GetField<uint64_t>(frame, frame_fields::kSeed), 0xABCDEF0123456789u);
 }
 
@@ -219,7 +226,8 @@ TEST(EncodeFrame, AFiniteGradientThatOverflowsTheResidualIsNonFinite) {
   std::vector<float> slot = {0.5f, kLargest};
   const std::vector<float*> slots = {slot.data()};
   Bytes frame;
-  ASSERT_TRUE(EncodeFrame(*Parse("residual|topk|raw|raw"), gradient.view(), slots, {}, &frame).ok());
+  ASSERT_TRUE(
+      EncodeFrame(*Parse("residual|topk|raw|raw"), gradient.view(), slots, {}, &frame).ok());
   EXPECT_EQ(frame[frame_fields::kFlags], 1);
   EXPECT_EQ(slot, (std::vector<float>{0.5f, kLargest}));
 }

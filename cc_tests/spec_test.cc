@@ -93,8 +93,8 @@ TEST(Spec, ListsTheKnownParametersWhereOneIsUnknown) {
 }
 
 TEST(Spec, RefusesValuesOutOfRange) {
-  for (const char* ratio : {"0", "-0.1", "1.1", "1e400", "inf", "nan", "-inf", "", " 0.1", "0.1 ", "0,1", "0.1x",
-                                   "0x1p-3", "+0.1", "half"}) {
+  for (const char* ratio : {"0", "-0.1", "1.1", "1e400", "inf", "nan", "-inf", "", " 0.1", "0.1 ",
+                            "0,1", "0.1x", "0x1p-3", "+0.1", "half"}) {
     const auto compressor = Compressor::FromSpec("topk:ratio=" + std::string(ratio) + "|raw|raw");
     EXPECT_FALSE(compressor.ok()) << ratio;
   }
@@ -127,9 +127,9 @@ Result<Params> ParseNumber(ParamKind kind, const std::string& text) {
 
 TEST(Params, WritesNumbersInTheirShortestExactForm) {
   const std::vector<std::pair<std::string, std::string>> texts = {
-      {"0.1", "0.1"},       {"1e-3", "0.001"},       {"0.30000000000000004", "0.30000000000000004"},
-      {"1000000", "1e+06"}, {"1234567", "1234567"},  {"-0.5", "-0.5"},
-      {"00.10", "0.1"},     {"1e-300", "1e-300"},    {"0.333333333333333333", "0.3333333333333333"},
+      {"0.1", "0.1"},       {"1e-3", "0.001"},      {"0.30000000000000004", "0.30000000000000004"},
+      {"1000000", "1e+06"}, {"1234567", "1234567"}, {"-0.5", "-0.5"},
+      {"00.10", "0.1"},     {"1e-300", "1e-300"},   {"0.333333333333333333", "0.3333333333333333"},
   };
   for (const auto& [text, expected] : texts) {
     const auto params = ParseNumber(ParamKind::kFloat, text);
@@ -146,7 +146,8 @@ TEST(Params, IntegersAreWhole) {
   EXPECT_EQ(ParseNumber(ParamKind::kInt, "42").value().Int("x"), 42);
   EXPECT_EQ(ParseNumber(ParamKind::kInt, "1e3").value().Int("x"), 1000);
   const std::string message = ParseNumber(ParamKind::kInt, "1.5").status().message();
-  EXPECT_NE(message.find("must be an integer in [-1e+18, 1e+18], got '1.5'"), std::string::npos) << message;
+  EXPECT_NE(message.find("must be an integer in [-1e+18, 1e+18], got '1.5'"), std::string::npos)
+      << message;
 }
 
 // What the registry says of itself must be usable: specs and docs are made from it.
@@ -159,10 +160,13 @@ void CheckRegistry() {
     EXPECT_FALSE(is_used[row.id]) << row.name << " repeats id " << int{row.id};
     is_used[row.id] = true;
     EXPECT_EQ(FindByName<Interface>(row.name), &row) << row.name << " is not unique";
-    EXPECT_EQ(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << row.name;
+    EXPECT_EQ(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+              std::string::npos)
+        << row.name;
     EXPECT_FALSE(row.definition.doc.empty()) << row.name;
     EXPECT_EQ(row.definition.doc.find('\n'), std::string::npos) << row.name;
-    for (const ParamSpec& param : row.definition.params) EXPECT_FALSE(param.doc.empty()) << row.name << param.name;
+    for (const ParamSpec& param : row.definition.params)
+      EXPECT_FALSE(param.doc.empty()) << row.name << param.name;
     const auto params = Params::Parse(row.name, row.definition.params, {});
     ASSERT_TRUE(params.ok()) << params.status().message();
     EXPECT_NE(row.definition.make(params.value()), nullptr);
@@ -179,7 +183,8 @@ TEST(Registry, IsSound) {
 
 TEST(Registry, ALoneNameTellsWhatItIs) {
   // The parser tells memory from sparsifier and joint from index codec by name alone.
-  for (const std::string& memory : Names<Memory>()) EXPECT_EQ(FindByName<Sparsifier>(memory), nullptr) << memory;
+  for (const std::string& memory : Names<Memory>())
+    EXPECT_EQ(FindByName<Sparsifier>(memory), nullptr) << memory;
   for (const std::string& joint : Names<SparseCodec>()) {
     EXPECT_EQ(FindByName<IndexCodec>(joint), nullptr) << joint;
     EXPECT_EQ(FindByName<ValueCodec>(joint), nullptr) << joint;
@@ -187,9 +192,12 @@ TEST(Registry, ALoneNameTellsWhatItIs) {
 }
 
 TEST(Registry, DecodersAreFoundById) {
-  for (const auto& row : Registry<IndexCodec>()) EXPECT_NE(DecoderById<IndexCodec>(row.id), nullptr) << row.name;
-  for (const auto& row : Registry<ValueCodec>()) EXPECT_NE(DecoderById<ValueCodec>(row.id), nullptr) << row.name;
-  for (const auto& row : Registry<SparseCodec>()) EXPECT_NE(DecoderById<SparseCodec>(row.id), nullptr) << row.name;
+  for (const auto& row : Registry<IndexCodec>())
+    EXPECT_NE(DecoderById<IndexCodec>(row.id), nullptr) << row.name;
+  for (const auto& row : Registry<ValueCodec>())
+    EXPECT_NE(DecoderById<ValueCodec>(row.id), nullptr) << row.name;
+  for (const auto& row : Registry<SparseCodec>())
+    EXPECT_NE(DecoderById<SparseCodec>(row.id), nullptr) << row.name;
   EXPECT_EQ(DecoderById<IndexCodec>(0), nullptr);
   EXPECT_EQ(DecoderById<ValueCodec>(255), nullptr);
 }

@@ -28,7 +28,7 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-np", "--ranks", type=int, default=2, help="number of ranks (default %(default)s)")
-    parser.add_argument("--epochs", type=int, default=12, help="epochs of each run (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=16, help="epochs of each run (default %(default)s)")
     parser.add_argument("--quick", action="store_true", help="two epochs: shows that it works, not how well")
     parser.add_argument(
         "--compression",

@@ -30,7 +30,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--compression", nargs="+", default=["topk"], metavar="PRESET|SPEC", help="default: topk"
     )
-    parser.add_argument("--epochs", type=int, default=12, help="epochs of each run (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=16, help="epochs of each run (default %(default)s)")
     parser.add_argument("--batch-size", type=int, default=32, help="per rank (default %(default)s)")
     parser.add_argument(
         "--hidden", type=int, default=1024, help="units of each hidden layer (default %(default)s)"

@@ -49,8 +49,9 @@ void Register(const std::string& name, std::function<void(benchmark::State&)> bo
 }
 
 template <typename Interface>
-std::shared_ptr<const Interface> Make(const RegistryRow<Interface>& row,
-                                      const std::vector<std::pair<std::string, std::string>>& given = {}) {
+std::shared_ptr<const Interface> Make(
+    const RegistryRow<Interface>& row,
+    const std::vector<std::pair<std::string, std::string>>& given = {}) {
   const auto params = Params::Parse(row.name, row.definition.params, given);
   return params.ok() ? row.definition.make(params.value()) : nullptr;
 }
@@ -97,7 +98,8 @@ void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
     Bytes section;
     std::vector<uint32_t> decoded, indices;
     encode(&section, &decoded, &state);
-    const auto k = static_cast<uint32_t>(codec->exact() ? InputOf(density).indices.size() : decoded.size());
+    const auto k =
+        static_cast<uint32_t>(codec->exact() ? InputOf(density).indices.size() : decoded.size());
     for (auto _ : state) Check(decoder->Decode(section, kElements, k, Context(), &indices), &state);
     set_counters(section, &state);
   });
@@ -108,10 +110,12 @@ void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& densit
   const auto encode = [=](Bytes* section, benchmark::State* state) {
     const BenchInput& input = InputOf(density);
     section->clear();
-    Check(codec->Encode(input.values, Support(kElements, input.indices), Context(), section), state);
+    Check(codec->Encode(input.values, Support(kElements, input.indices), Context(), section),
+          state);
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
-    SetCounters(static_cast<double>(section.size()), static_cast<double>(InputOf(density).values.size()), state);
+    SetCounters(static_cast<double>(section.size()),
+                static_cast<double>(InputOf(density).values.size()), state);
   };
   Register("value/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
     Bytes section;
@@ -125,7 +129,8 @@ void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& densit
     const BenchInput& input = InputOf(density);
     std::vector<float> values(input.values.size());
     const Support support(kElements, input.indices);
-    for (auto _ : state) Check(codec->Decode(section, support, Context(), Span<float>(values)), &state);
+    for (auto _ : state)
+      Check(codec->Decode(section, support, Context(), Span<float>(values)), &state);
     set_counters(section, &state);
   });
 }
@@ -141,7 +146,8 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
     Check(codec->Encode(sparse, Context(), section, &num_index_bytes, &k, nullptr), state);
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
-    SetCounters(static_cast<double>(section.size()), static_cast<double>(InputOf(density).indices.size()), state);
+    SetCounters(static_cast<double>(section.size()),
+                static_cast<double>(InputOf(density).indices.size()), state);
   };
   Register("joint/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
     Bytes section;
@@ -167,7 +173,8 @@ void RegisterBloomFilter(const std::string& density) {
     bits->assign(static_cast<size_t>(shape.num_bytes()), 0);
     BloomFilter::Insert(shape, kSeed, InputOf(density).indices, bits->data());
   };
-  const auto set_counters = [](const Bytes& bits, double num_keys, double num_probes, benchmark::State* state) {
+  const auto set_counters = [](const Bytes& bits, double num_keys, double num_probes,
+                               benchmark::State* state) {
     SetCounters(static_cast<double>(bits.size()), num_keys, state);
     state->counters[kProbesCounter] = num_probes;
   };
@@ -223,7 +230,8 @@ void RegisterPipeline(const std::string& spec, const std::string& density) {
     encode(&slot, &frame, &state);
     const SumTarget target = {sum.data(), DType::kFloat32, kElements};
     for (auto _ : state) {
-      Check(DecodeSum(frame, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {}), &state);
+      Check(DecodeSum(frame, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {}),
+            &state);
     }
     set_counters(frame, &state);
   });
@@ -238,7 +246,8 @@ void RegisterAll() {
       for (const ParamSpec& param : row.definition.params) {
         for (const std::string& choice : param.choices) {
           if (choice == param.default_value) continue;
-          RegisterIndex(row, row.name + ":" + param.name + "=" + choice, Make(row, {{param.name, choice}}), density);
+          RegisterIndex(row, row.name + ":" + param.name + "=" + choice,
+                        Make(row, {{param.name, choice}}), density);
         }
       }
     }
@@ -271,7 +280,8 @@ double MemcpyNanoseconds() {
 
 int main(int argc, char** argv) {
   bool wants_table = true;
-  for (int i = 1; i < argc; ++i) wants_table &= std::strncmp(argv[i], "--benchmark_format", 18) != 0;
+  for (int i = 1; i < argc; ++i)
+    wants_table &= std::strncmp(argv[i], "--benchmark_format", 18) != 0;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   tfcompress::RegisterAll();

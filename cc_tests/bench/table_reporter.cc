@@ -24,8 +24,10 @@ void PrintCell(bool has_value, int width, int precision, double value) {
 }  // namespace
 
 bool TableReporter::ReportContext(const Context& context) {
-  std::printf("%d CPUs at %.0f MHz, 1 thread, gcc-compatible %s; memcpy of the dense tensor: %.2f ms\n",
-              context.cpu_info.num_cpus, context.cpu_info.cycles_per_second / 1e6, __VERSION__, memcpy_ns_ / 1e6);
+  std::printf(
+      "%d CPUs at %.0f MHz, 1 thread, gcc-compatible %s; memcpy of the dense tensor: %.2f ms\n",
+      context.cpu_info.num_cpus, context.cpu_info.cycles_per_second / 1e6, __VERSION__,
+      memcpy_ns_ / 1e6);
   return true;
 }
 
@@ -76,8 +78,8 @@ void TableReporter::PrintLine(const Line& line) const {
 
 void TableReporter::Finalize() {
   for (const std::string& kind : kinds_) {
-    std::printf("\n%-52s %7s%11s%9s%11s%9s%9s%9s\n", kind.c_str(), "density", "enc ns/n", "memcpys", "dec ns/n",
-                "memcpys", "bits/k", "limit");
+    std::printf("\n%-52s %7s%11s%9s%11s%9s%9s%9s\n", kind.c_str(), "density", "enc ns/n", "memcpys",
+                "dec ns/n", "memcpys", "bits/k", "limit");
     for (const Line& line : lines_[kind]) PrintLine(line);
   }
 }

@@ -12,9 +12,10 @@ namespace tfcompress {
 
 // Names of the counters that benchmarks set.
 inline constexpr char kElementsCounter[] = "n";
-inline constexpr char kBitsCounter[] = "bits";        // For each sent element.
-inline constexpr char kLimitCounter[] = "limit";      // Of the bits: log2 C(n, k) / k.
-inline constexpr char kProbesCounter[] = "probes";    // Keys that one iteration looks at; 0 to leave out.
+inline constexpr char kBitsCounter[] = "bits";    // For each sent element.
+inline constexpr char kLimitCounter[] = "limit";  // Of the bits: log2 C(n, k) / k.
+inline constexpr char kProbesCounter[] =
+    "probes";  // Keys that one iteration looks at; 0 to leave out.
 
 // Collects runs named "kind/codec/density/direction" (direction: encode or decode) and prints one
 // line for each codec and density.

@@ -45,7 +45,8 @@ inline void RepairChecksum(Bytes* frame) {
   const ByteSpan bytes(*frame);
   const uint32_t before = Crc32c(bytes.subspan(0, frame_fields::kChecksum));
   const size_t num_rest = frame->size() - frame_fields::kHeaderBytes;
-  SetField(frame_fields::kChecksum, Crc32c(bytes.subspan(frame_fields::kHeaderBytes, num_rest), before), frame);
+  SetField(frame_fields::kChecksum,
+           Crc32c(bytes.subspan(frame_fields::kHeaderBytes, num_rest), before), frame);
 }
 
 }  // namespace tfcompress

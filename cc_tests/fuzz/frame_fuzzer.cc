@@ -18,12 +18,12 @@ namespace {
 // Bounds time and memory of one input: codecs may allocate in proportion to k, and query all of n.
 constexpr uint32_t kMaxFuzzElements = 1 << 14;
 
-#define TFC_FUZZ_CHECK(condition)                                              \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
+#define TFC_FUZZ_CHECK(condition)                                                   \
+  do {                                                                              \
+    if (!(condition)) {                                                             \
       std::fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                            \
-    }                                                                          \
+      std::abort();                                                                 \
+    }                                                                               \
   } while (false)
 
 void CheckDecoded(const Frame& frame, const SparseTensor& decoded) {
@@ -45,8 +45,9 @@ void CheckSum(const Frame& frame, const SparseTensor& decoded) {
   const bool is_wide = frame.header.dtype == DType::kFloat32;
   const SumTarget target = {is_wide ? static_cast<void*>(sum.data()) : narrow.data(),
                             frame.header.dtype, frame.header.n};
-  TFC_FUZZ_CHECK(DecodeSum(frame.bytes, 1, 1.0f, Span<const SumTarget>(&target, 1),
-                           SerialExecutor(), {}).ok());
+  TFC_FUZZ_CHECK(
+      DecodeSum(frame.bytes, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {})
+          .ok());
   if (!is_wide) return;
   const Support support = decoded.support();
   for (size_t i = 0; i < decoded.values.size(); ++i) {

@@ -47,8 +47,9 @@ void FlipBits(Random* random, Bytes* bytes) {
 
 // Numbers that lie at the edges of what a length, a count or a float can be.
 void WriteEdge(Random* random, Bytes* bytes) {
-  static const uint32_t edges[] = {0,          1,          2,          0xFF,       0xFFFF,    0x10000,
-                                   0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7F800000, 0x7FC00000, 0x7F7FFFFF};
+  static const uint32_t edges[] = {0,          1,          2,          0xFF,
+                                   0xFFFF,     0x10000,    0x7FFFFFFF, 0x80000000,
+                                   0xFFFFFFFF, 0x7F800000, 0x7FC00000, 0x7F7FFFFF};
   const uint32_t edge = edges[random->Below(sizeof(edges) / sizeof(edges[0]))];
   const size_t num_bytes = size_t{1} << random->Below(3);
   if (bytes->size() < num_bytes) return;
@@ -82,7 +83,8 @@ void Mutate(const std::vector<Bytes>& inputs, Random* random, Bytes* bytes) {
         Splice(other, random, bytes);
         break;
       case 5:  // Sections of one codec under the header of another.
-        std::copy_n(other.begin(), std::min({other.size(), bytes->size(), frame_fields::kHeaderBytes}),
+        std::copy_n(other.begin(),
+                    std::min({other.size(), bytes->size(), frame_fields::kHeaderBytes}),
                     bytes->begin());
         break;
     }
@@ -105,7 +107,8 @@ int RunMutations(int64_t num_runs, uint64_t seed, const std::string& save_path) 
     Bytes input = inputs[random.Below(static_cast<uint32_t>(inputs.size()))];
     Mutate(inputs, &random, &input);
     if (!save_path.empty()) {
-      std::ofstream(save_path, std::ios::binary).write(reinterpret_cast<const char*>(input.data()), input.size());
+      std::ofstream(save_path, std::ios::binary)
+          .write(reinterpret_cast<const char*>(input.data()), input.size());
     }
     Run(input);
   }
