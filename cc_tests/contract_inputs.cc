@@ -62,11 +62,11 @@ void AddBacks(const std::vector<Setting<Sparsifier>>& sparsifiers,
               const std::vector<Setting<ValueCodec>>& values,
               const std::vector<Setting<SparseCodec>>& joints, Backs* backs) {
   for (const auto& sparsifier : sparsifiers) {
-    const bool everything = sparsifier.codec->everything();
+    const bool implied = sparsifier.codec->implied() != Implied::kNothing;
     for (const auto& index : indices) {
-      if (everything && index.part != "raw") continue;
+      if (implied && index.part != "raw") continue;
       for (const auto& value : values) {
-        const bool exact = (everything || index.codec->exact()) && IsExact(value);
+        const bool exact = (implied || index.codec->exact()) && IsExact(value);
         (*backs)[sparsifier.part + "|" + index.part + "|" + value.part] = exact;
       }
     }

@@ -135,7 +135,9 @@ TEST_P(ExactIndexCodec, RejectsAHugeCountBeforeItAllocates) {
   EXPECT_LE(decoded.capacity(), 16u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, ExactIndexCodec, testing::Values("raw", "bitmap", "delta_binary"),
+INSTANTIATE_TEST_SUITE_P(Codecs, ExactIndexCodec,
+                         testing::Values("raw", "bitmap", "delta_binary", "rle", "huffman",
+                                         "delta_adaptive", "delta_flag"),
                          [](const auto& info) { return std::string(info.param); });
 
 Bytes EncodeWith(const char* name, const std::vector<uint32_t>& indices, uint32_t n) {

@@ -49,6 +49,7 @@ missing_packages() {
   [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || packages+=(libgtest-dev)
   [[ -e /usr/include/benchmark/benchmark.h || -e /usr/local/include/benchmark/benchmark.h ]] ||
     packages+=(libbenchmark-dev)
+  [[ -e /usr/include/zlib.h || -e /usr/local/include/zlib.h ]] || packages+=(zlib1g-dev)
   "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("$(debian_python)-venv")
   "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
     packages+=("$(debian_python)-dev")

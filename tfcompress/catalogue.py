@@ -33,12 +33,16 @@ class Entry:
       id: The number that stands for it in a frame.
       doc: One line with the paper's section.
       parameters: Its parameters, in the order of the canonical spec.
+      error: What differs after decoding, and by how much at most.
+      cost: Bytes on the wire, as a formula of n and k.
     """
 
     name: str
     id: int
     doc: str
     parameters: tuple[Parameter, ...]
+    error: str
+    cost: str
 
 
 def sparsifiers() -> list[Entry]:
@@ -68,7 +72,14 @@ def memories() -> list[Entry]:
 
 def _entries(kind: str) -> list[Entry]:
     return [
-        Entry(row["name"], row["id"], row["doc"], tuple(map(_parameter, row["parameters"])))
+        Entry(
+            row["name"],
+            row["id"],
+            row["doc"],
+            tuple(map(_parameter, row["parameters"])),
+            row["error"],
+            row["cost"],
+        )
         for row in _core.registry(kind)
     ]
 

@@ -118,3 +118,129 @@ class Compression:
             index = f"bloom:policy={policy},fpr={float(fpr)!r}"
         spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
         return Compressor(spec, **compressor_policy)
+
+    @staticmethod
+    def randomk(ratio: float = 0.01, *, value: str = "raw", memory: str = "residual", **policy: int) -> Compressor:
+        """Sends a random `ratio` of the elements, which the frame's seed implies: no index is sent.
+
+        Args:
+          ratio: Share of the elements that is sent, in (0, 1].
+          value: Value codec.
+          memory: "residual" keeps what is not sent for the next step; "none" drops it.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"{memory}|randomk:ratio={float(ratio)!r}|raw|{value}", **policy)
+
+    @staticmethod
+    def qsgd(bits: int = 7, bucket: int = 512, **policy: int) -> Compressor:
+        """QSGD: every element on a stochastic grid, scaled by the l2 norm of its bucket; unbiased.
+
+        DeepReduce (section 6.3) uses 7 bits and buckets of 512.
+
+        Args:
+          bits: Bits of an element, sign included; 2 to 8.
+          bucket: Elements that share a norm.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"dense|raw|qsgd:bits={int(bits)},bucket={int(bucket)}", **policy)
+
+    @staticmethod
+    def terngrad(clip: float = 2.5, **policy: int) -> Compressor:
+        """TernGrad: every element as -1, 0 or 1 times the layer's scale, stochastically.
+
+        Args:
+          clip: Magnitudes are clipped at this many standard deviations (2.5 in the paper); 0 does not
+            clip, and then the code is unbiased.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"dense|raw|ternary:clip={float(clip)!r}", **policy)
+
+    @staticmethod
+    def zipml(bits: int = 16, **policy: int) -> Compressor:
+        """ZipML's uniform fixed-point grid over the range of each tensor.
+
+        SKCompress (section 7.1) had to give it two bytes for convergence; 8 bits are the other choice.
+
+        Args:
+          bits: Bits of an element: 8 or 16.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"dense|raw|uniform:bits={int(bits)}", **policy)
+
+    @staticmethod
+    def onebit(**policy: int) -> Compressor:
+        """1-bit SGD: the sign of every element and the mean magnitude of each sign, with error feedback.
+
+        Args:
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor("residual|dense|raw|sign", **policy)
+
+    @staticmethod
+    def logquant(bits: int = 8, **policy: int) -> Compressor:
+        """Base-2 logarithmic quantisation of every element, which FastSGD compares itself with.
+
+        Args:
+          bits: Bits of an element, sign included; 2 to 8.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"dense|raw|logquant:bits={int(bits)}", **policy)
+
+    @staticmethod
+    def threelc(multiplier: float = 1.0, **policy: int) -> Compressor:
+        """3LC: three values, five to a byte, runs of zeros shortened; with error feedback.
+
+        DeepReduce (section 6.3) compares with a sparsity multiplier of 1.
+
+        Args:
+          multiplier: Sparsity multiplier, in [1, 2): the larger, the more zeros.
+          **policy: `min_elements`, `seed`.
+        """
+        return Compressor(f"residual|dense|threelc:multiplier={float(multiplier)!r}", **policy)
+
+    @staticmethod
+    def skcompress(
+        buckets: int = 256,
+        groups: int = 8,
+        rows: int = 2,
+        columns: float = 0.2,
+        *,
+        sparsifier: str = "nonzero",
+        memory: str = "none",
+        **policy: int,
+    ) -> Compressor:
+        """SKCompress: SketchML with Huffman-coded sketch cells (4.3) and adaptive delta keys (5.2).
+
+        The defaults are those of section 7.1. On its sparse linear models the paper reports messages
+        several times smaller than SketchML's competitors; like SketchML it trains with Adam.
+
+        Args:
+          buckets: Quantile buckets of each sign.
+          groups: MinMaxSketches of each sign.
+          rows: Hash rows of a sketch.
+          columns: Columns of a row, as a share of the keys in it.
+          sparsifier: What chooses the keys; the paper's gradients are sparse by themselves.
+          memory: "none" as in the paper, or "residual".
+          **policy: `min_elements`, `seed`.
+        """
+        joint = (
+            f"skcompress:buckets={int(buckets)},groups={int(groups)},rows={int(rows)},"
+            f"columns={float(columns)!r}"
+        )
+        return Compressor(f"{memory}|{sparsifier}|{joint}", **policy)
+
+    @staticmethod
+    def fastsgd(base: float = 1.1, tau: int = 128, flag_bits: int = 2, **policy: int) -> Compressor:
+        """FastSGD: logarithms of reciprocals, filtered by a threshold, and delta keys with length flags.
+
+        The defaults are the paper's (section 3): base 1.1, threshold 128, flags of 2 bits. Elements
+        whose code is above the threshold are not sent.
+
+        Args:
+          base: Base of the logarithm, above 1.
+          tau: Largest code that is sent.
+          flag_bits: Bits of a key's length flag.
+          **policy: `min_elements`, `seed`.
+        """
+        value = f"log:base={float(base)!r},tau={int(tau)}"
+        return Compressor(f"nonzero|delta_flag:flag_bits={int(flag_bits)}|{value}", **policy)

@@ -62,12 +62,19 @@ struct SparseTensor {
   Support support() const { return everything ? Support::Everything(n) : Support(n, indices); }
 };
 
+// What receivers know of a support before they have read a byte of it.
+enum class Implied {
+  kNothing,     // An index codec has to send it.
+  kEverything,  // It is all of [0, n). Select is not called.
+  kSeeded,      // It is SeededSupport(n, k, seed), see seeded_support.h.
+};
+
 // Chooses the support of a dense vector.
 class Sparsifier {
  public:
   virtual ~Sparsifier() = default;
-  // Whether the support is always everything. Then Select is not called and no index is sent.
-  virtual bool everything() const { return false; }
+  // Unless nothing is implied, no index is sent.
+  virtual Implied implied() const { return Implied::kNothing; }
   // Overwrites `indices` with the chosen support, ascending. Deterministic: the same bits for every
   // executor.
   virtual Status Select(Span<const float> dense, const CodecContext& context,
@@ -84,6 +91,8 @@ class IndexCodec {
   // Lossy codecs only: whether the values to send are those at the decoded indices (DeepReduce
   // P0, P1, P2), or still those at the original ones, in order (DeepReduce's naive Bloom filter).
   virtual bool gathers_decoded() const { return true; }
+  // Whether it codes any subset, not only the one that the frame implies.
+  virtual bool codes_any_support() const { return true; }
 
   // Appends the section to `out`. A lossy codec overwrites `decoded` with what Decode will yield
   // for k = decoded->size(); an exact codec leaves it alone. Unsorted, duplicate or out-of-range
@@ -104,6 +113,11 @@ class IndexCodec {
 class ValueCodec {
  public:
   virtual ~ValueCodec() = default;
+
+  // Whether some values decode to zero by design. Then Narrow takes their indices out of an
+  // explicit support before the indices are coded: nothing is sent for them.
+  virtual bool narrows() const { return false; }
+  virtual void Narrow(Span<const float> /*dense*/, std::vector<uint32_t>* /*indices*/) const {}
 
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,

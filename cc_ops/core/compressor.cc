@@ -5,6 +5,7 @@
 
 #include "core/product_codec.h"
 #include "core/registry.h"
+#include "core/seeded_support.h"
 #include "core/spec.h"
 
 namespace tfcompress {
@@ -41,6 +42,7 @@ Status Compressor::ParseJoint(const std::string& joint) {
   return OkStatus();
 }
 
+// The front of the spec stands in spec_ already.
 Status Compressor::ParseProduct(const std::string& index, const std::string& value) {
   for (const std::string& part : {index, value}) {
     if (FindByName<SparseCodec>(NameOf(part)) != nullptr) {
@@ -51,17 +53,24 @@ Status Compressor::ParseProduct(const std::string& index, const std::string& val
   }
   TFC_ASSIGN_OR_RETURN(auto index_part, ParsePart<IndexCodec>("index codec", index));
   TFC_ASSIGN_OR_RETURN(auto value_part, ParsePart<ValueCodec>("value codec", value));
-  if (sparsifier_->everything()) {
-    if (index_part.canonical != "raw") {
-      return InvalidArgument(
-          "'dense' sends every element and no index: its index codec must be 'raw', got '", index,
-          "'");
-    }
-    support_kind_ = SupportKind::kEverything;
-  } else {
-    index_id_ = index_part.id;
+  const Implied implied = sparsifier_->implied();
+  if (implied != Implied::kNothing && index_part.canonical != "raw") {
+    return InvalidArgument("'", spec_, "' sends no index: its index codec must be 'raw', got '",
+                           index, "'");
   }
   index_ = std::move(index_part.object);
+  switch (implied) {
+    case Implied::kNothing:
+      index_id_ = index_part.id;
+      break;
+    case Implied::kEverything:
+      support_kind_ = SupportKind::kEverything;
+      break;
+    case Implied::kSeeded:
+      support_kind_ = SupportKind::kSeeded;
+      index_ = std::make_unique<SeededSupportCodec>();
+      break;
+  }
   value_ = std::move(value_part.object);
   value_id_ = value_part.id;
   codec_ = std::make_unique<ProductCodec>(index_.get(), value_.get());

@@ -7,6 +7,7 @@
 #include "core/pipeline.h"
 #include "core/product_codec.h"
 #include "core/registry.h"
+#include "core/seeded_support.h"
 
 namespace tfcompress {
 namespace {
@@ -119,9 +120,12 @@ Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
     if (joint == nullptr) return DataLoss("unknown joint codec id ", int{header.value_id});
     return joint->Decode(frame.sections, header.k, context, out);
   }
-  const IndexCodec* index = DecoderById<IndexCodec>(header.index_id);
-  if (!out->everything && index == nullptr)
+  static const SeededSupportCodec seeded;
+  const IndexCodec* index =
+      header.support == SupportKind::kSeeded ? &seeded : DecoderById<IndexCodec>(header.index_id);
+  if (!out->everything && index == nullptr) {
     return DataLoss("unknown index codec id ", int{header.index_id});
+  }
   const ValueCodec* value = DecoderById<ValueCodec>(header.value_id);
   if (value == nullptr) return DataLoss("unknown value codec id ", int{header.value_id});
   return ProductCodec(index, value).Decode(frame.sections, header.k, context, out);

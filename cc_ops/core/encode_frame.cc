@@ -21,7 +21,7 @@ Status EncodeSections(const Compressor& compressor, Span<const float> dense,
                       uint64_t* num_index_bytes, Bytes* frame) {
   std::vector<uint32_t> indices;
   Support support = Support::Everything(header->n);
-  if (!compressor.sparsifier().everything()) {
+  if (compressor.sparsifier().implied() != Implied::kEverything) {
     TFC_RETURN_IF_ERROR(compressor.sparsifier().Select(dense, context, &indices));
     support = Support(header->n, indices);
   }

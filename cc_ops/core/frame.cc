@@ -67,7 +67,7 @@ Status ReadWireHeader(ByteReader* reader, WireHeader* h) {
 Status CheckWireHeader(const WireHeader& h) {
   if (h.flags > kFlagNonfinite) return DataLoss("unknown flags ", int{h.flags});
   if (!IsDType(h.dtype)) return DataLoss("unknown dtype code ", int{h.dtype});
-  if (h.support > static_cast<uint8_t>(SupportKind::kJoint))
+  if (h.support > static_cast<uint8_t>(SupportKind::kSeeded))
     return DataLoss("unknown support kind ", int{h.support});
   if (h.reserved != 0) return DataLoss("reserved field is ", h.reserved, ", expected 0");
   if (h.n > kMaxElements) return DataLoss("n = ", h.n, " is above the limit ", kMaxElements);

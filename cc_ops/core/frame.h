@@ -22,6 +22,7 @@ enum class SupportKind : uint8_t {
   kIndexSection = 0,  // From the index section.
   kEverything = 1,    // k == n; the index section is empty.
   kJoint = 2,         // A joint codec holds indices and values in the value section.
+  kSeeded = 3,        // SeededSupport(n, k, seed); the index section is empty.
 };
 
 // The header's fields, less magic, version and lengths, which the writer and the reader handle.

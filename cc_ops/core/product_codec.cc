@@ -14,6 +14,15 @@ std::vector<float> Gather(Span<const float> dense, Span<const uint32_t> indices,
   return values;
 }
 
+// No element is left: no section is written.
+Status EncodeNothing(const Support& support, uint64_t* num_index_bytes, uint32_t* k,
+                     SparseTensor* decoded) {
+  *num_index_bytes = 0;
+  *k = 0;
+  if (decoded != nullptr) *decoded = {support.n(), false, {}, {}};
+  return OkStatus();
+}
+
 }  // namespace
 
 Status ProductCodec::Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
@@ -23,7 +32,14 @@ Status ProductCodec::Encode(const SparseInput& input, const CodecContext& contex
   std::vector<uint32_t> changed;
   std::vector<float> gathered;
   Span<const float> values = input.dense;
+  std::vector<uint32_t> narrowed;
   if (!support.everything()) {
+    if (value_->narrows() && index_->codes_any_support()) {
+      narrowed.assign(support.indices().begin(), support.indices().end());
+      value_->Narrow(input.dense, &narrowed);
+      support = Support(support.n(), narrowed);
+    }
+    if (support.size() == 0) return EncodeNothing(support, num_index_bytes, k, decoded);
     TFC_RETURN_IF_ERROR(index_->Encode(support.indices(), support.n(), context, out, &changed));
     const Support chosen = support;
     if (!index_->exact()) support = Support(support.n(), changed);

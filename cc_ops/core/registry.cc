@@ -14,19 +14,35 @@ Definition<Sparsifier> DenseSparsifier();
 Definition<Sparsifier> NonzeroSparsifier();
 Definition<Sparsifier> TopKSparsifier();
 Definition<Sparsifier> ThresholdSparsifier();
+Definition<Sparsifier> RandomKSparsifier();
 
 Definition<IndexCodec> RawIndex();
 Definition<IndexCodec> BitmapIndex();
 Definition<IndexCodec> DeltaBinaryIndex();
 Definition<IndexCodec> BloomIndex();
+Definition<IndexCodec> RleIndex();
+Definition<IndexCodec> HuffmanIndex();
+Definition<IndexCodec> DeltaAdaptiveIndex();
+Definition<IndexCodec> DeltaFlagIndex();
 
 Definition<ValueCodec> RawValue();
 Definition<ValueCodec> Fp16Value();
 Definition<ValueCodec> Bf16Value();
 Definition<ValueCodec> QuantileValue();
 Definition<ValueCodec> DexpValue();
+Definition<ValueCodec> DeflateValue();
+Definition<ValueCodec> QsgdValue();
+Definition<ValueCodec> LogValue();
+Definition<ValueCodec> LogquantValue();
+Definition<ValueCodec> UniformValue();
+Definition<ValueCodec> TernaryValue();
+Definition<ValueCodec> SignValue();
+Definition<ValueCodec> PolyValue();
+Definition<ValueCodec> MinmaxValue();
 
 Definition<SparseCodec> SketchmlJoint();
+Definition<SparseCodec> SkcompressJoint();
+Definition<SparseCodec> ThreelcJoint();
 
 template <>
 const std::vector<RegistryRow<Memory>>& Registry<Memory>() {
@@ -40,10 +56,9 @@ const std::vector<RegistryRow<Memory>>& Registry<Memory>() {
 template <>
 const std::vector<RegistryRow<Sparsifier>>& Registry<Sparsifier>() {
   static const auto* rows = new std::vector<RegistryRow<Sparsifier>>{
-      {1, "dense", DenseSparsifier()},
-      {2, "nonzero", NonzeroSparsifier()},
-      {3, "topk", TopKSparsifier()},
-      {4, "threshold", ThresholdSparsifier()},
+      {1, "dense", DenseSparsifier()},     {2, "nonzero", NonzeroSparsifier()},
+      {3, "topk", TopKSparsifier()},       {4, "threshold", ThresholdSparsifier()},
+      {5, "randomk", RandomKSparsifier()},
   };
   return *rows;
 }
@@ -55,6 +70,10 @@ const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
       {2, "bitmap", BitmapIndex()},
       {3, "delta_binary", DeltaBinaryIndex()},
       {4, "bloom", BloomIndex()},
+      {5, "rle", RleIndex()},
+      {6, "huffman", HuffmanIndex()},
+      {7, "delta_adaptive", DeltaAdaptiveIndex()},
+      {8, "delta_flag", DeltaFlagIndex()},
   };
   return *rows;
 }
@@ -64,6 +83,15 @@ const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
   static const auto* rows = new std::vector<RegistryRow<ValueCodec>>{
       {1, "raw", RawValue()},           {2, "fp16", Fp16Value()}, {3, "bf16", Bf16Value()},
       {4, "quantile", QuantileValue()}, {5, "dexp", DexpValue()},
+      {6, "deflate", DeflateValue()},
+      {7, "qsgd", QsgdValue()},
+      {8, "log", LogValue()},
+      {9, "logquant", LogquantValue()},
+      {10, "uniform", UniformValue()},
+      {11, "ternary", TernaryValue()},
+      {12, "sign", SignValue()},
+      {13, "poly", PolyValue()},
+      {14, "minmax", MinmaxValue()},
   };
   return *rows;
 }
@@ -72,6 +100,8 @@ template <>
 const std::vector<RegistryRow<SparseCodec>>& Registry<SparseCodec>() {
   static const auto* rows = new std::vector<RegistryRow<SparseCodec>>{
       {1, "sketchml", SketchmlJoint()},
+      {2, "skcompress", SkcompressJoint()},
+      {3, "threelc", ThreelcJoint()},
   };
   return *rows;
 }

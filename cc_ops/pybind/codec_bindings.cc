@@ -51,7 +51,7 @@ py::array_t<uint32_t> Select(const std::string& part, const py::array& dense, ui
   const Span<const float> values = FiniteValues("dense", dense);
   CheckedSize("n", values.size(), kMaxElements);
   std::vector<uint32_t> indices;
-  if (sparsifier.object->everything()) {
+  if (sparsifier.object->implied() == Implied::kEverything) {
     indices.resize(values.size());
     std::iota(indices.begin(), indices.end(), 0);
     return ToArray(indices);

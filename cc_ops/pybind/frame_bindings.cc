@@ -132,6 +132,8 @@ const char* SupportName(SupportKind support) {
       return "everything";
     case SupportKind::kJoint:
       return "joint";
+    case SupportKind::kSeeded:
+      return "seeded";
   }
   return "unknown";
 }
@@ -190,7 +192,7 @@ void DefineFrameBindings(py::module_& module) {
       "inspect", &Inspect, "data"_a,
       "Describes each frame of a packet without decoding it: a dict of num_bytes, "
       "header_bytes, index_bytes, value_bytes, version, n, k, dtype, support ('index section', "
-      "'everything' or 'joint'), nonfinite, index, value and joint (names or None), seed and "
+      "'everything', 'joint' or 'seeded'), nonfinite, index, value and joint (names or None), seed and "
       "checksum_ok.");
 }
 

@@ -32,7 +32,7 @@ py::dict DescribeSpec(const std::string& spec) {
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = parts[1],
                   "index"_a = part_or_none(!is_joint, 2), "value"_a = part_or_none(!is_joint, 3),
                   "joint"_a = part_or_none(is_joint, 2),
-                  "everything"_a = compressor->sparsifier().everything());
+                  "everything"_a = compressor->support_kind() == SupportKind::kEverything);
 }
 
 const char* KindName(ParamKind kind) {
@@ -59,7 +59,8 @@ py::list ListRegistry() {
                                  "choices"_a = spec.choices, "doc"_a = spec.doc));
     }
     rows.append(py::dict("id"_a = int{row.id}, "name"_a = row.name, "doc"_a = row.definition.doc,
-                         "parameters"_a = parameters));
+                         "parameters"_a = parameters, "error"_a = row.definition.error,
+                         "cost"_a = row.definition.cost));
   }
   return rows;
 }
@@ -88,7 +89,7 @@ void DefineSpecBindings(py::module_& module) {
       "the memory keeps; `everything`, whether all elements are sent.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
-      "What a spec can name, one dict {id, name, doc, parameters} each. `kind` is memories, "
+      "What a spec can name, one dict {id, name, doc, parameters, error, cost} each. `kind` is memories, "
       "sparsifiers, index_codecs, value_codecs or joint_codecs. A parameter is a dict {name, "
       "kind, default, min, max, min_open, choices, doc}; its default is text as in a spec.");
 }

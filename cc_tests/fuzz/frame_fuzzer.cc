@@ -85,6 +85,7 @@ std::vector<Selection> Selections() {
   for (const auto& row : Registry<ValueCodec>()) {
     selections.push_back({SupportKind::kIndexSection, raw_index, row.id});
     selections.push_back({SupportKind::kEverything, 0, row.id});
+    selections.push_back({SupportKind::kSeeded, 0, row.id});
   }
   for (const auto& row : Registry<SparseCodec>()) {
     selections.push_back({SupportKind::kJoint, 0, row.id});
@@ -108,7 +109,7 @@ Bytes RepairFrame(Bytes frame) {
   SetField(kVersion, kFrameVersion, &frame);
   SetField<uint8_t>(kFlags, 0, &frame);
   SetField<uint8_t>(kDType, 1 + frame[kDType] % 3, &frame);
-  SetField<uint8_t>(kSupport, frame[kSupport] % 3, &frame);
+  SetField<uint8_t>(kSupport, frame[kSupport] % 4, &frame);
   SetField<uint16_t>(kReserved, 0, &frame);
 
   const uint32_t n = 1 + GetField<uint32_t>(frame, kN) % kMaxFuzzElements;

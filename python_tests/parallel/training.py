@@ -12,6 +12,15 @@ PRESETS = {
     "threshold": lambda: tfc.Compression.threshold(0.01, min_elements=64),
     "sketchml": lambda: tfc.Compression.sketchml(min_elements=64),
     "deepreduce": lambda: tfc.Compression.deepreduce(0.05, value="dexp", min_elements=64),
+    "randomk": lambda: tfc.Compression.randomk(0.2, min_elements=64),
+    "qsgd": lambda: tfc.Compression.qsgd(min_elements=64),
+    "terngrad": lambda: tfc.Compression.terngrad(min_elements=64),
+    "zipml": lambda: tfc.Compression.zipml(min_elements=64),
+    "onebit": lambda: tfc.Compression.onebit(min_elements=64),
+    "logquant": lambda: tfc.Compression.logquant(min_elements=64),
+    "threelc": lambda: tfc.Compression.threelc(min_elements=64),
+    "skcompress": lambda: tfc.Compression.skcompress(min_elements=64),
+    "fastsgd": lambda: tfc.Compression.fastsgd(min_elements=64),
     "deepreduce_p1": lambda: tfc.Compression.deepreduce(0.05, policy="p1", fpr=0.1, min_elements=64),
 }
 

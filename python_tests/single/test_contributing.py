@@ -78,6 +78,6 @@ def test_the_worked_example_compiles_and_runs(tmp_path):
         "-o",
         str(tmp_path / "example"),
     ]
-    subprocess.run([*command, *(str(tmp_path / name) for name in sources), *others], check=True)
+    subprocess.run([*command, *(str(tmp_path / name) for name in sources), *others, "-lz"], check=True)
     result = subprocess.run([str(tmp_path / "example")], check=True, capture_output=True, text=True)
     assert re.match(r"sent 1000 in \d+ bytes", result.stdout) or "sent 99" in result.stdout, result.stdout

@@ -24,6 +24,15 @@ PRESETS = [
         {"value": "dexp", "policy": "p0", "fpr": 0.6},
         "residual|topk:ratio=0.01|bloom:policy=p0,fpr=0.6|dexp",
     ),
+    (tfc.Compression.randomk, {"ratio": 0.1}, "residual|randomk:ratio=0.1|raw|raw"),
+    (tfc.Compression.qsgd, {}, "dense|raw|qsgd:bits=7,bucket=512"),
+    (tfc.Compression.terngrad, {}, "dense|raw|ternary:clip=2.5"),
+    (tfc.Compression.zipml, {"bits": 8}, "dense|raw|uniform:bits=8"),
+    (tfc.Compression.onebit, {}, "residual|dense|raw|sign"),
+    (tfc.Compression.logquant, {}, "dense|raw|logquant:bits=8"),
+    (tfc.Compression.threelc, {}, "residual|dense|threelc:multiplier=1"),
+    (tfc.Compression.skcompress, {}, "nonzero|skcompress:buckets=256,groups=8,rows=2,columns=0.2"),
+    (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=128"),
     (tfc.Compression.deepreduce, {"index": "bitmap"}, "residual|topk:ratio=0.01|bitmap|raw"),
 ]
 
@@ -93,14 +102,17 @@ def test_listings_describe_every_part():
         kind: [entry.name for entry in getattr(tfc, kind)()]
         for kind in ("sparsifiers", "index_codecs", "value_codecs", "joint_codecs", "memories")
     }
-    assert {"dense", "nonzero", "topk", "threshold"} <= set(names["sparsifiers"])
-    assert {"raw", "bitmap", "delta_binary", "bloom"} <= set(names["index_codecs"])
-    assert {"raw", "fp16", "bf16", "quantile", "dexp"} <= set(names["value_codecs"])
-    assert {"sketchml"} <= set(names["joint_codecs"])
+    assert set("dense nonzero topk threshold randomk".split()) <= set(names["sparsifiers"])
+    index_codecs = "raw bitmap rle huffman delta_binary delta_adaptive delta_flag bloom"
+    assert set(index_codecs.split()) <= set(names["index_codecs"])
+    value_codecs = "raw fp16 bf16 deflate qsgd quantile minmax dexp poly log logquant uniform ternary sign"
+    assert set(value_codecs.split()) <= set(names["value_codecs"])
+    assert {"sketchml", "skcompress", "threelc"} <= set(names["joint_codecs"])
     assert {"none", "residual"} <= set(names["memories"])
     for kind in names:
         for entry in getattr(tfc, kind)():
-            assert entry.doc and all(parameter.doc for parameter in entry.parameters)
+            assert entry.doc and entry.error and entry.cost, entry.name
+            assert all(parameter.doc for parameter in entry.parameters)
 
 
 def test_numpy_level_functions_do_not_import_tensorflow():

@@ -89,7 +89,9 @@ Definition<IndexCodec> BitmapIndex() {
   return {
       "One bit an element; smaller than delta_binary above densities of about 1/10 (DeepReduce 3).",
       {},
-      Make};
+      Make,
+      "exact",
+      "ceil(n / 8)"};
 }
 
 }  // namespace tfcompress

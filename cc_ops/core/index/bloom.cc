@@ -324,7 +324,9 @@ Definition<IndexCodec> BloomIndex() {
   fpr.max = 0.999;
   return {"Bloom filter with a policy against false positives (DeepReduce 4, 10.4).",
           {policy, fpr},
-          Make};
+          Make,
+          "p0: superset; others: k indices, some of them false",
+          "6 + 1.44 k log2(1 / fpr) / 8"};
 }
 
 }  // namespace tfcompress

@@ -34,7 +34,9 @@ std::unique_ptr<const IndexCodec> Make(const Params&) {
 Definition<IndexCodec> DeltaBinaryIndex() {
   return {"Distances in 1 to 4 bytes with 2-bit length flags (SketchML 3.4, SKCompress 5.1).",
           {},
-          Make};
+          Make,
+          "exact",
+          "k / 4, and 1 to 4 for each index"};
 }
 
 }  // namespace tfcompress

@@ -34,7 +34,7 @@ std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<
 }  // namespace
 
 Definition<IndexCodec> RawIndex() {
-  return {"Four bytes an index: the baseline of every paper.", {}, Make};
+  return {"Four bytes an index: the baseline of every paper.", {}, Make, "exact", "4 k"};
 }
 
 }  // namespace tfcompress

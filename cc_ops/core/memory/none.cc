@@ -18,9 +18,11 @@ class None : public Memory {
 }  // namespace
 
 Definition<Memory> NoneMemory() {
-  return {"forgets what is not sent", {}, [](const Params&) -> std::unique_ptr<const Memory> {
-            return std::make_unique<None>();
-          }};
+  return {"forgets what is not sent",
+          {},
+          [](const Params&) -> std::unique_ptr<const Memory> { return std::make_unique<None>(); },
+          "loses what is not sent",
+          "none"};
 }
 
 }  // namespace tfcompress

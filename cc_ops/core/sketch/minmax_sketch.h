@@ -8,6 +8,7 @@
 #define TFCOMPRESS_CORE_SKETCH_MINMAX_SKETCH_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,6 +18,12 @@
 
 namespace tfcompress {
 
+// ceil(columns_per_key * num_keys), at least 1.
+inline uint32_t NumSketchColumns(double columns_per_key, size_t num_keys) {
+  const double num_columns = std::ceil(columns_per_key * static_cast<double>(num_keys));
+  return std::max<uint32_t>(1, static_cast<uint32_t>(num_columns));
+}
+
 class MinMaxSketch {
  public:
   // What a cell holds that no key was inserted into; above every value.
@@ -24,43 +31,50 @@ class MinMaxSketch {
 
   // rows, columns >= 1. Sketches with the same shape and seed place keys in the same cells.
   MinMaxSketch(uint32_t rows, uint32_t columns, uint64_t seed)
-      : columns_(columns), cells_(static_cast<size_t>(rows) * columns, kEmpty), row_seeds_(rows) {
-    for (uint32_t row = 0; row < rows; ++row) row_seeds_[row] = HashKey(row, seed);
+      : columns_(columns), cells_(static_cast<size_t>(rows) * columns, kEmpty), mixed_seeds_(rows) {
+    for (uint32_t row = 0; row < rows; ++row)
+      mixed_seeds_[row] = Mix64(HashKey(row, seed) + kGoldenGamma);
   }
 
   // value < kEmpty.
   void Insert(uint32_t key, uint16_t value) {
-    uint16_t* row = cells_.data();
-    for (uint64_t seed : row_seeds_) {
-      uint16_t& cell = row[Column(key, seed)];
-      cell = std::min(cell, value);
-      row += columns_;
-    }
+    for (uint32_t row = 0; row < num_rows(); ++row) InsertIntoRow(row, key, value);
+  }
+  // Insert is this for every row. Rows may be filled by different threads.
+  void InsertIntoRow(uint32_t row, uint32_t key, uint16_t value) {
+    uint16_t& cell = cells_[size_t{row} * columns_ + Column(key, mixed_seeds_[row])];
+    cell = std::min(cell, value);
   }
 
   // At most the least value inserted for `key`; anything for a key that was not inserted.
   uint16_t Query(uint32_t key) const {
     uint16_t value = 0;
     const uint16_t* row = cells_.data();
-    for (uint64_t seed : row_seeds_) {
+    for (uint64_t seed : mixed_seeds_) {
       value = std::max(value, row[Column(key, seed)]);
       row += columns_;
     }
     return value;
   }
 
+  // Puts `value` into the empty cells; after this the sketch is for queries only.
+  void FillEmpty(uint16_t value) { std::replace(cells_.begin(), cells_.end(), kEmpty, value); }
+
+  uint32_t num_rows() const { return static_cast<uint32_t>(mixed_seeds_.size()); }
   // All cells, row after row.
   Span<uint16_t> cells() { return cells_; }
   Span<const uint16_t> cells() const { return cells_; }
 
  private:
-  uint32_t Column(uint32_t key, uint64_t seed) const {
-    return FastRange32(static_cast<uint32_t>(HashKey(key, seed) >> 32), columns_);
+  // HashKey(key, row seed) with the seed's own half of the work done before.
+  uint32_t Column(uint32_t key, uint64_t mixed_seed) const {
+    return FastRange32(static_cast<uint32_t>(Mix64(key * kGoldenGamma + mixed_seed) >> 32),
+                       columns_);
   }
 
   uint32_t columns_;
   std::vector<uint16_t> cells_;
-  std::vector<uint64_t> row_seeds_;
+  std::vector<uint64_t> mixed_seeds_;
 };
 
 }  // namespace tfcompress

@@ -7,7 +7,7 @@ namespace {
 
 class Dense : public Sparsifier {
  public:
-  bool everything() const override { return true; }
+  Implied implied() const override { return Implied::kEverything; }
 
   Status Select(Span<const float> dense, const CodecContext&,
                 std::vector<uint32_t>* indices) const override {

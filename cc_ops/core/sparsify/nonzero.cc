@@ -22,7 +22,9 @@ Definition<Sparsifier> NonzeroSparsifier() {
   return {
       "Elements other than zero: gradients that are sparse by nature (DeepReduce 3, SketchML 3.1).",
       {},
-      Make};
+      Make,
+      "none, but for the sign of zero",
+      "k indices and values"};
 }
 
 }  // namespace tfcompress

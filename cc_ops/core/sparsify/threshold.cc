@@ -30,7 +30,11 @@ Definition<Sparsifier> ThresholdSparsifier() {
   ParamSpec tau{"tau", ParamKind::kFloat, "0.01", "smallest |x| that is sent, as a float"};
   tau.min = std::numeric_limits<float>::denorm_min();
   tau.max = std::numeric_limits<float>::max();
-  return {"Elements with |x| >= tau (threshold based truncation, SketchML 1.1).", {tau}, Make};
+  return {"Elements with |x| >= tau (threshold based truncation, SketchML 1.1).",
+          {tau},
+          Make,
+          "leaves out magnitudes below tau",
+          "k indices and values, k by the data"};
 }
 
 }  // namespace tfcompress

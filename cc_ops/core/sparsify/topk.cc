@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/registry.h"
 #include "core/sparsify/collect.h"
+#include "core/sparsify/num_selected.h"
 
 namespace tfcompress {
 namespace {
@@ -156,8 +157,7 @@ class TopK : public Sparsifier {
   Status Select(Span<const float> dense, const CodecContext& context,
                 std::vector<uint32_t>* indices) const override {
     const size_t n = dense.size();
-    const auto rounded = static_cast<size_t>(std::llround(ratio_ * static_cast<double>(n)));
-    const size_t k = std::min(n, std::max<size_t>(1, rounded));
+    const size_t k = NumSelected(ratio_, n);
     if (k == n) {
       indices->resize(n);
       std::iota(indices->begin(), indices->end(), 0u);
@@ -187,7 +187,9 @@ Definition<Sparsifier> TopKSparsifier() {
   ratio.min_open = true;
   return {"The ratio * n elements of largest magnitude, ties by lower index (Top-r, DeepReduce 1).",
           {ratio},
-          Make};
+          Make,
+          "leaves out the n - k smallest magnitudes",
+          "k = round(ratio n) indices and values"};
 }
 
 }  // namespace tfcompress

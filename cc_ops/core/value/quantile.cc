@@ -113,7 +113,7 @@ Definition<ValueCodec> QuantileValue() {
           {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxBuckets}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
-          }};
+          }, "width of the bucket; never the sign", "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
 }
 
 }  // namespace tfcompress

@@ -43,7 +43,7 @@ class Raw : public ValueCodec {
 Definition<ValueCodec> RawValue() {
   return {"values as float32, exact", {}, [](const Params&) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Raw>();
-          }};
+          }, "exact", "4 k"};
 }
 
 }  // namespace tfcompress

@@ -1,0 +1,227 @@
+"""Writes docs/codecs.md: what the registry says of every codec, and what is measured here and now.
+
+    python benchmarks/codec_table.py            # a few minutes on one core
+    python benchmarks/codec_table.py --check    # only compares what does not depend on the machine
+
+Speeds are ratios to a memcpy of the dense vector in the same run, on one thread.
+"""
+
+import argparse
+import math
+import os
+import pathlib
+import platform
+import re
+import time
+from collections.abc import Callable
+
+import numpy as np
+import rich.progress
+
+import tfcompress as tfc
+from tfcompress import _core
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "codecs.md"
+DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
+UNIVERSE = 1_000_000
+NUM_VALUES = 100_000
+# Measured rows are between these marks; everything outside them is checked by a test.
+MEASURED = ("<!-- measured -->", "<!-- /measured -->")
+
+KINDS = {
+    "Sparsifiers": tfc.sparsifiers,
+    "Index codecs": tfc.index_codecs,
+    "Value codecs": tfc.value_codecs,
+    "Joint codecs": tfc.joint_codecs,
+    "Memories": tfc.memories,
+}
+
+
+def entropy_bits(n: int, k: int) -> float:
+    """Returns log2 of the number of k-subsets of n elements, for each of the k."""
+    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2) / k
+
+
+def random_indices(density: float) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return np.flatnonzero(rng.random(UNIVERSE) < density).astype(np.uint32)
+
+
+def distributions() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    return {
+        "Gaussian": rng.standard_normal(NUM_VALUES).astype(np.float32),
+        "Laplace": rng.laplace(size=NUM_VALUES).astype(np.float32),
+        "Student t3": rng.standard_t(3, NUM_VALUES).astype(np.float32),
+    }
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """The best of several runs: the machine's noise only ever adds."""
+    best = math.inf
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.15:
+        begin = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def memcpy_seconds(num_floats: int) -> float:
+    source, target = np.ones(num_floats, np.float32), np.zeros(num_floats, np.float32)
+    return seconds(lambda: np.copyto(target, source))
+
+
+def sqnr_db(values: np.ndarray, decoded: np.ndarray) -> str:
+    noise = float(np.sum((values.astype(np.float64) - decoded) ** 2))
+    return "exact" if noise == 0 else f"{10 * math.log10(np.sum(values.astype(np.float64) ** 2) / noise):.1f}"
+
+
+def measure_index(name: str) -> list[str]:
+    bits = []
+    for density in DENSITIES:
+        indices = random_indices(density)
+        section, decoded = _core.encode_indices(name, indices, UNIVERSE)
+        bits.append(f"{8 * len(section) / len(indices):.2f}")
+    indices = random_indices(0.01)
+    section, decoded = _core.encode_indices(name, indices, UNIVERSE)
+    copy = memcpy_seconds(UNIVERSE)
+    encode = seconds(lambda: _core.encode_indices(name, indices, UNIVERSE))
+    decode = seconds(lambda: _core.decode_indices(name.split(":")[0], section, UNIVERSE, len(decoded)))
+    return [*bits, f"{encode / copy:.2f}", f"{decode / copy:.2f}"]
+
+
+def measure_value(name: str) -> list[str]:
+    cells, bits = [], 0.0
+    for values in distributions().values():
+        section = _core.encode_values(name, values, None, len(values))
+        decoded = _core.decode_values(name.split(":")[0], section, None, len(values))
+        bits = max(bits, 8 * len(section) / len(values))
+        cells.append(sqnr_db(values, decoded))
+    values = distributions()["Gaussian"]
+    section = _core.encode_values(name, values, None, len(values))
+    copy = memcpy_seconds(len(values))
+    encode = seconds(lambda: _core.encode_values(name, values, None, len(values)))
+    decode = seconds(lambda: _core.decode_values(name.split(":")[0], section, None, len(values)))
+    return [f"{bits:.2f}", *cells, f"{encode / copy:.1f}", f"{decode / copy:.1f}"]
+
+
+def measure_joint(name: str) -> list[str]:
+    """Bits for each element sent, keys included, and the SQNR of what was sent."""
+    gradient = np.random.default_rng(3).standard_normal(UNIVERSE).astype(np.float32)
+    cells = []
+    for density in (0.001, 0.01, 0.1):
+        indices = _core.select(f"topk:ratio={density}", gradient)
+        sparse = np.zeros_like(gradient)
+        sparse[indices] = gradient[indices]
+        frame = tfc.encode(sparse, f"nonzero|{name}")
+        cells += [f"{8 * len(frame) / len(indices):.2f}", sqnr_db(sparse, tfc.decode(frame))]
+    copy = memcpy_seconds(UNIVERSE)
+    spec = f"topk:ratio=0.01|{name}"
+    encode = seconds(lambda: _core.encode(gradient, "float32", spec, num_threads=1))
+    frame = _core.encode(gradient, "float32", spec, num_threads=1)
+    decode = seconds(lambda: _core.decode(frame))
+    return [*cells, f"{encode / copy:.1f}", f"{decode / copy:.1f}"]
+
+
+def table(headings: list[str], rows: list[list[str]]) -> list[str]:
+    line = "| " + " | ".join(headings) + " |"
+    return [line, "|" + "---|" * len(headings), *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def facts(title: str) -> list[str]:
+    rows = []
+    for entry in KINDS[title]():
+        parameters = "; ".join(f"`{p.name}={p.default}` {p.range}: {p.doc}" for p in entry.parameters)
+        cells = [f"`{entry.name}`", str(entry.id), entry.doc, parameters, entry.error, entry.cost]
+        rows.append([cell.replace("|", "\\|") or "-" for cell in cells])
+    return [f"## {title}", "", *table(["name", "id", "what", "parameters", "error", "bytes"], rows), ""]
+
+
+def with_policies(entry: object) -> list[str]:
+    """The part, and one for each choice of its parameters."""
+    choices = [p for p in entry.parameters if p.kind == "choice"]
+    if not choices:
+        return [entry.name]
+    return [f"{entry.name}:{choices[0].name}={value}" for value in choices[0].range.split(", ")]
+
+
+def measured_tables() -> dict[str, list[str]]:
+    index_names = [name for entry in tfc.index_codecs() for name in with_policies(entry)]
+    value_names = [name for entry in tfc.value_codecs() for name in with_policies(entry)]
+    joint_names = [entry.name for entry in tfc.joint_codecs()]
+    total = len(index_names) + len(value_names) + len(joint_names)
+    with rich.progress.Progress() as progress:
+        task = progress.add_task("measuring", total=total)
+
+        def rows(names: list[str], measure: Callable[[str], list[str]]) -> list[list[str]]:
+            measured = []
+            for name in names:
+                progress.update(task, description=name)
+                measured.append([f"`{name}`", *measure(name)])
+                progress.advance(task)
+            return measured
+
+        index_rows = rows(index_names, measure_index)
+        value_rows = rows(value_names, measure_value)
+        joint_rows = rows(joint_names, measure_joint)
+    limit = [f"{entropy_bits(UNIVERSE, len(random_indices(d))):.2f}" for d in DENSITIES]
+    index_rows.insert(0, ["*entropy limit* log2 C(n, k) / k", *limit, "-", "-"])
+    speeds = ["encode", "decode"]
+    joint_headings = [f"{d} {what}" for d in (0.001, 0.01, 0.1) for what in ("bits", "dB")]
+    return {
+        "Index codecs": table(["bits an index at density", *map(str, DENSITIES), *speeds], index_rows),
+        "Value codecs": table(["", "bits a value", *(f"{d} dB" for d in distributions()), *speeds], value_rows),
+        "Joint codecs": table(["bits an element sent, and SQNR", *joint_headings, *speeds], joint_rows),
+    }
+
+
+def page(measured: dict[str, list[str]]) -> str:
+    lines = [
+        "# Codecs",
+        "",
+        "Generated by `benchmarks/codec_table.py` from the registry; `n` elements, `k` of them sent.",
+        "The entropy limit stands in the same table as the codecs: what loses, loses in plain sight.",
+        "",
+    ]
+    for title in KINDS:
+        lines += facts(title)
+        if title in measured:
+            lines += [MEASURED[0], *measured[title], MEASURED[1], ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def machine() -> str:
+    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return f"{models[0] if models else platform.machine()}, one thread of {os.cpu_count()}"
+
+
+def notes() -> str:
+    return (
+        f"\nMeasured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01; values "
+        f"without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the top elements of a Gaussian vector, speeds with the "
+        "selection. Encode and decode are times in memcpys of the dense vector (of the k values, for value codecs) "
+        "in the same run: smaller is faster. SQNR in dB: larger is closer.\n"
+    )
+
+
+def static_part(text: str) -> str:
+    """The page without what was measured, and without the note on the machine."""
+    text = re.sub(f"{MEASURED[0]}.*?{MEASURED[1]}\n", "", text, flags=re.DOTALL)
+    return text.split("\nMeasured on ")[0].rstrip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="fail unless the page agrees with the registry")
+    arguments = parser.parse_args()
+    if arguments.check:
+        expected = static_part(page({title: [] for title in ("Index codecs", "Value codecs", "Joint codecs")}))
+        if static_part(PAGE.read_text()) != expected:
+            raise SystemExit(f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}")
+        return
+    PAGE.write_text(page(measured_tables()) + notes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+// Codes of varying length in a bit string: bit b of the string is bit b % 8 of byte b / 8. Numbers
+// stand with their least significant bit first.
+#ifndef TFCOMPRESS_CORE_ENTROPY_BIT_STREAM_H_
+#define TFCOMPRESS_CORE_ENTROPY_BIT_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/byte_io.h"
+#include "core/count_bits.h"
+#include "core/span.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+// Most bits that one call writes, or that are sure to be seen at once.
+inline constexpr int kMaxStreamBits = 56;
+
+inline size_t BytesOfBits(uint64_t num_bits) { return static_cast<size_t>((num_bits + 7) / 8); }
+
+// Fills bytes that the caller has sized for exactly what is written. Cheap to copy: loops work on a
+// local copy, which the compiler keeps in registers.
+class BitWriter {
+ public:
+  BitWriter(unsigned char* begin, unsigned char* end) : next_(begin), end_(end) {}
+
+  // Appends `num_bits` <= kMaxStreamBits bits; those of `bits` above them are zero.
+  void Write(uint64_t bits, int num_bits) {
+    pending_ |= bits << num_pending_;
+    num_pending_ += num_bits;
+    // The unfinished byte is stored too, and again with the next bits: there is nothing to flush.
+    const ptrdiff_t room = end_ - next_;
+    if (room >= static_cast<ptrdiff_t>(sizeof(pending_))) {
+      StoreUnaligned(next_, pending_);
+    } else {
+      std::memcpy(next_, &pending_, static_cast<size_t>(room));
+    }
+    next_ += num_pending_ >> 3;
+    pending_ >>= num_pending_ & ~7;
+    num_pending_ &= 7;
+  }
+
+ private:
+  unsigned char* next_;
+  unsigned char* end_;
+  uint64_t pending_ = 0;
+  int num_pending_ = 0;  // Below 8 between calls.
+};
+
+// Reads borrowed bytes, and zeros after them: loops need no check but the one at their end, Finish.
+class BitReader {
+ public:
+  explicit BitReader(ByteSpan bytes) : bytes_(bytes) {}
+
+  // The next bits, the first one lowest: at least kMaxStreamBits of them.
+  uint64_t Peek() const {
+    const size_t offset = static_cast<size_t>(position_ >> 3);
+    uint64_t word = 0;
+    if (offset + sizeof(word) <= bytes_.size()) {
+      word = LoadUnaligned<uint64_t>(bytes_.data() + offset);
+    } else if (offset < bytes_.size()) {
+      word = LoadWord(bytes_, offset);
+    }
+    return word >> (position_ & 7);
+  }
+  void Skip(int num_bits) { position_ += static_cast<uint64_t>(num_bits); }
+  // Whether more bits were taken than there are.
+  bool overrun() const { return position_ > 8 * uint64_t{bytes_.size()}; }
+
+  // The whole bytes that were taken. Fails when there were too few, or when a bit is set after the
+  // last one taken in its byte.
+  Status Finish(const char* what, size_t* num_bytes) const {
+    *num_bytes = BytesOfBits(position_);
+    if (overrun()) {
+      return DataLoss(what, ": needs ", *num_bytes, " bytes, found ", bytes_.size());
+    }
+    if (position_ % 8 != 0 && bytes_[*num_bytes - 1] >> (position_ % 8) != 0) {
+      return DataLoss(what, ": bits are set after the last code");
+    }
+    return OkStatus();
+  }
+
+ private:
+  ByteSpan bytes_;
+  uint64_t position_ = 0;  // In bits.
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_ENTROPY_BIT_STREAM_H_

@@ -1,0 +1,27 @@
+// What codecs with a MinMaxSketch have in common on the wire: the mean magnitudes of the buckets,
+// and the cells, which hold numbers of buckets.
+#ifndef TFCOMPRESS_CORE_ENTROPY_BUCKET_TABLES_H_
+#define TFCOMPRESS_CORE_ENTROPY_BUCKET_TABLES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/byte_io.h"
+#include "core/span.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+// Appends the number of buckets and their means.
+void WriteBucketMeans(Span<const float> means, ByteWriter* writer);
+// At most `max_buckets` finite means without a sign bit, or DataLoss.
+Status ReadBucketMeans(uint32_t max_buckets, ByteReader* reader, std::vector<float>* means);
+
+// Appends cells below `width` as numbers of ceil(log2 width) bits.
+void WritePackedCells(Span<const uint16_t> cells, uint32_t width, ByteWriter* writer);
+// Reads cells.size() cells; one that is not below `width` is DataLoss.
+Status ReadPackedCells(uint32_t width, ByteReader* reader, Span<uint16_t> cells);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_ENTROPY_BUCKET_TABLES_H_

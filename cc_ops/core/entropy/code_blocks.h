@@ -1,0 +1,86 @@
+// Codes of varying length in blocks of a fixed number of items, which are encoded and decoded in
+// parallel; the bytes do not depend on the executor. FORMAT.md, "Code blocks".
+#ifndef TFCOMPRESS_CORE_ENTROPY_CODE_BLOCKS_H_
+#define TFCOMPRESS_CORE_ENTROPY_CODE_BLOCKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/byte_io.h"
+#include "core/entropy/bit_stream.h"
+#include "core/executor.h"
+#include "core/span.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+inline constexpr int64_t kCodeBlock = int64_t{1} << 16;
+
+// Calls body(block, begin, end) for the blocks of `num_items` items.
+template <typename Body>
+void ForEachCodeBlock(Executor* executor, int64_t num_items, const Body& body) {
+  ForEachBlock(executor, num_items, body, kCodeBlock);
+}
+
+// What EncodeCodeBlocks adds to the bits at most: the lengths, and what fills the last bytes up.
+inline uint64_t MaxCodeBlockOverhead(uint64_t num_items) {
+  return static_cast<uint64_t>(NumBlocks(static_cast<int64_t>(num_items), kCodeBlock)) *
+         (sizeof(uint32_t) + 1);
+}
+
+// Appends the blocks of `num_items` items: encode_block(block, begin, end, writer) writes exactly
+// num_bits[block] bits, less than 2^35.
+template <typename EncodeBlock>
+void EncodeCodeBlocks(int64_t num_items, const std::vector<uint64_t>& num_bits, Executor* executor,
+                      const EncodeBlock& encode_block, Bytes* out) {
+  ByteWriter writer(out);
+  std::vector<size_t> ends;
+  size_t num_bytes = 0;
+  for (const uint64_t bits : num_bits) {
+    ends.push_back(num_bytes += BytesOfBits(bits));
+    if (ends.size() < num_bits.size()) writer.Write(static_cast<uint32_t>(BytesOfBits(bits)));
+  }
+  unsigned char* blocks = writer.Extend(num_bytes);
+  ForEachCodeBlock(executor, num_items, [&](int64_t block, int64_t begin, int64_t end) {
+    BitWriter bits(blocks + (block == 0 ? 0 : ends[block - 1]), blocks + ends[block]);
+    encode_block(block, begin, end, &bits);
+  });
+}
+
+// Reads the blocks of `num_items` items off the front of `reader`: decode_block(block, begin, end,
+// reader) takes the bits of one block and returns its Status; it need not ask whether there were
+// enough of them. `what` begins the messages.
+template <typename DecodeBlock>
+Status DecodeCodeBlocks(const char* what, int64_t num_items, Executor* executor, ByteReader* reader,
+                        const DecodeBlock& decode_block) {
+  const int64_t num_blocks = NumBlocks(num_items, kCodeBlock);
+  if (num_blocks == 0) return OkStatus();
+  std::vector<uint32_t> lengths;
+  TFC_RETURN_IF_ERROR(reader->ReadArray(what, static_cast<uint64_t>(num_blocks - 1), &lengths));
+  std::vector<ByteSpan> blocks(static_cast<size_t>(num_blocks));
+  for (size_t block = 0; block < lengths.size(); ++block)
+    TFC_RETURN_IF_ERROR(reader->ReadSpan(what, lengths[block], &blocks[block]));
+  // The last block ends where its codes end.
+  ByteReader ahead = *reader;
+  TFC_RETURN_IF_ERROR(ahead.ReadSpan(what, ahead.remaining(), &blocks.back()));
+
+  std::vector<Status> statuses(blocks.size());
+  std::vector<size_t> num_bytes(blocks.size());
+  ForEachCodeBlock(executor, num_items, [&](int64_t block, int64_t begin, int64_t end) {
+    BitReader bits(blocks[block]);
+    statuses[block] = decode_block(block, begin, end, &bits);
+    if (statuses[block].ok()) statuses[block] = bits.Finish(what, &num_bytes[block]);
+  });
+  for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
+  for (size_t block = 0; block < lengths.size(); ++block) {
+    if (num_bytes[block] == lengths[block]) continue;
+    return DataLoss(what, ": block ", block, " has ", lengths[block], " bytes, its codes ",
+                    num_bytes[block]);
+  }
+  ByteSpan last;
+  return reader->ReadSpan(what, num_bytes.back(), &last);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_ENTROPY_CODE_BLOCKS_H_

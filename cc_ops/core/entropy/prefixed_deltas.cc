@@ -1,0 +1,159 @@
+#include "core/entropy/prefixed_deltas.h"
+
+namespace tfcompress {
+namespace {
+
+// A delta and its prefix are written and read at once.
+static_assert(kMaxHuffmanBits + kMaxDeltaBits <= kMaxStreamBits);
+
+// How deltas of one size are written.
+struct Field {
+  uint32_t prefix = 0;
+  uint8_t num_prefix_bits = 0;
+  uint8_t num_bits = 0;  // With the prefix.
+};
+using Fields = std::array<Field, kMaxDeltaBits + 1>;  // By the bits that the delta needs.
+
+Fields FieldsOf(const DeltaScheme& scheme) {
+  Fields fields;
+  for (int num_bits = 1; num_bits <= scheme.widths.back(); ++num_bits) {
+    const size_t c = scheme.ClassOf(num_bits);
+    const HuffmanCode::Word prefix = scheme.prefixes.words()[c];
+    fields[num_bits] = {prefix.bits, static_cast<uint8_t>(prefix.length),
+                        static_cast<uint8_t>(prefix.length + scheme.widths[c])};
+  }
+  return fields;
+}
+
+uint32_t KeyBefore(const uint32_t* keys, int64_t begin) { return begin == 0 ? 0 : keys[begin - 1]; }
+
+// What a prefix says, looked up by as many bits as the longest prefix has.
+struct Layout {
+  uint8_t num_prefix_bits;
+  uint8_t width;
+};
+
+std::vector<Layout> LayoutsOf(const DeltaScheme& scheme) {
+  const HuffmanDecoder decoder(scheme.prefixes);
+  std::vector<Layout> layouts(size_t{1} << scheme.prefixes.max_length());
+  for (size_t bits = 0; bits < layouts.size(); ++bits) {
+    const HuffmanDecoder::Entry prefix = decoder.Lookup(bits);
+    layouts[bits] = {static_cast<uint8_t>(prefix.length),
+                     static_cast<uint8_t>(scheme.widths[prefix.symbol])};
+  }
+  return layouts;
+}
+
+void DecodeBlock(const std::vector<Layout>& layouts, uint32_t previous, Span<uint32_t> keys,
+                 BitReader* reader) {
+  BitReader bits = *reader;
+  const Layout* table = layouts.data();
+  const uint64_t mask = layouts.size() - 1;
+  for (uint32_t& key : keys) {
+    const uint64_t window = bits.Peek();
+    const Layout layout = table[window & mask];
+    const uint64_t above = ~uint64_t{0} << layout.width;
+    key = previous += static_cast<uint32_t>(window >> layout.num_prefix_bits & ~above);
+    bits.Skip(layout.num_prefix_bits + layout.width);
+  }
+  *reader = bits;
+}
+
+// A sum modulo 2^32 that never fails to grow has met no zero delta and has never wrapped.
+bool StrictlyIncreasing(const uint32_t* keys, int64_t begin, int64_t end) {
+  bool increasing = true;
+  for (int64_t i = begin; i < end; ++i) increasing &= keys[i] > keys[i - 1];
+  return increasing;
+}
+
+}  // namespace
+
+std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* executor) {
+  const auto num_keys = static_cast<int64_t>(keys.size());
+  std::vector<DeltaBitCounts> blocks(static_cast<size_t>(NumBlocks(num_keys, kCodeBlock)));
+  ForEachCodeBlock(executor, num_keys, [&](int64_t block, int64_t begin, int64_t end) {
+    // Deltas in a row are often of one size; a counter that has just been stored is slow to load.
+    std::array<std::array<uint32_t, kMaxDeltaBits + 1>, 4> counts = {};
+    uint32_t previous = KeyBefore(keys.data(), begin);
+    for (int64_t i = begin; i < end; ++i) {
+      ++counts[i & 3][DeltaBits(keys[i] - previous)];
+      previous = keys[i];
+    }
+    for (size_t bits = 0; bits < blocks[block].size(); ++bits)
+      for (const auto& part : counts) blocks[block][bits] += part[bits];
+  });
+  return blocks;
+}
+
+DeltaBitCounts Sum(const std::vector<DeltaBitCounts>& blocks) {
+  DeltaBitCounts sum = {};
+  for (const DeltaBitCounts& block : blocks)
+    for (size_t bits = 0; bits < sum.size(); ++bits) sum[bits] += block[bits];
+  return sum;
+}
+
+void EncodePrefixedDeltas(Span<const uint32_t> keys, const std::vector<DeltaBitCounts>& counts,
+                          const DeltaScheme& scheme, Executor* executor, Bytes* out) {
+  const Fields fields = FieldsOf(scheme);
+  const auto num_keys = static_cast<int64_t>(keys.size());
+
+  ByteWriter writer(out);
+  std::vector<uint64_t> num_bits;
+  for (const DeltaBitCounts& block : counts) {
+    uint64_t sum = 0;
+    for (size_t bits = 0; bits < block.size(); ++bits) sum += block[bits] * fields[bits].num_bits;
+    num_bits.push_back(sum);
+  }
+  for (int64_t end = kCodeBlock; end < num_keys; end += kCodeBlock) writer.Write(keys[end - 1]);
+
+  EncodeCodeBlocks(
+      num_keys, num_bits, executor,
+      [&](int64_t, int64_t begin, int64_t end, BitWriter* block_writer) {
+        BitWriter bits = *block_writer;
+        uint32_t previous = KeyBefore(keys.data(), begin);
+        for (int64_t i = begin; i < end; ++i) {
+          const uint32_t delta = keys[i] - previous;
+          previous = keys[i];
+          const Field field = fields[DeltaBits(delta)];
+          bits.Write(field.prefix | uint64_t{delta} << field.num_prefix_bits, field.num_bits);
+        }
+      },
+      out);
+}
+
+Status DecodePrefixedDeltas(const char* what, uint64_t k, uint32_t n, const DeltaScheme& scheme,
+                            Executor* executor, ByteReader* reader, std::vector<uint32_t>* keys) {
+  keys->clear();
+  if (k == 0) return OkStatus();
+  if (k > n || k > 8 * uint64_t{reader->remaining()}) {
+    return DataLoss(what, ": ", k, " keys do not fit in [0, ", n, ") or in ", reader->remaining(),
+                    " bytes");
+  }
+  const auto num_keys = static_cast<int64_t>(k);
+  std::vector<uint32_t> last_keys;
+  TFC_RETURN_IF_ERROR(reader->ReadArray(
+      what, static_cast<uint64_t>(NumBlocks(num_keys, kCodeBlock) - 1), &last_keys));
+
+  const std::vector<Layout> layouts = LayoutsOf(scheme);
+  keys->resize(static_cast<size_t>(k));
+  TFC_RETURN_IF_ERROR(DecodeCodeBlocks(
+      what, num_keys, executor, reader,
+      [&](int64_t block, int64_t begin, int64_t end, BitReader* bits) -> Status {
+        uint32_t* decoded = keys->data();
+        const bool is_first = block == 0;
+        const uint32_t previous = is_first ? 0 : last_keys[block - 1];
+        DecodeBlock(layouts, previous,
+                    Span<uint32_t>(decoded + begin, static_cast<size_t>(end - begin)), bits);
+        if ((is_first || decoded[begin] > previous) &&
+            StrictlyIncreasing(decoded, begin + 1, end) &&
+            (end == num_keys || decoded[end - 1] == last_keys[block])) {
+          return OkStatus();
+        }
+        return DataLoss(what, ": the keys of block ", block,
+                        " do not increase strictly or miss their last one");
+      }));
+  if (keys->back() < n) return OkStatus();
+  return DataLoss(what, ": key ", keys->back(), " is outside [0, ", n, ")");
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,65 @@
+// Ascending keys as distances, each in one of a few widths that a prefix tells: what SKCompress 5.2
+// and FastSGD's Algorithm 2 have in common. They differ in the widths and in the prefixes.
+// FORMAT.md, "Prefixed deltas".
+//
+// Blocks are coded in parallel; each continues from the last key of the one before, which is told,
+// so that every delta is what it would be in one piece.
+#ifndef TFCOMPRESS_CORE_ENTROPY_PREFIXED_DELTAS_H_
+#define TFCOMPRESS_CORE_ENTROPY_PREFIXED_DELTAS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/byte_io.h"
+#include "core/entropy/code_blocks.h"
+#include "core/entropy/huffman.h"
+#include "core/executor.h"
+#include "core/span.h"
+#include "core/status.h"
+
+namespace tfcompress {
+
+inline constexpr int kMaxDeltaBits = 32;
+
+// Bits that a delta needs; a delta of 0, which only a first key has, needs one.
+inline int DeltaBits(uint32_t delta) { return 32 - __builtin_clz(delta | 1); }
+
+// [b]: how many deltas need b bits.
+using DeltaBitCounts = std::array<uint64_t, kMaxDeltaBits + 1>;
+
+// The deltas of `keys`, block by block.
+std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* executor);
+DeltaBitCounts Sum(const std::vector<DeltaBitCounts>& blocks);
+
+// How deltas are written: those of class c in widths[c] bits after the prefix of c.
+struct DeltaScheme {
+  // The first class that is wide enough for `num_bits` bits.
+  size_t ClassOf(int num_bits) const {
+    size_t c = 0;
+    while (widths[c] < num_bits) ++c;
+    return c;
+  }
+
+  std::vector<int> widths;  // Ascending, 0 to kMaxDeltaBits.
+  HuffmanCode prefixes;
+};
+
+// What is added to the prefixes and the deltas of k keys at most.
+inline uint64_t MaxPrefixedDeltasOverhead(uint64_t k) {
+  return MaxCodeBlockOverhead(k) + k / kCodeBlock * sizeof(uint32_t);
+}
+
+// Appends the code of strictly increasing `keys`, whose CountDeltaBits are `counts`.
+void EncodePrefixedDeltas(Span<const uint32_t> keys, const std::vector<DeltaBitCounts>& counts,
+                          const DeltaScheme& scheme, Executor* executor, Bytes* out);
+
+// Reads the code of k keys off the front of `reader` and overwrites `keys` with them: strictly
+// increasing and below n, or DataLoss. Allocates only after k is known to fit the bytes that
+// remain. `what` begins the messages.
+Status DecodePrefixedDeltas(const char* what, uint64_t k, uint32_t n, const DeltaScheme& scheme,
+                            Executor* executor, ByteReader* reader, std::vector<uint32_t>* keys);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_ENTROPY_PREFIXED_DELTAS_H_

@@ -1,0 +1,91 @@
+// Delta coding of the indices with length flags: the gradient key encoder of FastSGD (3.3,
+// Algorithm 2). With M the bits of the largest delta, a flag of l bits chooses among the widths
+// M/2^l, 2M/2^l, ..., M, rounded up.
+
+#include <algorithm>
+
+#include "core/entropy/prefixed_deltas.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr int kMaxFlagBits = 5;  // As far as Table VI goes.
+
+DeltaScheme SchemeOf(int flag_bits, int largest_bits) {
+  const int num_flags = 1 << flag_bits;
+  std::vector<int> widths;
+  for (int flag = 0; flag < num_flags; ++flag)
+    widths.push_back(((flag + 1) * largest_bits + num_flags - 1) / num_flags);
+  return {widths, HuffmanCode::Fixed(flag_bits)};
+}
+
+// M. The paper's ceil(log2(maxDelta)) is one too few for powers of two.
+int LargestBits(const DeltaBitCounts& counts) {
+  int bits = kMaxDeltaBits;
+  while (bits > 1 && counts[bits] == 0) --bits;
+  return bits;
+}
+
+class DeltaFlagIndexCodec : public IndexCodec {
+ public:
+  explicit DeltaFlagIndexCodec(int flag_bits) : flag_bits_(flag_bits) {}
+
+  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
+                std::vector<uint32_t>*) const override {
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
+    if (indices.empty()) return OkStatus();
+    const std::vector<DeltaBitCounts> blocks = CountDeltaBits(indices, context.executor);
+    const int largest_bits = LargestBits(Sum(blocks));
+    ByteWriter writer(out);
+    writer.Write(static_cast<uint8_t>(flag_bits_));
+    writer.Write(static_cast<uint8_t>(largest_bits));
+    EncodePrefixedDeltas(indices, blocks, SchemeOf(flag_bits_, largest_bits), context.executor,
+                         out);
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
+                std::vector<uint32_t>* indices) const override {
+    indices->clear();
+    ByteReader reader(section);
+    if (k == 0) return reader.ExpectEnd("delta_flag");
+    uint8_t flag_bits = 0;
+    uint8_t largest_bits = 0;
+    TFC_RETURN_IF_ERROR(reader.Read("delta_flag bits of a flag", &flag_bits));
+    TFC_RETURN_IF_ERROR(reader.Read("delta_flag bits of a delta", &largest_bits));
+    if (flag_bits < 1 || flag_bits > kMaxFlagBits || largest_bits < 1 ||
+        largest_bits > kMaxDeltaBits) {
+      return DataLoss("delta_flag: flags of ", int{flag_bits}, " bits, deltas of ",
+                      int{largest_bits});
+    }
+    TFC_RETURN_IF_ERROR(DecodePrefixedDeltas("delta_flag", k, n, SchemeOf(flag_bits, largest_bits),
+                                             context.executor, &reader, indices));
+    return reader.ExpectEnd("delta_flag");
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
+    if (k == 0) return 0;
+    const uint64_t key_bits = static_cast<uint64_t>(flag_bits_ + kMaxDeltaBits);
+    return 2 + BytesOfBits(key_bits * k) + MaxPrefixedDeltasOverhead(k);
+  }
+
+ private:
+  int flag_bits_;
+};
+
+std::unique_ptr<const IndexCodec> Make(const Params& params) {
+  return std::make_unique<DeltaFlagIndexCodec>(static_cast<int>(params.Int("flag_bits")));
+}
+
+}  // namespace
+
+Definition<IndexCodec> DeltaFlagIndex() {
+  return {"Distances in one of 2^l widths, which a flag of l bits tells (FastSGD, Algorithm 2).",
+          {{"flag_bits", ParamKind::kInt, "2", "l, the bits of a flag", 1, kMaxFlagBits}},
+          Make,
+          "exact",
+          "k (flag_bits + 1 to 2^flag_bits steps of the widest gap) / 8"};
+}
+
+}  // namespace tfcompress

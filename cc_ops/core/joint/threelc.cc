@@ -1,0 +1,311 @@
+// threelc: three values, five of them in a byte, and runs of zeros (3LC, Lim, Andersen and
+// Kaminsky, section 3; DeepReduce 6.3 compares with its sparsity multiplier at 1).
+//
+// 3-value quantization: x becomes M round(x / M), M being the greatest magnitude times the
+// multiplier, so that one of -M, 0, M is left. Quartic encoding: five digits 0, 1, 2 for -M, 0, M
+// make a byte of 0 to 242. Zero-run encoding: 2 to 14 bytes 121, which are five zeros each, become
+// one of the bytes 243 to 255. It codes the dense vector: elements out of the support are zeros,
+// and those that do not decode to zero are the support that receivers see.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "core/byte_io.h"
+#include "core/concatenate.h"
+#include "core/float_order.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr int kDigits = 5;  // Of a quartic byte.
+constexpr unsigned char kPowers[kDigits] = {81, 27, 9, 3, 1};
+constexpr unsigned char kFiveZeros = 121;
+constexpr unsigned char kRunOfTwo = 243;
+constexpr int64_t kMaxRun = 14;
+
+// Quartic bytes that are coded at a time; a run of zeros ends with them.
+constexpr int64_t kBlockBytes = kBlockElements;
+// Coded bytes that are decoded at a time.
+constexpr int64_t kCodedBlockBytes = kBlockElements;
+
+int64_t NumQuarticBytes(uint32_t n) { return (int64_t{n} + kDigits - 1) / kDigits; }
+
+// What values become: `scale` with their sign where their magnitude reaches half of it, else 0.
+struct Quantizer {
+  // Subnormal numbers count as zeros.
+  Quantizer(uint32_t largest_bits, double multiplier) {
+    if (largest_bits < kLeastNormalBits) return;
+    const double product = FloatFromBits(largest_bits) * multiplier;
+    constexpr uint32_t kLargestFloatBits = kFloatInfinityBits - 1;
+    scale = static_cast<float>(
+        std::min(product, static_cast<double>(FloatFromBits(kLargestFloatBits))));
+    const uint32_t half_bits = FloatBits(scale) - kLeastNormalBits;  // One less in the exponent.
+    threshold_bits = std::max(half_bits, kLeastNormalBits);
+  }
+
+  bool IsSent(float value) const {
+    return (FloatBits(value) & kFloatMagnitudeBits) >= threshold_bits;
+  }
+  // -1, 0 or 1.
+  int Digit(float value) const { return IsSent(value) ? (IsNegative(value) ? -1 : 1) : 0; }
+
+  float scale = 0;
+  uint32_t threshold_bits = kFloatInfinityBits;
+};
+
+// The quartic bytes of dense values, the last of them with zeros after the end.
+void QuantizeDense(const Quantizer& quantizer, Span<const float> values, unsigned char* quartic) {
+  std::memset(quartic, kFiveZeros, (values.size() + kDigits - 1) / kDigits);
+  // Most values become 0. A stretch of them is found at once.
+  constexpr size_t kStretch = 8 * kDigits;
+  for (size_t begin = 0; begin < values.size(); begin += kStretch) {
+    const size_t end = std::min(values.size(), begin + kStretch);
+    uint32_t any = 0;
+    for (size_t i = begin; i < end; ++i) any |= quantizer.IsSent(values[i]);
+    if (!any) continue;
+    for (size_t i = begin; i < end; ++i) {
+      quartic[i / kDigits] +=
+          static_cast<unsigned char>(quantizer.Digit(values[i]) * kPowers[i % kDigits]);
+    }
+  }
+}
+
+// The same of the elements [first, first + num_values) of a sparse vector, given by its indices.
+void QuantizeSparse(const Quantizer& quantizer, Span<const float> dense,
+                    Span<const uint32_t> indices, int64_t first, size_t num_values,
+                    unsigned char* quartic) {
+  std::memset(quartic, kFiveZeros, (num_values + kDigits - 1) / kDigits);
+  const uint32_t* index = std::lower_bound(indices.begin(), indices.end(), first);
+  for (; index != indices.end() && *index - first < static_cast<int64_t>(num_values); ++index) {
+    const int64_t i = *index - first;
+    quartic[i / kDigits] +=
+        static_cast<unsigned char>(quantizer.Digit(dense[*index]) * kPowers[i % kDigits]);
+  }
+}
+
+// Bytes 121 that begin at `quartic`, before `end`.
+int64_t ZeroRunLength(const unsigned char* quartic, const unsigned char* end) {
+  constexpr uint64_t kEightZeros = 0x0101010101010101u * kFiveZeros;
+  const unsigned char* byte = quartic;
+  while (end - byte >= 8 && LoadUnaligned<uint64_t>(byte) == kEightZeros) byte += 8;
+  while (byte < end && *byte == kFiveZeros) ++byte;
+  return byte - quartic;
+}
+
+Bytes EncodeZeroRuns(Span<const unsigned char> quartic) {
+  Bytes coded(quartic.size());
+  unsigned char* out = coded.data();
+  for (const unsigned char* byte = quartic.begin(); byte < quartic.end();) {
+    if (*byte != kFiveZeros) {
+      *out++ = *byte++;
+      continue;
+    }
+    int64_t run = ZeroRunLength(byte, quartic.end());
+    byte += run;
+    for (; run >= kMaxRun; run -= kMaxRun) *out++ = 255;
+    if (run > 0) *out++ = static_cast<unsigned char>(run == 1 ? kFiveZeros : kRunOfTwo + run - 2);
+  }
+  coded.resize(out - coded.data());
+  return coded;
+}
+
+// What each coded byte stands for.
+struct CodedByte {
+  uint8_t num_quartic_bytes;
+  uint8_t num_nonzero;
+  int8_t digits[kDigits];  // Of a byte that is no run: -1, 0, 1.
+};
+
+std::array<CodedByte, 256> MakeCodedBytes() {
+  std::array<CodedByte, 256> table = {};
+  for (int byte = 0; byte < 256; ++byte) {
+    CodedByte& entry = table[byte];
+    entry.num_quartic_bytes = static_cast<uint8_t>(byte < kRunOfTwo ? 1 : byte - kRunOfTwo + 2);
+    for (int i = 0; byte < kRunOfTwo && i < kDigits; ++i) {
+      entry.digits[i] = static_cast<int8_t>(byte / kPowers[i] % 3 - 1);
+      entry.num_nonzero += entry.digits[i] != 0;
+    }
+  }
+  return table;
+}
+
+const std::array<CodedByte, 256>& CodedBytes() {
+  static const std::array<CodedByte, 256> table = MakeCodedBytes();
+  return table;
+}
+
+// Where a block of coded bytes begins among the quartic bytes and among the elements that are sent.
+struct Offsets {
+  int64_t quartic = 0;
+  int64_t sent = 0;
+};
+
+// One for each block of coded bytes, and the totals.
+std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
+  const std::array<CodedByte, 256>& table = CodedBytes();
+  std::vector<Offsets> offsets(NumBlocks(coded.size(), kCodedBlockBytes) + 1);
+  auto count = [&](int64_t block, int64_t begin, int64_t end) {
+    Offsets sums;
+    for (int64_t i = begin; i < end; ++i) {
+      sums.quartic += table[coded[i]].num_quartic_bytes;
+      sums.sent += table[coded[i]].num_nonzero;
+    }
+    offsets[block + 1] = sums;
+  };
+  ForEachBlock(executor, coded.size(), count, kCodedBlockBytes);
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    offsets[i].quartic += offsets[i - 1].quartic;
+    offsets[i].sent += offsets[i - 1].sent;
+  }
+  return offsets;
+}
+
+// The elements of a block of coded bytes that are sent.
+void DecodeBlock(ByteSpan coded, float scale, int64_t first_element, uint32_t* indices,
+                 float* values) {
+  const std::array<CodedByte, 256>& table = CodedBytes();
+  const uint32_t scale_bits = FloatBits(scale);
+  for (unsigned char byte : coded) {
+    const CodedByte& entry = table[byte];
+    if (entry.num_nonzero > 0) {
+      for (int i = 0; i < kDigits; ++i) {
+        if (entry.digits[i] == 0) continue;
+        *indices++ = static_cast<uint32_t>(first_element + i);
+        *values++ = FloatFromBits(scale_bits | (entry.digits[i] < 0 ? kFloatSignBit : 0));
+      }
+    }
+    first_element += kDigits * entry.num_quartic_bytes;
+  }
+}
+
+Status DecodeSection(ByteSpan section, uint32_t k, Executor* executor, SparseTensor* out) {
+  out->everything = false;
+  ByteReader reader(section);
+  float scale = 0;
+  ByteSpan coded;
+  TFC_RETURN_IF_ERROR(reader.Read("scale", &scale));
+  TFC_RETURN_IF_ERROR(reader.ReadSpan("digits", reader.remaining(), &coded));
+  // The bits of a number with a sign are greater than those of infinity.
+  if (FloatBits(scale) >= kFloatInfinityBits) return DataLoss("the scale is ", scale);
+  const std::vector<Offsets> offsets = FindOffsets(coded, executor);
+  if (offsets.back().quartic != NumQuarticBytes(out->n)) {
+    return DataLoss(offsets.back().quartic, " groups of five elements, ", NumQuarticBytes(out->n),
+                    " expected");
+  }
+  if (offsets.back().sent != k) {
+    return DataLoss(offsets.back().sent, " elements that are not zero, ", k, " expected");
+  }
+  out->indices.resize(k);
+  out->values.resize(k);
+  auto decode = [&](int64_t block, int64_t begin, int64_t end) {
+    const Offsets& first = offsets[block];
+    DecodeBlock(coded.subspan(begin, end - begin), scale, kDigits * first.quartic,
+                out->indices.data() + first.sent, out->values.data() + first.sent);
+  };
+  ForEachBlock(executor, coded.size(), decode, kCodedBlockBytes);
+  if (k > 0 && out->indices.back() >= out->n) {
+    return DataLoss("element ", out->indices.back(), " is outside [0, ", out->n, ")");
+  }
+  return OkStatus();
+}
+
+class Threelc : public SparseCodec {
+ public:
+  explicit Threelc(double multiplier) : multiplier_(multiplier) {}
+
+  Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
+                uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override {
+    const Support& support = input.support;
+    if (!support.everything()) {
+      TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
+    }
+    const Quantizer quantizer(LargestBits(input, context.executor), multiplier_);
+    const std::vector<Bytes> blocks = EncodeBlocks(input, quantizer, context.executor);
+    *num_index_bytes = 0;
+    *k = 0;
+    for (const Bytes& block : blocks) {
+      for (unsigned char byte : block) *k += CodedBytes()[byte].num_nonzero;
+    }
+    if (decoded != nullptr) *decoded = {support.n(), false, {}, {}};
+    if (*k == 0) return OkStatus();  // No section is written.
+
+    const size_t start = out->size();
+    ByteWriter(out).Write(quantizer.scale);
+    Concatenate(blocks, out);
+    if (decoded == nullptr) return OkStatus();
+    const ByteSpan section(out->data() + start, out->size() - start);
+    return DecodeSection(section, *k, context.executor, decoded);
+  }
+
+  // The support is what the digits say, whatever `out->everything` was.
+  Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+                SparseTensor* out) const override {
+    TFC_RETURN_IF_ERROR(ByteReader(sections.indices).ExpectEnd("threelc index section"));
+    return DecodeSection(sections.values, k, context.executor, out).WithContext("threelc");
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override {
+    return sizeof(float) + static_cast<uint64_t>(NumQuarticBytes(n));
+  }
+
+ private:
+  // The bits of the greatest magnitude of the support.
+  static uint32_t LargestBits(const SparseInput& input, Executor* executor) {
+    const Support& support = input.support;
+    std::vector<uint32_t> largest(NumBlocks(support.size()));
+    ForEachBlock(executor, support.size(), [&](int64_t block, int64_t begin, int64_t end) {
+      uint32_t bits = 0;
+      auto take = [&](float value) {
+        bits = std::max(bits, FloatBits(value) & kFloatMagnitudeBits);
+      };
+      if (support.everything()) {
+        for (int64_t i = begin; i < end; ++i) take(input.dense[i]);
+      } else {
+        for (int64_t i = begin; i < end; ++i) take(input.dense[support[i]]);
+      }
+      largest[block] = bits;
+    });
+    return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
+  }
+
+  static std::vector<Bytes> EncodeBlocks(const SparseInput& input, const Quantizer& quantizer,
+                                         Executor* executor) {
+    const int64_t num_quartic_bytes = NumQuarticBytes(input.support.n());
+    std::vector<Bytes> blocks(NumBlocks(num_quartic_bytes, kBlockBytes));
+    auto encode = [&](int64_t block, int64_t begin, int64_t end) {
+      Bytes quartic(end - begin);
+      const int64_t first = begin * kDigits;
+      const auto num_values =
+          static_cast<size_t>(std::min<int64_t>(input.support.n(), end * kDigits) - first);
+      if (input.support.everything()) {
+        QuantizeDense(quantizer, input.dense.subspan(first, num_values), quartic.data());
+      } else {
+        QuantizeSparse(quantizer, input.dense, input.support.indices(), first, num_values,
+                       quartic.data());
+      }
+      blocks[block] = EncodeZeroRuns(quartic);
+    };
+    ForEachBlock(executor, num_quartic_bytes, encode, kBlockBytes);
+    return blocks;
+  }
+
+  double multiplier_;
+};
+
+}  // namespace
+
+Definition<SparseCodec> ThreelcJoint() {
+  return {"three values, quartic and zero-run encoding (3LC 3; DeepReduce 6.3)",
+          {{"multiplier", ParamKind::kFloat, "1",
+            "sparsity multiplier: the values are 0 and the greatest magnitude times it, both signs",
+            1, 1.999}},
+          [](const Params& params) -> std::unique_ptr<const SparseCodec> {
+            return std::make_unique<Threelc>(params.Float("multiplier"));
+          },
+          "half the scale: multiplier max|x| / 2",
+          "4 + n / 5, less for runs of zeros"};
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,27 @@
+// Elements apart by sign. Codecs that let values collide do so only among values of one sign.
+#ifndef TFCOMPRESS_CORE_SKETCH_SIGN_SPLIT_H_
+#define TFCOMPRESS_CORE_SKETCH_SIGN_SPLIT_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/codec.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+inline constexpr uint32_t kNumSigns = 2;
+
+// The elements of one sign, in the order of their keys.
+struct SignPart {
+  std::vector<uint32_t> keys;
+  std::vector<float> magnitudes;
+};
+
+// The elements that are not negative (-0 counts as 0), then those that are.
+std::array<SignPart, kNumSigns> SplitSigns(const Support& support, Span<const float> values);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SKETCH_SIGN_SPLIT_H_

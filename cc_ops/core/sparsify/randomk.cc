@@ -1,0 +1,49 @@
+// k elements at random: Random-r of DeepReduce 2. The frame's seed implies them, so no index is
+// sent.
+
+#include "core/registry.h"
+#include "core/seeded_support.h"
+#include "core/sparsify/num_selected.h"
+
+namespace tfcompress {
+namespace {
+
+class RandomK : public Sparsifier {
+ public:
+  explicit RandomK(double ratio) : ratio_(ratio) {}
+
+  Implied implied() const override { return Implied::kSeeded; }
+
+  Status Select(Span<const float> dense, const CodecContext& context,
+                std::vector<uint32_t>* indices) const override {
+    const size_t n = dense.size();
+    if (n == 0) return indices->clear(), OkStatus();
+    *indices =
+        SeededSupport(static_cast<uint32_t>(n), static_cast<uint32_t>(NumSelected(ratio_, n)),
+                      context.seed, context.executor);
+    return OkStatus();
+  }
+
+ private:
+  double ratio_;
+};
+
+std::unique_ptr<const Sparsifier> Make(const Params& params) {
+  return std::make_unique<RandomK>(params.Float("ratio"));
+}
+
+}  // namespace
+
+Definition<Sparsifier> RandomKSparsifier() {
+  ParamSpec ratio{"ratio", ParamKind::kFloat, "0.01",
+                  "share of the elements that is sent; at least one is"};
+  ratio.max = 1;
+  ratio.min_open = true;
+  return {"ratio * n elements at random, without indices on the wire (Random-r, DeepReduce 2).",
+          {ratio},
+          Make,
+          "leaves out n - k elements at random",
+          "k = round(ratio n) values, no index"};
+}
+
+}  // namespace tfcompress

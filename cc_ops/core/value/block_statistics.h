@@ -1,0 +1,69 @@
+// Sums and maxima over the fixed blocks of a tensor: the same bits for every executor.
+#ifndef TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
+#define TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/executor.h"
+#include "core/float_order.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+// reduce(begin, end) for each block of [0, k), in the order of the blocks.
+template <typename T, typename Reduce>
+std::vector<T> ReduceBlocks(int64_t k, Executor* executor, const Reduce& reduce) {
+  std::vector<T> results(NumBlocks(k));
+  ForEachBlock(executor, k, [&](int64_t block, int64_t begin, int64_t end) {
+    results[block] = reduce(begin, end);
+  });
+  return results;
+}
+
+// term(begin) + ... + term(end - 1), in four sums side by side: one alone would wait for each
+// addition.
+template <typename Term>
+double SumTerms(int64_t begin, int64_t end, const Term& term) {
+  double sums[4] = {};
+  int64_t i = begin;
+  for (; i + 4 <= end; i += 4) {
+    for (int lane = 0; lane < 4; ++lane) sums[lane] += term(i + lane);
+  }
+  for (; i < end; ++i) sums[0] += term(i);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// The sum of term(i) over [0, k).
+template <typename Term>
+double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
+  double sum = 0;
+  for (double part : ReduceBlocks<double>(k, executor, [&](int64_t begin, int64_t end) {
+         return SumTerms(begin, end, term);
+       })) {
+    sum += part;
+  }
+  return sum;
+}
+
+// The largest magnitude, 0 where all are subnormal.
+inline float LargestMagnitude(Span<const float> values, Executor* executor) {
+  // As signed integers, which every vector unit compares.
+  const auto reduce = [&](int64_t begin, int64_t end) {
+    int32_t largest = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      largest = std::max(largest, static_cast<int32_t>(FloatBits(values[i]) & kFloatMagnitudeBits));
+    }
+    return largest;
+  };
+  int32_t largest = 0;
+  for (int32_t part : ReduceBlocks<int32_t>(values.size(), executor, reduce)) {
+    largest = std::max(largest, part);
+  }
+  return RoundToNormal(NormalOrZero(FloatFromBits(static_cast<uint32_t>(largest))));
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_

@@ -1,0 +1,226 @@
+// log: magnitudes as integer logarithms of their reciprocal share of the sum of magnitudes, rounded so
+// that none is overestimated; what is small against the sum is dropped (FastSGD 3.2, Algorithm 1).
+//
+// L(v) = ceil(log_b(sum / |v|)) is the least L with sum / b^L <= |v|. The encoder looks it up among
+// the very floats that decoders make of L, so that no logarithm is taken and the inequality is exact.
+#include <algorithm>
+#include <cmath>
+
+#include "core/bit_io.h"
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "core/registry.h"
+#include "core/value/block_statistics.h"
+#include "core/value/code_chunks.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr double kMinBase = 1.001;  // Neighbouring levels differ as floats.
+constexpr double kMaxBase = 16;
+constexpr uint32_t kMaxTau = 32767;
+
+// y >= 0 as a float that is not larger; 0 where that would be subnormal.
+float RoundDown(double y) {
+  constexpr float kLargestFloat = 0x1.FFFFFEp127f;
+  if (y < 0x1p-126) return 0;
+  if (y >= kLargestFloat) return kLargestFloat;
+  const auto rounded = static_cast<float>(y);
+  return double{rounded} <= y ? rounded : FloatFromBits(FloatBits(rounded) - 1);
+}
+
+// What a section says of its levels.
+struct Scale {
+  double base = kMaxBase;
+  double sum = 0;           // Of the magnitudes.
+  uint16_t first = 0;       // The least L.
+  uint16_t num_levels = 0;  // Of `first` and the L that follow.
+};
+
+// The magnitudes of the L of a scale, descending.
+std::vector<float> LevelsOf(const Scale& scale) {
+  double power = 1;
+  for (int i = 0; i < scale.first; ++i) power *= scale.base;
+  std::vector<float> levels(scale.num_levels);
+  for (float& level : levels) {
+    level = RoundDown(scale.sum / power);
+    power *= scale.base;
+  }
+  return levels;
+}
+
+// Codes: 0 is the value 0, 1 + 2 i and 2 + 2 i are level i and its negative.
+uint32_t NumCodes(uint32_t num_levels) { return 2 * num_levels + 1; }
+
+// Finds the largest level that is not above a magnitude. Floats are cut into intervals by their
+// leading bits, finely enough that no interval holds two levels: one look says which level counts at
+// the upper end of an interval, one comparison whether it is the next one.
+class LevelFinder {
+ public:
+  // No magnitude is above `largest`, nor the first level.
+  LevelFinder(Span<const float> levels, float largest) {
+    if (levels.empty()) return;
+    for (size_t i = 1; i < levels.size(); ++i) {
+      const uint32_t differing = FloatBits(levels[i - 1]) ^ FloatBits(levels[i]);
+      while (differing >> shift_ == 0) --shift_;
+    }
+    least_ = FloatBits(levels[levels.size() - 1]);
+    origin_ = least_ >> shift_ << shift_;
+    intervals_.resize(IntervalOf(FloatBits(largest)) + 1);
+    uint32_t level = 0;
+    for (size_t i = intervals_.size(); i-- > 0;) {
+      const auto end = static_cast<uint32_t>(origin_ + ((i + 1) << shift_));
+      while (FloatBits(levels[level]) >= end) ++level;
+      intervals_[i] = {FloatBits(levels[level]), level};
+    }
+  }
+
+  uint32_t CodeOf(float value) const {
+    const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
+    const Interval& interval = intervals_[IntervalOf(std::max(bits, least_))];
+    const uint32_t level = interval.level + (bits < interval.level_bits);
+    return bits < least_ ? 0 : 1 + 2 * level + (FloatBits(value) >> 31);
+  }
+
+ private:
+  struct Interval {
+    uint32_t level_bits;
+    uint32_t level;
+  };
+
+  uint32_t IntervalOf(uint32_t bits) const { return (bits - origin_) >> shift_; }
+
+  // Without levels: an interval that no finite number reaches.
+  uint32_t least_ = kFloatInfinityBits;
+  uint32_t origin_ = kFloatInfinityBits;
+  int shift_ = 23;
+  std::vector<Interval> intervals_ = {{0, 0}};
+};
+
+class Log : public ValueCodec {
+ public:
+  Log(double base, uint32_t tau) : base_(base), tau_(tau) {}
+
+  bool narrows() const override { return true; }
+
+  // The sum of what is left is less, so that Encode finds none above tau again.
+  void Narrow(Span<const float> dense, std::vector<uint32_t>* indices) const override {
+    std::vector<float> values(indices->size());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = dense[(*indices)[i]];
+    const std::vector<float> levels = LadderFor(values, SerialExecutor()).levels;
+    const uint32_t least = levels.empty() ? kFloatInfinityBits : FloatBits(levels.back());
+    size_t num_kept = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      (*indices)[num_kept] = (*indices)[i];
+      num_kept += (FloatBits(values[i]) & kFloatMagnitudeBits) >= least;
+    }
+    indices->resize(num_kept);
+  }
+
+  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
+                Bytes* out) const override {
+    const Ladder ladder = LadderFor(values, context.executor);
+    ByteWriter writer(out);
+    writer.Write(ladder.scale.base);
+    writer.Write(ladder.scale.sum);
+    writer.Write(ladder.scale.first);
+    writer.Write(ladder.scale.num_levels);
+    const LevelFinder finder(ladder.levels, ladder.largest);
+    const int num_bits = BitsFor(NumCodes(ladder.scale.num_levels));
+    PackChunks(values.size(), num_bits, context.executor,
+               writer.Extend(PackedBytes(values.size(), num_bits)),
+               [&](int64_t begin, int64_t end, uint32_t* codes) {
+                 for (int64_t i = begin; i < end; ++i) codes[i - begin] = finder.CodeOf(values[i]);
+               });
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
+                Span<float> values) const override {
+    return DecodeSection(section, context.executor, values).WithContext("log");
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t k) const override {
+    return kHeaderBytes + PackedBytes(k, BitsFor(NumCodes(tau_ + 1)));
+  }
+
+  double MaxError(Span<const float> values) const override {
+    const Ladder ladder = LadderFor(values, SerialExecutor());
+    const LevelFinder finder(ladder.levels, ladder.largest);
+    double error = 0;
+    for (float value : values) {
+      const uint32_t code = finder.CodeOf(value);
+      const double decoded = code == 0 ? 0 : ladder.levels[(code - 1) / 2];
+      error = std::max(error, std::fabs(double{value}) - decoded);
+    }
+    return error;
+  }
+
+ private:
+  static constexpr uint64_t kHeaderBytes = 20;
+
+  struct Ladder {
+    Scale scale;
+    std::vector<float> levels;
+    float largest;  // Magnitude; subnormal ones count as 0.
+  };
+
+  // The levels from the one of the largest magnitude to that of tau, or to the last normal one.
+  Ladder LadderFor(Span<const float> values, Executor* executor) const {
+    Ladder ladder;
+    ladder.largest = LargestMagnitude(values, executor);
+    const double sum = SumOverBlocks(values.size(), executor, [&](int64_t i) {
+      return std::fabs(NormalOrZero(values[i]));
+    });
+    ladder.scale = {base_, sum, 0, static_cast<uint16_t>(tau_ + 1)};
+    std::vector<float> levels = LevelsOf(ladder.scale);
+    const auto begin = std::find_if(levels.begin(), levels.end(),
+                                    [&](float level) { return level <= ladder.largest; });
+    const auto end = std::find(begin, levels.end(), 0.0f);
+    ladder.scale.first = static_cast<uint16_t>(begin - levels.begin());
+    ladder.scale.num_levels = static_cast<uint16_t>(end - begin);
+    ladder.levels.assign(begin, end);
+    return ladder;
+  }
+
+  static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
+    ByteReader reader(section);
+    Scale scale;
+    ByteSpan packed;
+    TFC_RETURN_IF_ERROR(reader.Read("base", &scale.base));
+    TFC_RETURN_IF_ERROR(reader.Read("sum", &scale.sum));
+    TFC_RETURN_IF_ERROR(reader.Read("first logarithm", &scale.first));
+    TFC_RETURN_IF_ERROR(reader.Read("number of levels", &scale.num_levels));
+    // Written so that NaN fails.
+    if (!(scale.base >= kMinBase && scale.base <= kMaxBase && scale.sum >= 0 &&
+          scale.sum <= kMaxElements * 0x1p128)) {
+      return DataLoss("base ", scale.base, ", sum ", scale.sum);
+    }
+    const int num_bits = BitsFor(NumCodes(scale.num_levels));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
+    TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
+    std::vector<float> table = {0};
+    for (float level : LevelsOf(scale)) {
+      table.push_back(level);
+      table.push_back(0 - level);
+    }
+    return LookUpChunks(packed, num_bits, table, executor, values);
+  }
+
+  double base_;
+  uint32_t tau_;
+};
+
+}  // namespace
+
+Definition<ValueCodec> LogValue() {
+  return {"logarithms of reciprocals, never overestimated, filtered by tau (FastSGD 3.2)",
+          {{"base", ParamKind::kFloat, "1.1", "base of the logarithm", kMinBase, kMaxBase},
+           {"tau", ParamKind::kInt, "128", "largest logarithm that is sent", 1, kMaxTau}},
+          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+            return std::make_unique<Log>(params.Float("base"),
+                                         static_cast<uint32_t>(params.Int("tau")));
+          }};
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,181 @@
+// poly: the sorted values as segments of polynomials, and the place of each value among them as
+// ceil(log2 k) bits (Fit-Poly, DeepReduce sections 5 and 5.1, Lemma 1).
+//
+// Values are sorted nonnegative ones first, each sign by descending magnitude. Each sign is a curve
+// of its own; a segment keeps its range, so that no polynomial overshoots.
+#include <algorithm>
+#include <cmath>
+
+#include "core/bit_io.h"
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "core/registry.h"
+#include "core/value/piecewise_polynomial.h"
+#include "core/value/sorted_values.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint32_t kMaxSegments = 256;
+// Where the heuristic chooses: at most the pieces of DeepReduce's Figure 5, and values enough to
+// pay for the parameters of each.
+constexpr uint32_t kMaxSuggestedSegments = 8;
+constexpr uint32_t kMinSuggestedLength = 64;
+
+using Segments = std::vector<PolynomialSegment>;
+
+std::vector<float> Magnitudes(Span<const uint64_t> items, Executor* executor) {
+  std::vector<float> magnitudes(items.size());
+  ForEachBlock(executor, items.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) magnitudes[i] = MagnitudeOf(items[i]);
+  });
+  return magnitudes;
+}
+
+void WriteSegments(const Segments& segments, uint32_t degree, ByteWriter* writer) {
+  writer->Write(static_cast<uint32_t>(segments.size()));
+  for (const PolynomialSegment& segment : segments) {
+    writer->Write(segment.length);
+    writer->Write(segment.range.least);
+    writer->Write(segment.range.largest);
+    writer->WriteArray(
+        Span<const float>(segment.coefficients.data(), segment.NumCoefficients(degree)));
+  }
+}
+
+Status ReadSegment(uint32_t degree, ByteReader* reader, PolynomialSegment* segment) {
+  TFC_RETURN_IF_ERROR(reader->Read("length", &segment->length));
+  TFC_RETURN_IF_ERROR(reader->Read("least magnitude", &segment->range.least));
+  TFC_RETURN_IF_ERROR(reader->Read("largest magnitude", &segment->range.largest));
+  TFC_RETURN_IF_ERROR(segment->range.Check());
+  for (uint32_t j = 0; j < segment->NumCoefficients(degree); ++j) {
+    float* coefficient = &segment->coefficients[j];
+    TFC_RETURN_IF_ERROR(reader->Read("coefficient", coefficient));
+    if (!IsFiniteBits(FloatBits(*coefficient))) return DataLoss("a coefficient is not finite");
+  }
+  return OkStatus();
+}
+
+// Reads the segments of one sign and takes their lengths off `num_left`.
+Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Segments* segments) {
+  uint32_t num_segments = 0;
+  TFC_RETURN_IF_ERROR(reader->Read("number of segments", &num_segments));
+  for (uint32_t i = 0; i < num_segments; ++i) {
+    PolynomialSegment segment;
+    TFC_RETURN_IF_ERROR(ReadSegment(degree, reader, &segment));
+    if (segment.length == 0 || segment.length > *num_left) {
+      return DataLoss("a segment has ", segment.length, " values, 1 to ", *num_left, " expected");
+    }
+    *num_left -= segment.length;
+    segments->push_back(segment);
+  }
+  return OkStatus();
+}
+
+class Poly : public ValueCodec {
+ public:
+  // 0 segments: as many as the heuristic suggests.
+  Poly(uint32_t degree, uint32_t segments) : degree_(degree), segments_(segments) {}
+
+  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
+                Bytes* out) const override {
+    const SortedValues sorted(values, context.executor);
+    ByteWriter writer(out);
+    writer.Write(degree_);
+    WriteSegments(Fit(sorted.nonnegative(), context.executor), degree_, &writer);
+    WriteSegments(Fit(sorted.negative(), context.executor), degree_, &writer);
+    sorted.WriteRanks(context.executor, &writer);
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
+                Span<float> values) const override {
+    return DecodeSection(section, context.executor, values).WithContext("poly");
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t k) const override {
+    const uint64_t max_segments = segments_ == 0 ? kMaxSuggestedSegments : segments_;
+    const uint64_t segment_bytes =
+        sizeof(uint32_t) + 2 * sizeof(float) + (degree_ + 1) * sizeof(float);
+    return 3 * sizeof(uint32_t) + std::min<uint64_t>(2 * max_segments, k) * segment_bytes +
+           PackedBytes(k, BitsFor(k));
+  }
+
+  // What it is for these values: no bound from their range alone comes close.
+  double MaxError(Span<const float> values) const override {
+    const CodecContext context;
+    const Support support = Support::Everything(static_cast<uint32_t>(values.size()));
+    Bytes section;
+    std::vector<float> decoded(values.size());
+    if (!Encode(values, support, context, &section).ok() ||
+        !Decode(section, support, context, Span<float>(decoded)).ok()) {
+      return WidestRange(values);
+    }
+    double error = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      error = std::max(error, std::fabs(double{values[i]} - decoded[i]));
+    }
+    return error;
+  }
+
+ private:
+  Segments Fit(Span<const uint64_t> items, Executor* executor) const {
+    if (items.empty()) return {};
+    const std::vector<float> magnitudes = Magnitudes(items, executor);
+    uint32_t max_segments = segments_;
+    if (segments_ == 0) {
+      const auto affordable = static_cast<uint32_t>(magnitudes.size() / kMinSuggestedLength);
+      max_segments = std::min({SuggestedSegments(magnitudes), kMaxSuggestedSegments,
+                               std::max<uint32_t>(1, affordable)});
+    }
+    return FitSegments(magnitudes, degree_, max_segments, executor);
+  }
+
+  static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
+    ByteReader reader(section);
+    uint32_t degree = 0;
+    TFC_RETURN_IF_ERROR(reader.Read("degree", &degree));
+    if (degree > kMaxPolynomialDegree) {
+      return DataLoss("degree ", degree, " is above ", kMaxPolynomialDegree);
+    }
+    uint64_t num_left = values.size();
+    Segments segments;
+    TFC_RETURN_IF_ERROR(ReadSegments(degree, &reader, &num_left, &segments));
+    const size_t num_nonnegative = segments.size();
+    TFC_RETURN_IF_ERROR(ReadSegments(degree, &reader, &num_left, &segments));
+    if (num_left != 0) return DataLoss(num_left, " of ", values.size(), " values in no segment");
+    ByteSpan packed;
+    TFC_RETURN_IF_ERROR(ReadRanks(values.size(), &reader, &packed));
+
+    std::vector<float> table(values.size());
+    size_t first = 0;
+    for (size_t i = 0; i < segments.size(); ++i) {
+      const uint32_t sign_bit = i < num_nonnegative ? 0 : kFloatSignBit;
+      EvaluateSegment(segments[i], degree, sign_bit, executor,
+                      Span<float>(table).subspan(first, segments[i].length));
+      first += segments[i].length;
+    }
+    return GatherRanks(table, packed, executor, values);
+  }
+
+  uint32_t degree_;
+  uint32_t segments_;
+};
+
+}  // namespace
+
+Definition<ValueCodec> PolyValue() {
+  return {"piecewise polynomials fitted to the sorted values (DeepReduce 5, Fit-Poly)",
+          {{"degree", ParamKind::kInt, "5", "degree of the polynomials", 1, kMaxPolynomialDegree},
+           {"segments", ParamKind::kInt, "0",
+            "largest number of segments of a sign; 0: as many as Lemma 1 suggests, up to 8", 0,
+            kMaxSegments}},
+          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+            return std::make_unique<Poly>(static_cast<uint32_t>(params.Int("degree")),
+                                          static_cast<uint32_t>(params.Int("segments")));
+          },
+          "the range of a segment; never the sign",
+          "12 + (16 + 4 degree) segments + ceil(log2 k) k / 8"};
+}
+
+}  // namespace tfcompress

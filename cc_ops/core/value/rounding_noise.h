@@ -1,0 +1,35 @@
+// What stochastic rounding compares with: a function of the frame's seed and of a value's position,
+// so that it does not depend on the order of the work.
+#ifndef TFCOMPRESS_CORE_VALUE_ROUNDING_NOISE_H_
+#define TFCOMPRESS_CORE_VALUE_ROUNDING_NOISE_H_
+
+#include <cstdint>
+
+#include "core/hash.h"
+
+namespace tfcompress {
+
+class RoundingNoise {
+ public:
+  static constexpr int kBits = 24;
+
+  // Apart from everything else that hashes with the frame's seed: no index is 2^64 - 1.
+  explicit RoundingNoise(uint64_t seed) : seed_(HashKey(~uint64_t{0}, seed)) {}
+
+  // Stores the noise of positions [begin, end), uniform in [0, 2^24), to `noise`, which has room
+  // for an even number; `begin` is even. One hash serves two positions.
+  void Fill(int64_t begin, int64_t end, uint32_t* noise) const {
+    for (int64_t i = begin; i < end; i += 2) {
+      const uint64_t hash = HashKey(static_cast<uint64_t>(i) / 2, seed_);
+      noise[i - begin] = static_cast<uint32_t>(hash) >> (32 - kBits);
+      noise[i - begin + 1] = static_cast<uint32_t>(hash >> (64 - kBits));
+    }
+  }
+
+ private:
+  uint64_t seed_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_VALUE_ROUNDING_NOISE_H_

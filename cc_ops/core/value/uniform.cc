@@ -1,0 +1,166 @@
+// uniform: fixed-point numbers from the least to the largest value of the tensor (ZipML, the baseline
+// of SKCompress 7.1).
+#include <algorithm>
+#include <cmath>
+
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "core/registry.h"
+#include "core/value/block_statistics.h"
+
+namespace tfcompress {
+namespace {
+
+// Both ends are finite, and normal or zero.
+struct Range {
+  float least = 0;
+  float largest = 0;
+};
+
+Range RangeOf(Span<const float> values, Executor* executor) {
+  struct Keys {
+    uint32_t least = 0xFFFFFFFFu;
+    uint32_t largest = 0;
+
+    void Add(uint32_t low, uint32_t high) {
+      least = std::min(least, low);
+      largest = std::max(largest, high);
+    }
+  };
+  const auto reduce = [&](int64_t begin, int64_t end) {
+    Keys keys;
+    for (int64_t i = begin; i < end; ++i) keys.Add(OrderedKey(values[i]), OrderedKey(values[i]));
+    return keys;
+  };
+  if (values.empty()) return {};
+  Keys all;
+  for (const Keys& keys : ReduceBlocks<Keys>(values.size(), executor, reduce)) {
+    all.Add(keys.least, keys.largest);
+  }
+  return {RoundToNormal(FloatFromKey(all.least)), RoundToNormal(FloatFromKey(all.largest))};
+}
+
+// The arithmetic between values and codes of one width.
+template <typename Code>
+class FixedPoint {
+ public:
+  explicit FixedPoint(const Range& range)
+      : least_(range.least),
+        largest_(range.largest),
+        step_((largest_ - least_) / kLargestCode),
+        codes_per_unit_(step_ == 0 ? 0 : 1 / step_) {}
+
+  double step() const { return step_; }
+
+  void EncodeBlock(Span<const float> values, unsigned char* codes) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double code = (NormalOrZero(values[i]) - least_) * codes_per_unit_ + 0.5;
+      StoreUnaligned(codes + sizeof(Code) * i, static_cast<Code>(static_cast<int32_t>(code)));
+    }
+  }
+
+  void DecodeBlock(const unsigned char* codes, Span<float> values) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double value = least_ + int32_t{LoadUnaligned<Code>(codes + sizeof(Code) * i)} * step_;
+      values[i] = RoundToNormal(value < largest_ ? value : largest_);
+    }
+  }
+
+ private:
+  static constexpr int32_t kLargestCode = (int32_t{1} << (8 * sizeof(Code))) - 1;
+
+  double least_;
+  double largest_;
+  double step_;
+  double codes_per_unit_;
+};
+
+template <typename Code>
+void EncodeCodes(Span<const float> values, const Range& range, Executor* executor,
+                 unsigned char* codes) {
+  const FixedPoint<Code> fixed_point(range);
+  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
+    fixed_point.EncodeBlock(values.subspan(begin, end - begin), codes + sizeof(Code) * begin);
+  });
+}
+
+template <typename Code>
+void DecodeCodes(ByteSpan codes, const Range& range, Executor* executor, Span<float> values) {
+  const FixedPoint<Code> fixed_point(range);
+  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
+    fixed_point.DecodeBlock(codes.data() + sizeof(Code) * begin,
+                            values.subspan(begin, end - begin));
+  });
+}
+
+class Uniform : public ValueCodec {
+ public:
+  explicit Uniform(int num_bits) : num_bits_(num_bits) {}
+
+  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
+                Bytes* out) const override {
+    const Range range = RangeOf(values, context.executor);
+    ByteWriter writer(out);
+    writer.Write(static_cast<uint8_t>(num_bits_));
+    writer.Write(range.least);
+    writer.Write(range.largest);
+    unsigned char* codes = writer.Extend(values.size() * num_bits_ / 8);
+    (num_bits_ == 8 ? EncodeCodes<uint8_t> : EncodeCodes<uint16_t>)(values, range, context.executor,
+                                                                    codes);
+    return OkStatus();
+  }
+
+  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
+                Span<float> values) const override {
+    ByteReader reader(section);
+    uint8_t num_bits = 0;
+    Range range;
+    ByteSpan codes;
+    TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
+    TFC_RETURN_IF_ERROR(reader.Read("least value", &range.least));
+    TFC_RETURN_IF_ERROR(reader.Read("largest value", &range.largest));
+    if (num_bits != 8 && num_bits != 16) {
+      return DataLoss("uniform: codes of ", int{num_bits}, " bits, 8 or 16 expected");
+    }
+    if (!IsFiniteBits(FloatBits(range.least)) || !IsFiniteBits(FloatBits(range.largest)) ||
+        OrderedKey(range.least) > OrderedKey(range.largest)) {
+      return DataLoss("uniform: values in [", range.least, ", ", range.largest, "]");
+    }
+    range = {RoundToNormal(NormalOrZero(range.least)), RoundToNormal(NormalOrZero(range.largest))};
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", uint64_t{values.size()} * num_bits / 8, &codes));
+    TFC_RETURN_IF_ERROR(reader.ExpectEnd("uniform"));
+    (num_bits == 8 ? DecodeCodes<uint8_t> : DecodeCodes<uint16_t>)(codes, range, context.executor,
+                                                                   values);
+    return OkStatus();
+  }
+
+  uint64_t MaxEncodedBytes(uint32_t k) const override {
+    return kHeaderBytes + uint64_t{k} * num_bits_ / 8;
+  }
+
+  // Half a step, what rounding to float32 adds, and subnormal numbers that became 0.
+  double MaxError(Span<const float> values) const override {
+    const Range range = RangeOf(values, SerialExecutor());
+    const double step = num_bits_ == 8 ? FixedPoint<uint8_t>(range).step()
+                                       : FixedPoint<uint16_t>(range).step();
+    const double largest = std::max(std::fabs(range.least), std::fabs(range.largest));
+    return step * (0.5 + 1e-9) + largest * 0x1p-24 + 0x1p-125;
+  }
+
+ private:
+  static constexpr uint64_t kHeaderBytes = 9;
+
+  int num_bits_;
+};
+
+}  // namespace
+
+Definition<ValueCodec> UniformValue() {
+  return {"fixed-point numbers between the least and the largest value (ZipML; SKCompress 7.1)",
+          {{"bits", ParamKind::kChoice, "8", "bits of a number", 0, 0, false, {"8", "16"}}},
+          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+            return std::make_unique<Uniform>(params.Choice("bits") == 0 ? 8 : 16);
+          }, "half a step: (max - min) / (2^bits - 1) / 2", "8 + bits k / 8"};
+}
+
+}  // namespace tfcompress

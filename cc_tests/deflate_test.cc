@@ -1,0 +1,89 @@
+// deflate: exact, bounded, and smaller where bytes repeat.
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "contract_inputs.h"
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "make_part.h"
+#include "round_trip.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 18;
+constexpr size_t kOneBlockHeader = 5;  // The shuffle byte and one length.
+
+std::unique_ptr<const ValueCodec> Deflate(const std::string& shuffle = "0") {
+  return MakePart<ValueCodec>("deflate", {{"shuffle", shuffle}});
+}
+
+void ExpectSameBits(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(FloatBits(actual[i]), FloatBits(expected[i])) << "value " << i;
+  }
+}
+
+TEST(DeflateTest, KeepsEveryBit) {
+  for (const std::string shuffle : {"0", "1"}) {
+    for (const ValueCase& input : ValueCases()) {
+      SCOPED_TRACE(input.name);
+      ExpectSameBits(RoundTrip(*Deflate(shuffle), input.values), input.values);
+    }
+  }
+}
+
+TEST(DeflateTest, CutsIntoBlocks) {
+  for (const std::string shuffle : {"0", "1"}) {
+    const auto codec = Deflate(shuffle);
+    std::vector<float> values(2 * kBlock + 5);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
+    const Bytes section = MustEncode(*codec, values);
+    EXPECT_LT(section.size(), values.size() / 10);
+    ExpectSameBits(MustDecode(*codec, section, values.size()), values);
+    ThreadExecutor threads(3);
+    EXPECT_EQ(MustEncode(*codec, values, {0, &threads}), section);
+    EXPECT_TRUE(IsDataLoss(*codec, section, values.size() - 1));
+    EXPECT_TRUE(IsDataLoss(*codec, section, 2 * kBlock));
+  }
+}
+
+TEST(DeflateTest, ShuffledExponentsCompressBetter) {
+  const std::vector<float> values = NormalValues(20000, 1);
+  EXPECT_LT(MustEncode(*Deflate("1"), values).size(), 0.95 * MustEncode(*Deflate(), values).size());
+}
+
+TEST(DeflateTest, RejectsBlocksOfOtherLengths) {
+  const auto codec = Deflate();
+  const std::vector<float> zeros(100000);
+  const Bytes section = MustEncode(*codec, zeros);
+  ASSERT_LT(section.size(), 600u);  // A bomb for a decoder that would trust it.
+  EXPECT_TRUE(IsDataLoss(*codec, section, 1));
+  EXPECT_TRUE(IsDataLoss(*codec, section, zeros.size() - 1));
+  EXPECT_TRUE(IsDataLoss(*codec, section, zeros.size() + 1));
+
+  Bytes padded = section;  // Inside of the block, behind the end of its stream.
+  padded.push_back(0);
+  StoreUnaligned(&padded[1], static_cast<uint32_t>(padded.size() - kOneBlockHeader));
+  EXPECT_TRUE(IsDataLoss(*codec, padded, zeros.size()));
+
+  Bytes unknown = section;
+  unknown[0] = 2;
+  EXPECT_TRUE(IsDataLoss(*codec, unknown, zeros.size()));
+}
+
+TEST(DeflateTest, RejectsNonFiniteValues) {
+  for (const std::string shuffle : {"0", "1"}) {
+    const auto codec = Deflate(shuffle);
+    for (float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      EXPECT_TRUE(IsDataLoss(*codec, MustEncode(*codec, {1.0f, bad, 2.0f}), 3));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,210 @@
+// log (FastSGD 3.2) and logquant, the codec that FastSGD compares it with.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "contract_inputs.h"
+#include "core/byte_io.h"
+#include "core/float_order.h"
+#include "make_part.h"
+#include "round_trip.h"
+
+namespace tfcompress {
+namespace {
+
+using Limits = std::numeric_limits<float>;
+
+constexpr size_t kLogHeaderBytes = 20;
+
+std::unique_ptr<const ValueCodec> Log(const std::string& base, const std::string& tau = "128") {
+  return MakePart<ValueCodec>("log", {{"base", base}, {"tau", tau}});
+}
+
+double SumOfMagnitudes(const std::vector<float>& values) {
+  double sum = 0;
+  for (float value : values) sum += std::fabs(double{value});
+  return sum;
+}
+
+// Figure 2: the reciprocal value 6.1 becomes 3 at base 2.
+TEST(LogTest, Figure2) {
+  const std::vector<float> values = {1.0f, 5.1f};  // 6.1 is the reciprocal of the first.
+  const std::vector<float> decoded = RoundTrip(*Log("2"), values);
+  EXPECT_FLOAT_EQ(decoded[0], static_cast<float>(6.1 / 8));  // L = 3
+  EXPECT_FLOAT_EQ(decoded[1], static_cast<float>(6.1 / 2));  // L = 1
+}
+
+TEST(LogTest, PowersOfTheBaseAreExact) {
+  const std::vector<float> values = {0.5f, -0.25f, 0.125f, -0.125f};
+  EXPECT_EQ(RoundTrip(*Log("2"), values), values);
+  EXPECT_EQ(RoundTrip(*Log("1.1"), {-3.7f}), (std::vector<float>{-3.7f}));  // L = 0
+}
+
+// Algorithm 1, with the C library's logarithm; its ceilings are not trusted next to a whole number.
+TEST(LogTest, FollowsAlgorithm1) {
+  for (const double base : {1.02, 1.1, 2.0, 10.0}) {
+    const std::vector<float> values = Gradient(5000, 15);
+    const auto codec = Log(std::to_string(base), "128");
+    const std::vector<float> decoded = RoundTrip(*codec, values);
+    const double sum = SumOfMagnitudes(values);
+    int num_filtered = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == 0) {
+        ASSERT_EQ(decoded[i], 0);
+        continue;
+      }
+      const double logarithm = std::log(sum / std::fabs(double{values[i]})) / std::log(base);
+      if (std::fabs(logarithm - std::round(logarithm)) < 1e-9) continue;
+      const double code = std::ceil(logarithm);
+      const double expected = code > 128 ? 0 : sum / std::pow(base, code);
+      num_filtered += code > 128;
+      ASSERT_NEAR(decoded[i], std::copysign(expected, values[i]), 1e-6 * expected) << values[i];
+    }
+    EXPECT_EQ(num_filtered > 0, base < 1.2) << base;
+  }
+}
+
+TEST(LogTest, NeverOverestimates) {
+  for (const std::string base : {"1.001", "1.1", "2", "16"}) {
+    const auto codec = Log(base, "32767");
+    for (const ValueCase& input : ValueCases()) {
+      SCOPED_TRACE(base + ", " + input.name);
+      const std::vector<float> decoded = RoundTrip(*codec, input.values);
+      const double sum = SumOfMagnitudes(input.values);
+      for (size_t i = 0; i < decoded.size(); ++i) {
+        const double magnitude = std::fabs(double{input.values[i]});
+        ASSERT_LE(std::fabs(double{decoded[i]}), magnitude);
+        ASSERT_FALSE(decoded[i] != 0 && std::signbit(decoded[i]) != std::signbit(input.values[i]));
+        // No more than a factor of the base below, where neither tau nor the least normal number
+        // cuts off.
+        if (magnitude < std::max(0x1p-120, sum / std::pow(std::stod(base), 32766))) continue;
+        ASSERT_GE(std::fabs(double{decoded[i]}), magnitude / std::stod(base) * (1 - 1e-6));
+      }
+    }
+  }
+}
+
+TEST(LogTest, FiltersBeyondTau) {
+  const std::vector<float> values = {16, -8, 4, -2, 1, -0.5f, 0.25f, 0.25f};  // They sum to |32|.
+  EXPECT_EQ(RoundTrip(*Log("2", "3"), values), (std::vector<float>{16, -8, 4, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(RoundTrip(*Log("2", "5"), values), (std::vector<float>{16, -8, 4, -2, 1, 0, 0, 0}));
+}
+
+TEST(LogTest, NothingIsLeftWhenAllLieBeyondTau) {
+  const std::vector<float> values(1000, 1.0f);
+  const auto codec = Log("2", "9");  // log2 of 1000 is 9.97.
+  EXPECT_EQ(MustEncode(*codec, values).size(), kLogHeaderBytes);
+  EXPECT_EQ(RoundTrip(*codec, values), std::vector<float>(1000));
+  EXPECT_EQ(RoundTrip(*Log("2", "10"), values), std::vector<float>(1000, 1000.0f / 1024));
+}
+
+TEST(LogTest, NarrowTakesOutWhatDecodesToZero) {
+  const std::vector<float> dense = Gradient(20000, 16);
+  std::vector<uint32_t> all;
+  std::vector<float> values;
+  for (uint32_t i = 0; i < dense.size(); i += 1 + i % 3) {
+    all.push_back(i);
+    values.push_back(dense[i]);
+  }
+  const auto codec = MakePart<ValueCodec>("log");
+  ASSERT_TRUE(codec->narrows());
+  std::vector<uint32_t> kept = all;
+  codec->Narrow(dense, &kept);
+  std::vector<uint32_t> expected;
+  const std::vector<float> decoded = RoundTrip(*codec, values);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (decoded[i] != 0) expected.push_back(all[i]);
+  }
+  EXPECT_EQ(kept, expected);
+  ASSERT_LT(kept.size(), all.size());
+  std::vector<float> kept_values;
+  for (uint32_t index : kept) kept_values.push_back(dense[index]);
+  for (float value : RoundTrip(*codec, kept_values)) EXPECT_NE(value, 0);
+  std::vector<uint32_t> none;
+  codec->Narrow(dense, &none);
+  EXPECT_TRUE(none.empty());
+}
+
+TEST(LogTest, AByteAValueUnderTheDefaults) {
+  EXPECT_LE(MustEncode(*MakePart<ValueCodec>("log"), NormalValues(1000, 17)).size(),
+            kLogHeaderBytes + 1000);
+}
+
+// The example of FORMAT.md.
+TEST(LogTest, Example) {
+  const Bytes expected = {0, 0, 0, 0, 0, 0, 0x00, 0x40, 0, 0, 0, 0, 0, 0, 0x20, 0x40,
+                          1, 0, 3, 0, 0x53, 0x0B};
+  const std::vector<float> values = {2, -4, 1, 1, 0};
+  EXPECT_EQ(MustEncode(*Log("2", "3"), values), expected);
+  EXPECT_EQ(MustDecode(*Log("2", "3"), expected, 5), values);
+}
+
+TEST(LogTest, RejectsBadScalesAndCodes) {
+  const auto codec = Log("2", "3");
+  const Bytes section = MustEncode(*codec, {2, -4, 1, 1, 0});
+  const auto is_rejected = [&](size_t offset, auto value) {
+    Bytes bad = section;
+    StoreUnaligned(&bad[offset], value);
+    return IsDataLoss(*codec, bad, 5);
+  };
+  for (double base : {1.0, -2.0, 0.0, 17.0, std::nan("")}) EXPECT_TRUE(is_rejected(0, base));
+  for (double sum : {-1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_TRUE(is_rejected(8, sum));
+  }
+  EXPECT_TRUE(is_rejected(18, uint16_t{4}));
+  EXPECT_TRUE(is_rejected(20, uint8_t{0x3F}));  // Code 7 of 7.
+}
+
+std::unique_ptr<const ValueCodec> LogQuant(const std::string& bits = "8") {
+  return MakePart<ValueCodec>("logquant", {{"bits", bits}});
+}
+
+TEST(LogQuantTest, RoundsAtTheSquareRootOfTwo) {
+  const float below = FloatFromBits(0x3FB504F3);  // Neighbours, the square root between them.
+  const float above = FloatFromBits(0x3FB504F4);
+  ASSERT_TRUE(double{below} * below < 2 && double{above} * above > 2);
+  EXPECT_EQ(RoundTrip(*LogQuant(), {below, -below, above, -above, 3.0f, 2.5f}),
+            (std::vector<float>{1, -1, 2, -2, 4, 2}));
+}
+
+TEST(LogQuantTest, RelativeErrorIsBounded) {
+  const std::vector<float> values = NormalValues(10000, 18);
+  const std::vector<float> decoded = RoundTrip(*LogQuant(), values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_LE(std::fabs(double{decoded[i]} - values[i]), 0.41422 * std::fabs(values[i]));
+  }
+}
+
+TEST(LogQuantTest, SendsTheHighestLevels) {
+  const std::vector<float> values = {8, -4, 2, 1, -0.5f, 0};
+  EXPECT_EQ(RoundTrip(*LogQuant("2"), values), (std::vector<float>{8, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(RoundTrip(*LogQuant("3"), values), (std::vector<float>{8, -4, 2, 0, 0, 0}));
+  EXPECT_EQ(RoundTrip(*LogQuant("4"), values), values);
+}
+
+TEST(LogQuantTest, EndsOfTheRange) {
+  EXPECT_EQ(RoundTrip(*LogQuant(), {Limits::max(), Limits::lowest()}),
+            (std::vector<float>{0x1p127f, -0x1p127f}));
+  EXPECT_EQ(RoundTrip(*LogQuant(), {Limits::min(), -Limits::min(), Limits::denorm_min()}),
+            (std::vector<float>{Limits::min(), -Limits::min(), 0}));
+}
+
+// The example of FORMAT.md.
+TEST(LogQuantTest, Example) {
+  const Bytes expected = {0x04, 0x82, 0xE7, 0x00};
+  const std::vector<float> values = {8, -4, 0};
+  EXPECT_EQ(MustEncode(*LogQuant("4"), values), expected);
+  EXPECT_EQ(MustDecode(*LogQuant(), expected, 3), values);
+}
+
+TEST(LogQuantTest, RejectsBadHeaders) {
+  for (const Bytes& bad : {Bytes{1, 127, 0}, Bytes{9, 127, 0, 0}, Bytes{8, 255, 0}}) {
+    EXPECT_TRUE(IsDataLoss(*LogQuant(), bad, 1));
+  }
+}
+
+}  // namespace
+}  // namespace tfcompress
