@@ -95,13 +95,14 @@ def damages(draw):
     """A function that changes a section a little."""
     flips = draw(st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=2))
     cut = draw(st.sampled_from([None, None, None, None, -1, 0, 4]))
-    near_front = draw(st.booleans())
+    where = draw(st.sampled_from(["front", "end", "anywhere"]))
 
     def damage(section: bytes) -> bytes:
         changed = bytearray(section)
         for at, mask in flips:
             if changed:
-                changed[at % (min(len(changed), 24) if near_front else len(changed))] ^= mask
+                size = len(changed) if where == "anywhere" else min(len(changed), 24)
+                changed[-1 - at % size if where == "end" else at % size] ^= mask
         return bytes(changed[:cut]) + b"\0" * (cut == 4)
 
     return damage
@@ -233,6 +234,20 @@ class TestIndices:
         assert_same_bits(_core.decode_indices("bloom", section, n, decoded.size, seed), decoded)
         assert oracles.read_bloom(section, n, decoded.size, seed).tolist() == decoded.tolist()
 
+    @pytest.mark.parametrize("policy", oracles.POLICIES)
+    def test_bloom_of_another_k(self, policy):
+        """For p2 also fewer than there are positives alone at a bit, which no encoder writes."""
+        indices = np.arange(5, 300, 13, dtype=np.uint32)
+        section, decoded = _core.encode_indices(f"bloom:policy={policy},fpr=0.01", indices, 300, 16)
+        accepted = 0
+        for k in range(1, 60):
+            actual = outcome(lambda k=k: _core.decode_indices("bloom", section, 300, k, 16))
+            expected = outcome(lambda k=k: oracles.read_bloom(section, 300, k, 16))
+            assert (actual is None) == (expected is None)
+            assert actual is None or actual.tolist() == expected.tolist()
+            accepted += actual is not None
+        assert accepted == 1 if policy == "p0" else accepted > 5
+
     @pytest.mark.parametrize("name", INDEX_IDS)
     @given(support=supports(max_n=300), bloom=BLOOM_PARTS, seed=SEEDS, damage=damages())
     @property_test
@@ -301,6 +316,32 @@ def assert_buckets_are_means_of_intervals(values, means, codes):
         assert (np.signbit(mean) and mean < 0) == (members < 0).any() == (members < 0).all()
 
 
+class TestPadding:
+    """Bits after the last: zero when written; index sections refuse others, value sections do not look."""
+
+    def test_index_sections(self):
+        indices, n = np.array([1, 5, 7], np.uint32), 12
+        for part in ("bitmap", "delta_binary", "bloom:policy=p0,fpr=0.05"):
+            name = part.partition(":")[0]
+            section, decoded = _core.encode_indices(part, indices, n)
+            at = 0 if name == "delta_binary" else len(section) - 1
+            changed = bytearray(section)
+            changed[at] |= 0x80
+            assert section[at] < 0x80
+            with pytest.raises(_core.DataLossError):
+                _core.decode_indices(name, bytes(changed), n, decoded.size)
+
+    @pytest.mark.parametrize("name", ["quantile", "dexp"])
+    def test_value_sections(self, name):
+        values = np.float32([1, 2, 3, -4, 5])
+        section = bytearray(_core.encode_values(name, values, None, 5))
+        assert section[-1] < 0x80
+        decoded = _core.decode_values(name, bytes(section), None, 5)
+        section[-1] |= 0x80
+        assert_same_bits(_core.decode_values(name, bytes(section), None, 5), decoded)
+        assert_same_bits(oracles.VALUE_READERS[VALUE_IDS[name]](bytes(section), 5), decoded)
+
+
 class TestQuantile:
     @given(values=float_arrays(), buckets=st.sampled_from([2, 3, 16, 256, 65536]))
     @settings(property_test, max_examples=60)
@@ -309,6 +350,9 @@ class TestQuantile:
         means, codes = oracles.parse_quantile(section, values.size)
         assert 1 <= means.size <= max(buckets, 2)
         assert (np.diff(means) >= 0).all()
+        for bucket in range(means.size):  # An atom may be large; what shares its bucket may not.
+            _, counts = np.unique(values[codes == bucket], return_counts=True)
+            assert counts.sum() - counts.max() <= values.size / (buckets - 1)
         assert_buckets_are_means_of_intervals(values, means, codes)
 
     @pytest.mark.parametrize("buckets", [2, 7, 16, 256])
@@ -343,7 +387,7 @@ class TestQuantile:
         means, codes = oracles.parse_quantile(section, num_values)
         uppers = np.array([values[codes == bucket].max() for bucket in range(means.size)])
         ranks = np.array([sketch.get_rank(float(upper)) for upper in uppers])
-        # A sign's buckets divide that sign alone, so that no rank is more than a bucket away.
+        # Zero is a boundary too, which moves the others by at most a bucket.
         error += 1 / buckets if signed else 0
         assert means.size == buckets
         assert np.abs(ranks - np.arange(1, buckets + 1) / buckets).max() <= error
