@@ -111,7 +111,7 @@ TEST_P(JointContract, ChangedBytesAreAnErrorOrInRange) {
     Bytes section;
     uint32_t k = 0;
     ASSERT_TRUE(Encode(Support(input.n, input.indices), &section, &k, nullptr).ok());
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 400; ++i) {
       Bytes changed = section;
       for (uint32_t j = 1 + random.Below(4); j > 0; --j) {
         const auto place = random.Below(static_cast<uint32_t>(changed.size()));
