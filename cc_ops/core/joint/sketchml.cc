@@ -154,8 +154,8 @@ Status ReadCells(uint32_t width, ByteReader* reader, MinMaxSketch* sketch) {
   std::vector<uint32_t> offsets(cells.size());
   UnpackBits(packed, num_bits, SerialExecutor(), offsets);
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (offsets[i] >= width) return DataLoss("a cell holds ", offsets[i], ", below ", width,
-                                             " expected");
+    if (offsets[i] >= width)
+      return DataLoss("a cell holds ", offsets[i], ", below ", width, " expected");
     cells[i] = static_cast<uint16_t>(offsets[i]);
   }
   return OkStatus();
@@ -213,8 +213,7 @@ Status DecodeGroup(const GroupSection& section, uint32_t rows, uint32_t n, uint6
                    uint64_t* items) {
   ByteReader reader(section.content);
   std::vector<uint32_t> keys;
-  TFC_RETURN_IF_ERROR(
-      DecodeDeltaBytes(section.num_keys, n, SerialExecutor(), &reader, &keys));
+  TFC_RETURN_IF_ERROR(DecodeDeltaBytes(section.num_keys, n, SerialExecutor(), &reader, &keys));
   MinMaxSketch sketch(rows, section.num_columns, seed);
   TFC_RETURN_IF_ERROR(ReadCells(section.width, &reader, &sketch));
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("group"));
@@ -264,8 +263,9 @@ Status ReadLayout(ByteSpan section, uint32_t k, Layout* layout) {
     TFC_RETURN_IF_ERROR(ReadMeans(k, &reader, &means));
     const Grouping grouping(static_cast<uint32_t>(means.size()), max_groups);
     for (uint32_t group = 0; group < grouping.num_groups; ++group) {
-      GroupSection part = {sign, group, grouping.Width(group),
-                           means.data() + grouping.FirstBucket(group), 0, 0, num_keys, {}};
+      GroupSection part = {
+          sign,     group, grouping.Width(group), means.data() + grouping.FirstBucket(group), 0, 0,
+          num_keys, {}};
       TFC_RETURN_IF_ERROR(ReadGroupSection(k - num_keys, &reader, &part));
       num_keys += part.num_keys;
       layout->groups.push_back(part);
@@ -303,9 +303,9 @@ Status DecodeSection(ByteSpan section, uint32_t k, const CodecContext& context, 
   std::vector<Status> statuses(layout.groups.size());
   auto decode = [&](int64_t i, int64_t, int64_t) {
     const GroupSection& group = layout.groups[i];
-    statuses[i] = DecodeGroup(group, layout.rows, out->n,
-                              SketchSeed(context.seed, group.sign, group.group),
-                              items.data() + group.first_item);
+    statuses[i] =
+        DecodeGroup(group, layout.rows, out->n, SketchSeed(context.seed, group.sign, group.group),
+                    items.data() + group.first_item);
   };
   ForEachBlock(context.executor, layout.groups.size(), decode, /*block_elements=*/1);
   for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
@@ -367,8 +367,8 @@ class Sketchml : public SparseCodec {
     std::vector<Bytes> encoded(groups.size());
     auto encode = [&](int64_t group, int64_t, int64_t) {
       const auto g = static_cast<uint32_t>(group);
-      encoded[g] = EncodeGroup(groups[g], grouping.Width(g), config_,
-                               SketchSeed(context.seed, sign, g));
+      encoded[g] =
+          EncodeGroup(groups[g], grouping.Width(g), config_, SketchSeed(context.seed, sign, g));
     };
     ForEachBlock(context.executor, groups.size(), encode, /*block_elements=*/1);
     writer->Write(static_cast<uint32_t>(buckets.means.size()));
@@ -385,18 +385,18 @@ class Sketchml : public SparseCodec {
 }  // namespace
 
 Definition<SparseCodec> SketchmlJoint() {
-  return {"quantile buckets in grouped MinMaxSketches (SketchML 3.2-3.4, SKCompress 4.2)",
-          {{"buckets", ParamKind::kInt, "256", "largest number of buckets of a sign", 2,
-            kMaxBuckets},
-           {"groups", ParamKind::kInt, "8", "groups of buckets of a sign", 1, kMaxGroups},
-           {"rows", ParamKind::kInt, "2", "rows of a sketch", 1, kMaxRows},
-           {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each key", 0, 1, true}},
-          [](const Params& params) -> std::unique_ptr<const SparseCodec> {
-            return std::make_unique<Sketchml>(Config{
-                static_cast<uint32_t>(params.Int("buckets")),
-                static_cast<uint32_t>(params.Int("groups")),
-                static_cast<uint32_t>(params.Int("rows")), params.Float("columns")});
-          }};
+  return {
+      "quantile buckets in grouped MinMaxSketches (SketchML 3.2-3.4, SKCompress 4.2)",
+      {{"buckets", ParamKind::kInt, "256", "largest number of buckets of a sign", 2, kMaxBuckets},
+       {"groups", ParamKind::kInt, "8", "groups of buckets of a sign", 1, kMaxGroups},
+       {"rows", ParamKind::kInt, "2", "rows of a sketch", 1, kMaxRows},
+       {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each key", 0, 1, true}},
+      [](const Params& params) -> std::unique_ptr<const SparseCodec> {
+        return std::make_unique<Sketchml>(Config{static_cast<uint32_t>(params.Int("buckets")),
+                                                 static_cast<uint32_t>(params.Int("groups")),
+                                                 static_cast<uint32_t>(params.Int("rows")),
+                                                 params.Float("columns")});
+      }};
 }
 
 }  // namespace tfcompress

@@ -31,8 +31,8 @@ constexpr uint64_t kPartBytes = 4 + 6 * sizeof(float);
 void WritePart(const Part& part, ByteWriter* writer) {
   writer->Write(part.count);
   if (part.count == 0) return;
-  for (float parameter : {part.curve.a, part.curve.b, part.curve.c, part.curve.d, part.least,
-                          part.largest}) {
+  for (float parameter :
+       {part.curve.a, part.curve.b, part.curve.c, part.curve.d, part.least, part.largest}) {
     writer->Write(parameter);
   }
 }
@@ -63,9 +63,7 @@ uint32_t SortKey(float value) {
   const uint32_t bits = FloatBits(value);
   return (bits == kFloatSignBit ? 0 : bits) ^ kFloatMagnitudeBits;
 }
-float MagnitudeOf(uint64_t item) {
-  return FloatFromBits(~ItemKey(item) & kFloatMagnitudeBits);
-}
+float MagnitudeOf(uint64_t item) { return FloatFromBits(~ItemKey(item) & kFloatMagnitudeBits); }
 bool IsNonnegative(uint64_t item) { return (ItemKey(item) & kFloatSignBit) == 0; }
 
 // The sorted values, each with its position.
@@ -164,9 +162,9 @@ class Dexp : public ValueCodec {
         std::partition_point(sorted.begin(), sorted.end(), IsNonnegative) - sorted.begin();
     ByteWriter writer(out);
     WritePart(FitPart(sorted.subspan(0, num_nonnegative), context.executor), &writer);
-    WritePart(FitPart(sorted.subspan(num_nonnegative, items.size() - num_nonnegative),
-                      context.executor),
-              &writer);
+    WritePart(
+        FitPart(sorted.subspan(num_nonnegative, items.size() - num_nonnegative), context.executor),
+        &writer);
     WriteRanks(sorted, context.executor, &writer);
     return OkStatus();
   }
@@ -180,8 +178,8 @@ class Dexp : public ValueCodec {
     TFC_RETURN_IF_ERROR(ReadPart(k, &reader, &nonnegative));
     TFC_RETURN_IF_ERROR(ReadPart(k - nonnegative.count, &reader, &negative));
     if (uint64_t{nonnegative.count} + negative.count != k) {
-      return DataLoss("dexp: parts of ", nonnegative.count, " and ", negative.count,
-                      " values, ", k, " expected");
+      return DataLoss("dexp: parts of ", nonnegative.count, " and ", negative.count, " values, ", k,
+                      " expected");
     }
     ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.ReadSpan("ranks", PackedBytes(k, BitsFor(k)), &packed));
@@ -252,10 +250,10 @@ class Dexp : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> DexpValue() {
-  return {"double exponential fitted to the sorted values (DeepReduce 5, Fit-DExp)", {},
-          [](const Params&) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Dexp>();
-          }};
+  return {
+      "double exponential fitted to the sorted values (DeepReduce 5, Fit-DExp)",
+      {},
+      [](const Params&) -> std::unique_ptr<const ValueCodec> { return std::make_unique<Dexp>(); }};
 }
 
 }  // namespace tfcompress

@@ -162,6 +162,13 @@ Vector4 SolveDamped(const NormalEquations& equations, double damping) {
   return solution;
 }
 
+// The nearest float, as a double. Volatile, since the vectoriser of GCC 12 at -O3 drops a pair of
+// conversions to float and back.
+double RoundToFloat(double value) {
+  volatile float rounded = static_cast<float>(value);
+  return rounded;
+}
+
 double ClampRate(double rate) { return std::min(std::max(rate, kMinRate), kMaxRate); }
 
 // Levenberg-Marquardt on the rates, with the amplitudes solved anew at each.
@@ -194,7 +201,7 @@ DoubleExponential FitDoubleExponential(Span<const CurvePoint> points) {
   if (!std::isfinite(fit.error)) return {};
   fit = Refine(points, fit);
   // Rates are rounded before the amplitudes are solved for the last time, which makes up for it.
-  const Rates rounded = {static_cast<float>(fit.rates.b), static_cast<float>(fit.rates.d)};
+  const Rates rounded = {RoundToFloat(fit.rates.b), RoundToFloat(fit.rates.d)};
   fit = SolveAmplitudes(points, rounded);
   if (!std::isfinite(fit.error)) return {};
   return {static_cast<float>(fit.a), static_cast<float>(fit.rates.b), static_cast<float>(fit.c),
