@@ -12,6 +12,10 @@ FUZZ_CXX ?= clang++
 FUZZ_SECONDS ?= 60
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
+# A rank that fails must stop at once (-x), or the others wait for it in a collective.
+horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \
+	    python -m pytest -x -p no:cacheprovider
+
 .DEFAULT_GOAL := help
 .PHONY: help tools setup demo test bench lint format asan fuzz clean
 
@@ -36,8 +40,10 @@ test: setup  ## all tests: C++, Python in one process, Python under horovodrun (
 	python -m pytest python_tests/single
 	@for ranks in $(RANKS); do \
 	  echo "=== Python tests, $$ranks ranks"; \
-	  horovodrun -np $$ranks -H localhost:$$ranks --gloo \
-	    python -m pytest -p no:cacheprovider python_tests/parallel || exit 1; \
+	  $(call horovodrun_pytest,$$ranks) python_tests/parallel || exit 1; \
+	  echo "=== Python tests, $$ranks ranks, tf_keras"; \
+	  TF_USE_LEGACY_KERAS=1 \
+	    $(call horovodrun_pytest,$$ranks) python_tests/parallel/test_tf_keras.py || exit 1; \
 	done
 
 bench: tools  ## speed of the codecs (BENCH_ARGS="--benchmark_filter=topk")

@@ -247,6 +247,7 @@ TEST_P(ExecutorContract, BytesSumsAndMemoryDoNotDependOnTheExecutor) {
     ASSERT_TRUE(Sum(frame, 1, 1.0f, &serial_sum).ok());
     ASSERT_TRUE(Sum(frame, 1, 1.0f, &parallel_sum, &threads).ok());
     EXPECT_TRUE(SameBits(parallel_sum, serial_sum));
+    EXPECT_EQ(serial_sum, ToDense(Decode(frame)));
   }
 }
 

@@ -121,6 +121,16 @@ TEST(BucketQuantizerTest, FewDistinctValuesAreExact) {
   }
 }
 
+TEST(BucketQuantizerTest, AValueThatFillsManyBucketsSharesNone) {
+  std::vector<float> values = BellValues(100);
+  values.resize(1000, 0.0f);
+  const BucketCodes buckets = QuantizeToBuckets(values, 16, SerialExecutor());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float mean = buckets.means[buckets.codes[i]];
+    EXPECT_EQ(mean == 0, values[i] == 0) << i;
+  }
+}
+
 TEST(BucketQuantizerTest, IsTheSameForEveryExecutor) {
   const std::vector<float> values = HeavyTail(300000);
   ThreadExecutor executor(4);

@@ -59,9 +59,9 @@ TEST(RadixSortTest, SortsByTheGivenBitsOnly) {
 
 TEST(FloatOrderTest, KeysAreOrderedAsTheirFloats) {
   using Limits = std::numeric_limits<float>;
-  const std::vector<float> ascending = {Limits::lowest(), -1.5f, -1.0f, -Limits::min(),
-                                        -Limits::denorm_min(), 0.0f, Limits::denorm_min(),
-                                        Limits::min(), 1.0f, 1.5f, Limits::max()};
+  const std::vector<float> ascending = {
+      Limits::lowest(),     -1.5f,         -1.0f, -Limits::min(), -Limits::denorm_min(), 0.0f,
+      Limits::denorm_min(), Limits::min(), 1.0f,  1.5f,           Limits::max()};
   for (size_t i = 1; i < ascending.size(); ++i) {
     EXPECT_LT(OrderedKey(ascending[i - 1]), OrderedKey(ascending[i])) << ascending[i];
   }

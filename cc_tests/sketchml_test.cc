@@ -195,13 +195,12 @@ TEST_P(SketchmlTest, HostileBytesGiveErrorsOrSparseVectors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, SketchmlTest,
-                         testing::Values(Settings{},
-                                         Settings{{"buckets", "5"}, {"groups", "3"}, {"rows", "1"}},
-                                         Settings{{"buckets", "64"}, {"groups", "64"}},
-                                         Settings{{"buckets", "4096"}, {"groups", "1"},
-                                                  {"rows", "8"}, {"columns", "1"}},
-                                         Settings{{"columns", "0.001"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Settings, SketchmlTest,
+    testing::Values(Settings{}, Settings{{"buckets", "5"}, {"groups", "3"}, {"rows", "1"}},
+                    Settings{{"buckets", "64"}, {"groups", "64"}},
+                    Settings{{"buckets", "4096"}, {"groups", "1"}, {"rows", "8"}, {"columns", "1"}},
+                    Settings{{"columns", "0.001"}}));
 
 double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded) {
   double error = 0;

@@ -332,9 +332,12 @@ double CurveError(const std::vector<CurvePoint>& points, const DoubleExponential
 }
 
 TEST(DoubleExponentialTest, FindsDoubleExponentials) {
-  for (const auto& [a, b, c, d] : std::vector<std::array<double, 4>>{
-           {0.5, -30, 0.5, -0.7}, {0.3, -3, 0.7, -0.1}, {0.9, -500, 0.1, -1}, {0.6, -7, 0.2, 0.5},
-           {1.0, -2, -0.001, 6}, {0.5, -6, 0.5, -4}}) {
+  for (const auto& [a, b, c, d] : std::vector<std::array<double, 4>>{{0.5, -30, 0.5, -0.7},
+                                                                     {0.3, -3, 0.7, -0.1},
+                                                                     {0.9, -500, 0.1, -1},
+                                                                     {0.6, -7, 0.2, 0.5},
+                                                                     {1.0, -2, -0.001, 6},
+                                                                     {0.5, -6, 0.5, -4}}) {
     const std::vector<CurvePoint> points = Curve(a, b, c, d, 500);
     EXPECT_LT(CurveError(points, FitDoubleExponential(points)), 2e-6)
         << a << " e^" << b << "x + " << c << " e^" << d << "x";
@@ -392,13 +395,13 @@ TEST(DexpTest, RejectsRanksCountsAndRanges) {
     StoreUnaligned(&bad[offset], value);
     return DecodeTo(*codec, bad, &decoded).code() == StatusCode::kDataLoss;
   };
-  EXPECT_TRUE(is_rejected(0, uint32_t{1}));         // Counts that do not sum to k.
+  EXPECT_TRUE(is_rejected(0, uint32_t{1}));  // Counts that do not sum to k.
   EXPECT_TRUE(is_rejected(0, uint32_t{6}));
   EXPECT_TRUE(is_rejected(4, Limits::quiet_NaN()));
-  EXPECT_TRUE(is_rejected(20, 3.5f));               // The least magnitude above the largest.
+  EXPECT_TRUE(is_rejected(20, 3.5f));  // The least magnitude above the largest.
   EXPECT_TRUE(is_rejected(20, -1.0f));
   EXPECT_TRUE(is_rejected(24, -1.0f));
-  EXPECT_TRUE(is_rejected(56, uint8_t{0x3F}));      // Rank 7 of 5.
+  EXPECT_TRUE(is_rejected(56, uint8_t{0x3F}));  // Rank 7 of 5.
 }
 
 }  // namespace

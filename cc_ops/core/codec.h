@@ -158,7 +158,8 @@ class SparseCodec {
   // Fills `out`, whose n and everything are given, with k elements, or fails with DataLoss.
   virtual Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                         SparseTensor* out) const = 0;
-  // Upper bound of the bytes that Encode appends for k elements of n.
+  // Upper bound of the bytes that Encode appends when neither the given nor the decoded support has
+  // more than k of n elements.
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 

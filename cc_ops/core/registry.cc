@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -139,7 +140,7 @@ Result<double> ParseNumber(const std::string& where, const ParamSpec& spec,
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
-  const bool is_whole = number == static_cast<double>(static_cast<int64_t>(number));
+  const bool is_whole = number == std::trunc(number);
   const bool in_range =
       is_number && number <= spec.max && (spec.min_open ? number > spec.min : number >= spec.min);
   if (!in_range || (spec.kind == ParamKind::kInt && !is_whole)) {

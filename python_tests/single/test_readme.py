@@ -35,7 +35,9 @@ def test_preset_table_gives_the_presets_specs():
 
 def test_numpy_snippet_runs():
     [snippet] = [s for s in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "import numpy" in s]
-    output = subprocess.run([sys.executable, "-c", snippet], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", snippet], check=True, capture_output=True, text=True
+    ).stdout
     assert "bytes instead of 400000" in output
 
 

@@ -52,7 +52,12 @@ std::vector<uint32_t> QuantileSketch::Splits(size_t num_parts) const {
     for (uint32_t key : sorted_keys_) append_if_new(key);
   } else {
     for (size_t part = 1; part < num_parts; ++part) {
-      append_if_new(sorted_keys_[sorted_keys_.size() * part / num_parts]);
+      const auto quantile = sorted_keys_.begin() + sorted_keys_.size() * part / num_parts;
+      const uint32_t last = splits.empty() ? sorted_keys_.front() : splits.back();
+      // A value that fills a part is a bucket of its own: what follows it must not share its mean.
+      const auto next =
+          *quantile == last ? std::upper_bound(quantile, sorted_keys_.end(), last) : quantile;
+      if (next != sorted_keys_.end()) append_if_new(*next);
     }
   }
   return splits;

@@ -21,9 +21,9 @@ namespace {
 struct Fp16 {
   static constexpr const char* kName = "fp16";
   static constexpr double kLargest = 65504.0;
-  static constexpr double kHalfUnit = 0x1p-11;         // Of a normal number, relative.
-  static constexpr double kHalfSubnormal = 0x1p-25;    // Of a subnormal number, absolute.
-  static constexpr uint16_t kExponentBits = 0x7C00;    // All set: not finite.
+  static constexpr double kHalfUnit = 0x1p-11;       // Of a normal number, relative.
+  static constexpr double kHalfSubnormal = 0x1p-25;  // Of a subnormal number, absolute.
+  static constexpr uint16_t kExponentBits = 0x7C00;  // All set: not finite.
 
   static uint16_t Narrow(float value) {
     const uint16_t half = FloatToHalf(value);
@@ -141,8 +141,8 @@ class HalfFloat : public ValueCodec {
     double largest = 0;
     for (float value : values) largest = std::max(largest, std::fabs(double{value}));
     if (largest == 0) return 0;
-    return std::max({largest - Format::kLargest, largest * Format::kHalfUnit,
-                     Format::kHalfSubnormal});
+    return std::max(
+        {largest - Format::kLargest, largest * Format::kHalfUnit, Format::kHalfSubnormal});
   }
 
  private:
