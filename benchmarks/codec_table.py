@@ -171,7 +171,9 @@ def measured_tables() -> dict[str, list[str]]:
     joint_headings = [f"{d} {what}" for d in (0.001, 0.01, 0.1) for what in ("bits", "dB")]
     return {
         "Index codecs": table(["bits an index at density", *map(str, DENSITIES), *speeds], index_rows),
-        "Value codecs": table(["", "bits a value", *(f"{d} dB" for d in distributions()), *speeds], value_rows),
+        "Value codecs": table(
+            ["", "bits a value", *(f"{d} dB" for d in distributions()), *speeds], value_rows
+        ),
         "Joint codecs": table(["bits an element sent, and SQNR", *joint_headings, *speeds], joint_rows),
     }
 
@@ -198,10 +200,10 @@ def machine() -> str:
 
 def notes() -> str:
     return (
-        f"\nMeasured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01; values "
-        f"without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the top elements of a Gaussian vector, speeds with the "
-        "selection. Encode and decode are times in memcpys of the dense vector (of the k values, for value codecs) "
-        "in the same run: smaller is faster. SQNR in dB: larger is closer.\n"
+        f"\nMeasured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01;\n"
+        f"values without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the top elements of a Gaussian\n"
+        "vector, speeds with the selection. Encode and decode are times in memcpys of the dense vector (of\n"
+        "the k values, for value codecs) in the same run: smaller is faster. SQNR in dB: larger is closer.\n"
     )
 
 
@@ -212,13 +214,19 @@ def static_part(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="fail unless the page agrees with the registry")
     arguments = parser.parse_args()
     if arguments.check:
-        expected = static_part(page({title: [] for title in ("Index codecs", "Value codecs", "Joint codecs")}))
+        expected = static_part(
+            page({title: [] for title in ("Index codecs", "Value codecs", "Joint codecs")})
+        )
         if static_part(PAGE.read_text()) != expected:
-            raise SystemExit(f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}")
+            raise SystemExit(
+                f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}"
+            )
         return
     PAGE.write_text(page(measured_tables()) + notes())
 

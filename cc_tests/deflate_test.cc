@@ -57,6 +57,12 @@ TEST(DeflateTest, ShuffledExponentsCompressBetter) {
   EXPECT_LT(MustEncode(*Deflate("1"), values).size(), 0.95 * MustEncode(*Deflate(), values).size());
 }
 
+// The example of FORMAT.md. Encoders are free in how they deflate.
+TEST(DeflateTest, Example) {
+  const Bytes section = {0x00, 0x05, 0x00, 0x00, 0x00, 0x63, 0x60, 0x40, 0x05, 0x00};
+  ExpectSameBits(MustDecode(*Deflate(), section, 4), std::vector<float>(4));
+}
+
 TEST(DeflateTest, RejectsBlocksOfOtherLengths) {
   const auto codec = Deflate();
   const std::vector<float> zeros(100000);

@@ -135,8 +135,8 @@ TEST(LogTest, AByteAValueUnderTheDefaults) {
 
 // The example of FORMAT.md.
 TEST(LogTest, Example) {
-  const Bytes expected = {0, 0, 0, 0, 0, 0, 0x00, 0x40, 0, 0, 0, 0, 0, 0, 0x20, 0x40,
-                          1, 0, 3, 0, 0x53, 0x0B};
+  const Bytes expected = {0, 0, 0, 0,    0,    0, 0x00, 0x40, 0, 0,    0,
+                          0, 0, 0, 0x20, 0x40, 1, 0,    3,    0, 0x53, 0x0B};
   const std::vector<float> values = {2, -4, 1, 1, 0};
   EXPECT_EQ(MustEncode(*Log("2", "3"), values), expected);
   EXPECT_EQ(MustDecode(*Log("2", "3"), expected, 5), values);

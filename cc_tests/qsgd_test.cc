@@ -88,8 +88,7 @@ TEST(QsgdTest, SeedsRoundDifferently) {
 TEST(QsgdTest, KeepsWhatIsAWholeLevel) {
   const auto codec = MakePart<ValueCodec>("qsgd");
   EXPECT_EQ(RoundTrip(*codec, {-7.25f}), (std::vector<float>{-7.25f}));
-  EXPECT_EQ(RoundTrip(*codec, {0.0f, -0.0f, 3e38f, 0.0f}),
-            (std::vector<float>{0, 0, 3e38f, 0}));
+  EXPECT_EQ(RoundTrip(*codec, {0.0f, -0.0f, 3e38f, 0.0f}), (std::vector<float>{0, 0, 3e38f, 0}));
   EXPECT_FALSE(std::signbit(RoundTrip(*codec, {-0.0f, 1.0f})[0]));
 }
 
@@ -112,9 +111,9 @@ TEST(QsgdTest, OneHugeValueSpoilsItsBucketOnly) {
 // The example of FORMAT.md.
 TEST(QsgdTest, Example) {
   const auto codec = Qsgd("4", "2");
-  const Bytes expected = {0x04, 0x02, 0, 0, 0, 0, 0, 0xA0, 0x40, 0, 0, 0xE0, 0x40, 0, 0};
+  const Bytes expected = {0x04, 0x02, 0, 0, 0, 0, 0, 0xA0, 0x40, 0, 0, 0xE0, 0x40, 0xE5, 0x07};
   EXPECT_EQ(MustEncode(*codec, {3.0f, -4.0f, 7.0f}), expected);
-  EXPECT_EQ(MustDecode(*codec, expected, 3), (std::vector<float>{}));
+  EXPECT_EQ(MustDecode(*codec, expected, 3), (std::vector<float>{3.5714286f, -4.2857143f, 7}));
 }
 
 TEST(QsgdTest, RejectsBadHeaders) {

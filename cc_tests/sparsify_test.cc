@@ -137,7 +137,7 @@ TEST(Threshold, IncludesItsBound) {
 
 TEST(Dense, IsEverything) {
   const auto dense = MakePart<Sparsifier>("dense");
-  EXPECT_TRUE(dense->everything());
+  EXPECT_EQ(dense->implied(), Implied::kEverything);
   EXPECT_EQ(Select(*dense, {0, 1, 0}), (std::vector<uint32_t>{0, 1, 2}));
 }
 

@@ -1,5 +1,5 @@
-// TensorFlow flushes subnormal numbers on its own threads and not on the caller's: value codecs must
-// make the same bytes and the same values of them in both modes.
+// TensorFlow flushes subnormal numbers on its own threads and not on the caller's: value decoders
+// must make the same numbers of the same bytes in both modes, or replicas drift apart.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -26,21 +26,18 @@ class FlushedSubnormals {
 
 class SubnormalTest : public testing::TestWithParam<Setting<ValueCodec>> {};
 
-TEST_P(SubnormalTest, SameBytesAndValuesInBothModes) {
+TEST_P(SubnormalTest, DecodesTheSameInBothModes) {
   const ValueCodec& codec = *GetParam().codec;
   for (const ValueCase& input : ValueCases()) {
     SCOPED_TRACE(input.name);
     const size_t k = input.values.size();
     const Bytes section = MustEncode(codec, input.values);
     const std::vector<float> decoded = MustDecode(codec, section, k);
-    Bytes flushed_section;
     std::vector<float> flushed;
     {
       FlushedSubnormals mode;
-      flushed_section = MustEncode(codec, input.values);
       flushed = MustDecode(codec, section, k);
     }
-    EXPECT_EQ(flushed_section, section);
     EXPECT_TRUE(k == 0 || std::memcmp(flushed.data(), decoded.data(), k * sizeof(float)) == 0);
   }
 }

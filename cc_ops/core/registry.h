@@ -66,8 +66,9 @@ struct Definition {
   std::string doc;  // One line, with the paper's section.
   std::vector<ParamSpec> params;
   std::unique_ptr<const Interface> (*make)(const Params& params);
-  std::string error = "";  // What differs after decoding, and by how much at most; for docs/codecs.md.
-  std::string cost = "";   // Bytes on the wire, as a formula of n and k; for docs/codecs.md.
+  std::string error =
+      "";  // What differs after decoding, and by how much at most; for docs/codecs.md.
+  std::string cost = "";  // Bytes on the wire, as a formula of n and k; for docs/codecs.md.
 };
 
 template <typename Interface>

@@ -192,7 +192,8 @@ void DefineFrameBindings(py::module_& module) {
       "inspect", &Inspect, "data"_a,
       "Describes each frame of a packet without decoding it: a dict of num_bytes, "
       "header_bytes, index_bytes, value_bytes, version, n, k, dtype, support ('index section', "
-      "'everything', 'joint' or 'seeded'), nonfinite, index, value and joint (names or None), seed and "
+      "'everything', 'joint' or 'seeded'), nonfinite, index, value and joint (names or None), seed "
+      "and "
       "checksum_ok.");
 }
 

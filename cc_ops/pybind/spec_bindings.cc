@@ -89,7 +89,8 @@ void DefineSpecBindings(py::module_& module) {
       "the memory keeps; `everything`, whether all elements are sent.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
-      "What a spec can name, one dict {id, name, doc, parameters, error, cost} each. `kind` is memories, "
+      "What a spec can name, one dict {id, name, doc, parameters, error, cost} each. `kind` is "
+      "memories, "
       "sparsifiers, index_codecs, value_codecs or joint_codecs. A parameter is a dict {name, "
       "kind, default, min, max, min_open, choices, doc}; its default is text as in a spec.");
 }

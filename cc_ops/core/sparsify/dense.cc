@@ -21,6 +21,8 @@ std::unique_ptr<const Sparsifier> Make(const Params&) { return std::make_unique<
 
 }  // namespace
 
-Definition<Sparsifier> DenseSparsifier() { return {"Every element; no index is sent.", {}, Make}; }
+Definition<Sparsifier> DenseSparsifier() {
+  return {"Every element; no index is sent.", {}, Make, "none", "n values, no index"};
+}
 
 }  // namespace tfcompress

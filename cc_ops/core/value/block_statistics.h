@@ -39,9 +39,8 @@ double SumTerms(int64_t begin, int64_t end, const Term& term) {
 template <typename Term>
 double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
   double sum = 0;
-  for (double part : ReduceBlocks<double>(k, executor, [&](int64_t begin, int64_t end) {
-         return SumTerms(begin, end, term);
-       })) {
+  for (double part : ReduceBlocks<double>(
+           k, executor, [&](int64_t begin, int64_t end) { return SumTerms(begin, end, term); })) {
     sum += part;
   }
   return sum;

@@ -59,7 +59,8 @@ inline Status LookUpChunks(ByteSpan packed, int num_bits, Span<const float> tabl
   UnpackChunks(packed, values.size(), num_bits, executor,
                [&](int64_t begin, int64_t end, const uint32_t* codes) {
                  uint32_t largest = 0;
-                 for (int64_t i = begin; i < end; ++i) largest = std::max(largest, codes[i - begin]);
+                 for (int64_t i = begin; i < end; ++i)
+                   largest = std::max(largest, codes[i - begin]);
                  if (largest >= table.size()) {
                    in_range = false;
                    return;

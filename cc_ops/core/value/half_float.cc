@@ -159,11 +159,19 @@ std::unique_ptr<const ValueCodec> Make(const Params&) {
 }  // namespace
 
 Definition<ValueCodec> Fp16Value() {
-  return {"values as IEEE binary16, rounded to nearest even, saturating", {}, Make<Fp16>, "half a unit in the last place (2^-11 relative); saturates at 65504", "2 k"};
+  return {"values as IEEE binary16, rounded to nearest even, saturating",
+          {},
+          Make<Fp16>,
+          "half a unit in the last place (2^-11 relative); saturates at 65504",
+          "2 k"};
 }
 
 Definition<ValueCodec> Bf16Value() {
-  return {"values as bfloat16, rounded to nearest even, saturating", {}, Make<Bf16>, "half a unit in the last place (2^-8 relative); saturates", "2 k"};
+  return {"values as bfloat16, rounded to nearest even, saturating",
+          {},
+          Make<Bf16>,
+          "half a unit in the last place (2^-8 relative); saturates",
+          "2 k"};
 }
 
 }  // namespace tfcompress

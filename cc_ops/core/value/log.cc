@@ -1,10 +1,13 @@
-// log: magnitudes as integer logarithms of their reciprocal share of the sum of magnitudes, rounded so
-// that none is overestimated; what is small against the sum is dropped (FastSGD 3.2, Algorithm 1).
+// log: magnitudes as integer logarithms of their reciprocal share of the sum of magnitudes, rounded
+// so that none is overestimated; what is small against the sum is dropped (FastSGD 3.2, Algorithm
+// 1).
 //
 // L(v) = ceil(log_b(sum / |v|)) is the least L with sum / b^L <= |v|. The encoder looks it up among
-// the very floats that decoders make of L, so that no logarithm is taken and the inequality is exact.
+// the very floats that decoders make of L, so that no logarithm is taken and the inequality is
+// exact.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
@@ -20,11 +23,11 @@ constexpr double kMinBase = 1.001;  // Neighbouring levels differ as floats.
 constexpr double kMaxBase = 16;
 constexpr uint32_t kMaxTau = 32767;
 
-// y >= 0 as a float that is not larger; 0 where that would be subnormal.
+// The largest float that is not above y >= 0; 0 where that would be subnormal, infinity for a y
+// that no float reaches.
 float RoundDown(double y) {
-  constexpr float kLargestFloat = 0x1.FFFFFEp127f;
   if (y < 0x1p-126) return 0;
-  if (y >= kLargestFloat) return kLargestFloat;
+  if (y >= 0x1p128) return std::numeric_limits<float>::infinity();
   const auto rounded = static_cast<float>(y);
   return double{rounded} <= y ? rounded : FloatFromBits(FloatBits(rounded) - 1);
 }
@@ -53,8 +56,8 @@ std::vector<float> LevelsOf(const Scale& scale) {
 uint32_t NumCodes(uint32_t num_levels) { return 2 * num_levels + 1; }
 
 // Finds the largest level that is not above a magnitude. Floats are cut into intervals by their
-// leading bits, finely enough that no interval holds two levels: one look says which level counts at
-// the upper end of an interval, one comparison whether it is the next one.
+// leading bits, finely enough that no interval holds two levels: one look says which level counts
+// at the upper end of an interval, one comparison whether it is the next one.
 class LevelFinder {
  public:
   // No magnitude is above `largest`, nor the first level.
@@ -169,9 +172,8 @@ class Log : public ValueCodec {
   Ladder LadderFor(Span<const float> values, Executor* executor) const {
     Ladder ladder;
     ladder.largest = LargestMagnitude(values, executor);
-    const double sum = SumOverBlocks(values.size(), executor, [&](int64_t i) {
-      return std::fabs(NormalOrZero(values[i]));
-    });
+    const double sum = SumOverBlocks(values.size(), executor,
+                                     [&](int64_t i) { return std::fabs(NormalOrZero(values[i])); });
     ladder.scale = {base_, sum, 0, static_cast<uint16_t>(tau_ + 1)};
     std::vector<float> levels = LevelsOf(ladder.scale);
     const auto begin = std::find_if(levels.begin(), levels.end(),
@@ -199,8 +201,12 @@ class Log : public ValueCodec {
     const int num_bits = BitsFor(NumCodes(scale.num_levels));
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
+    const std::vector<float> levels = LevelsOf(scale);
+    if (!levels.empty() && !IsFiniteBits(FloatBits(levels[0]))) {
+      return DataLoss("the first level of sum ", scale.sum, " is not finite");
+    }
     std::vector<float> table = {0};
-    for (float level : LevelsOf(scale)) {
+    for (float level : levels) {
       table.push_back(level);
       table.push_back(0 - level);
     }
@@ -220,7 +226,9 @@ Definition<ValueCodec> LogValue() {
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Log>(params.Float("base"),
                                          static_cast<uint32_t>(params.Int("tau")));
-          }};
+          },
+          "a factor of the base, towards zero; all of it beyond tau",
+          "20 + ceil(log2(2 m + 1)) k / 8, m <= tau + 1"};
 }
 
 }  // namespace tfcompress

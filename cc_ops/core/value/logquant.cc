@@ -1,5 +1,5 @@
-// logquant: the sign and the nearest power of two, from the largest one of the tensor down (LogQuant,
-// the base-2 competitor of FastSGD 4.1).
+// logquant: the sign and the nearest power of two, from the largest one of the tensor down
+// (LogQuant, the base-2 competitor of FastSGD 4.1).
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,8 @@ constexpr int32_t kLargestExponent = 254;  // Biased, as everywhere here: 2^(e -
 int32_t NearestExponent(float value) {
   constexpr uint32_t kFirstMantissaAboveSqrt2 = 0x3504F4u;
   const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
-  const uint32_t carried = (bits & NormalMask(bits)) + (kLeastNormalBits - kFirstMantissaAboveSqrt2);
+  const uint32_t carried =
+      (bits & NormalMask(bits)) + (kLeastNormalBits - kFirstMantissaAboveSqrt2);
   return std::min(static_cast<int32_t>(carried >> kMantissaBits), kLargestExponent);
 }
 
@@ -118,11 +119,14 @@ class LogQuant : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> LogquantValue() {
-  return {"sign and nearest power of two (LogQuant; FastSGD 4.1)",
-          {{"bits", ParamKind::kInt, "8", "bits of a value, its sign included", kMinBits, kMaxBits}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")));
-          }};
+  return {
+      "sign and nearest power of two (LogQuant; FastSGD 4.1)",
+      {{"bits", ParamKind::kInt, "8", "bits of a value, its sign included", kMinBits, kMaxBits}},
+      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+        return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")));
+      },
+      "0.42 of the value; all of it below the lowest level",
+      "2 + bits k / 8"};
 }
 
 }  // namespace tfcompress

@@ -1,7 +1,6 @@
 // qsgd: multiples of a fraction of the norm of each bucket, rounded stochastically: the expectation
 // of a decoded value is the value (QSGD; buckets and bits as DeepReduce 6.3 sets them).
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "core/byte_io.h"
@@ -72,11 +71,10 @@ class Qsgd : public ValueCodec {
                writer.Extend(PackedBytes(values.size(), config_.num_bits)),
                [&](int64_t begin, int64_t end, uint32_t* codes) {
                  noise.Fill(begin, end, codes);
-                 ForEachBucketPart(begin, end, config_.bucket_size,
-                                   [&](int64_t bucket, int64_t i, int64_t last) {
-                                     RoundPart(values.subspan(i, last - i), norms[bucket],
-                                               codes + (i - begin));
-                                   });
+                 ForEachBucketPart(
+                     begin, end, config_.bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
+                       RoundPart(values.subspan(i, last - i), norms[bucket], codes + (i - begin));
+                     });
                });
     return OkStatus();
   }
@@ -130,17 +128,15 @@ class Qsgd : public ValueCodec {
     for (float norm : norms) {
       if (FloatBits(norm) >= kFloatInfinityBits) return DataLoss("the norm of a bucket is ", norm);
     }
-    TFC_RETURN_IF_ERROR(
-        reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
-    UnpackChunks(packed, values.size(), num_bits, executor,
-                 [&](int64_t begin, int64_t end, const uint32_t* codes) {
-                   ForEachBucketPart(begin, end, bucket_size,
-                                     [&](int64_t bucket, int64_t i, int64_t last) {
-                                       ScalePart(codes + (i - begin), config, norms[bucket],
-                                                 values.subspan(i, last - i));
-                                     });
-                 });
+    UnpackChunks(
+        packed, values.size(), num_bits, executor,
+        [&](int64_t begin, int64_t end, const uint32_t* codes) {
+          ForEachBucketPart(begin, end, bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
+            ScalePart(codes + (i - begin), config, norms[bucket], values.subspan(i, last - i));
+          });
+        });
     return OkStatus();
   }
 
@@ -168,7 +164,9 @@ Definition<ValueCodec> QsgdValue() {
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Qsgd>(Config{static_cast<int>(params.Int("bits")),
                                                  static_cast<uint32_t>(params.Int("bucket"))});
-          }};
+          },
+          "norm of the bucket / (2^(bits - 1) - 1); right on average",
+          "5 + 4 ceil(k / bucket) + bits k / 8"};
 }
 
 }  // namespace tfcompress

@@ -1,7 +1,6 @@
 // quantile: the bucket of each value, and the mean of each bucket (quantile-bucket quantification,
 // SketchML 3.2).
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "core/bit_io.h"
@@ -9,14 +8,12 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/sketch/bucket_quantizer.h"
+#include "core/value/code_chunks.h"
 
 namespace tfcompress {
 namespace {
 
 constexpr uint32_t kMaxBuckets = 65536;
-// Elements decoded at a time: their codes stay in the L1 cache. A multiple of 8, so that a chunk of
-// packed codes starts at a byte.
-constexpr int64_t kChunkElements = 4096;
 
 class Quantile : public ValueCodec {
  public:
@@ -43,7 +40,7 @@ class Quantile : public ValueCodec {
     ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
-    return Gather(means, packed, num_bits, context.executor, values);
+    return LookUpChunks(packed, num_bits, means, context.executor, values).WithContext("quantile");
   }
 
   uint64_t MaxEncodedBytes(uint32_t k) const override {
@@ -77,32 +74,6 @@ class Quantile : public ValueCodec {
     return OkStatus();
   }
 
-  static Status Gather(Span<const float> means, ByteSpan packed, int num_bits, Executor* executor,
-                       Span<float> values) {
-    std::atomic<bool> in_range{true};
-    auto gather_chunk = [&](int64_t begin, int64_t end, uint32_t* codes) {
-      const uint64_t offset = PackedBytes(begin, num_bits);
-      const ByteSpan bytes = packed.subspan(offset, PackedBytes(end, num_bits) - offset);
-      const Span<uint32_t> chunk(codes, end - begin);
-      UnpackBits(bytes, num_bits, SerialExecutor(), chunk);
-      uint32_t largest = 0;
-      for (uint32_t code : chunk) largest = std::max(largest, code);
-      if (largest >= means.size()) {
-        in_range = false;
-        return;
-      }
-      for (size_t i = 0; i < chunk.size(); ++i) values[begin + i] = means[chunk[i]];
-    };
-    ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-      uint32_t codes[kChunkElements];
-      for (; begin < end; begin += kChunkElements) {
-        gather_chunk(begin, std::min(end, begin + kChunkElements), codes);
-      }
-    });
-    if (!in_range) return DataLoss("quantile: a code is not below ", means.size());
-    return OkStatus();
-  }
-
   uint32_t max_buckets_;
 };
 
@@ -113,7 +84,9 @@ Definition<ValueCodec> QuantileValue() {
           {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxBuckets}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
-          }, "width of the bucket; never the sign", "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
+          },
+          "width of the bucket; never the sign",
+          "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
 }
 
 }  // namespace tfcompress

@@ -67,9 +67,7 @@ class Sign : public ValueCodec {
     return LookUpChunks(packed, /*num_bits=*/1, means, context.executor, values);
   }
 
-  uint64_t MaxEncodedBytes(uint32_t k) const override {
-    return sizeof(Means) + PackedBytes(k, 1);
-  }
+  uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(Means) + PackedBytes(k, 1); }
 
   double MaxError(Span<const float> values) const override {
     const Means means = MeansOf(values, SerialExecutor());
@@ -84,11 +82,12 @@ class Sign : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> SignValue() {
-  return {"one bit a value and the mean of each sign (1-bit SGD; FastSGD 5.1)",
-          {},
-          [](const Params&) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Sign>();
-          }};
+  return {
+      "one bit a value and the mean of each sign (1-bit SGD; FastSGD 5.1)",
+      {},
+      [](const Params&) -> std::unique_ptr<const ValueCodec> { return std::make_unique<Sign>(); },
+      "the range of the values of one sign; never the sign",
+      "8 + k / 8"};
 }
 
 }  // namespace tfcompress

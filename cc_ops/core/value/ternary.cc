@@ -1,6 +1,6 @@
 // ternary: -s, 0 or s, where s is the largest magnitude of the tensor; a value is sent as s with
-// probability |value| / s, so that its expectation is the value (TernGrad; SKCompress 7.1). Clipping
-// gives up the expectation of outliers for a smaller s.
+// probability |value| / s, so that its expectation is the value (TernGrad; SKCompress 7.1).
+// Clipping gives up the expectation of outliers for a smaller s.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -156,7 +156,9 @@ Definition<ValueCodec> TernaryValue() {
             kMaxClip}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Ternary>(params.Float("clip"));
-          }};
+          },
+          "the largest magnitude; right on average without clip",
+          "4 + ceil(k / 5)"};
 }
 
 }  // namespace tfcompress

@@ -1,5 +1,5 @@
-// uniform: fixed-point numbers from the least to the largest value of the tensor (ZipML, the baseline
-// of SKCompress 7.1).
+// uniform: fixed-point numbers from the least to the largest value of the tensor (ZipML, the
+// baseline of SKCompress 7.1).
 #include <algorithm>
 #include <cmath>
 
@@ -141,8 +141,8 @@ class Uniform : public ValueCodec {
   // Half a step, what rounding to float32 adds, and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
     const Range range = RangeOf(values, SerialExecutor());
-    const double step = num_bits_ == 8 ? FixedPoint<uint8_t>(range).step()
-                                       : FixedPoint<uint16_t>(range).step();
+    const double step =
+        num_bits_ == 8 ? FixedPoint<uint8_t>(range).step() : FixedPoint<uint16_t>(range).step();
     const double largest = std::max(std::fabs(range.least), std::fabs(range.largest));
     return step * (0.5 + 1e-9) + largest * 0x1p-24 + 0x1p-125;
   }
@@ -160,7 +160,9 @@ Definition<ValueCodec> UniformValue() {
           {{"bits", ParamKind::kChoice, "8", "bits of a number", 0, 0, false, {"8", "16"}}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Uniform>(params.Choice("bits") == 0 ? 8 : 16);
-          }, "half a step: (max - min) / (2^bits - 1) / 2", "8 + bits k / 8"};
+          },
+          "half a step: (max - min) / (2^bits - 1) / 2",
+          "9 + bits k / 8"};
 }
 
 }  // namespace tfcompress
