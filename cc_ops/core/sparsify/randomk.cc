@@ -35,12 +35,8 @@ std::unique_ptr<const Sparsifier> Make(const Params& params) {
 }  // namespace
 
 Definition<Sparsifier> RandomKSparsifier() {
-  ParamSpec ratio{"ratio", ParamKind::kFloat, "0.01",
-                  "share of the elements that is sent; at least one is"};
-  ratio.max = 1;
-  ratio.min_open = true;
   return {"ratio * n elements at random, without indices on the wire (Random-r, DeepReduce 2).",
-          {ratio},
+          {RatioParam()},
           Make,
           "leaves out n - k elements at random",
           "k = round(ratio n) values, no index"};

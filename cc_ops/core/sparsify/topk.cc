@@ -181,12 +181,8 @@ std::unique_ptr<const Sparsifier> Make(const Params& params) {
 }  // namespace
 
 Definition<Sparsifier> TopKSparsifier() {
-  ParamSpec ratio{"ratio", ParamKind::kFloat, "0.01",
-                  "share of the elements that is sent; at least one is"};
-  ratio.max = 1;
-  ratio.min_open = true;
   return {"The ratio * n elements of largest magnitude, ties by lower index (Top-r, DeepReduce 1).",
-          {ratio},
+          {RatioParam()},
           Make,
           "leaves out the n - k smallest magnitudes",
           "k = round(ratio n) indices and values"};
