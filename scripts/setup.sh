@@ -3,12 +3,14 @@
 #
 #   scripts/setup.sh          all of it
 #   scripts/setup.sh tools    only compiler, libraries and build tools: enough for `make asan lint`
+#   scripts/setup.sh fuzz     the same, and clang with libFuzzer
 #
 #   PYTHON=python3.12      interpreter of a new .venv (3.10 to 3.13)
 #   TF_VERSION=2.15.1      TensorFlow to use from now on (2.15.1 or later; 2.21.0 for a new .venv)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+wanted=${1:-all}
 venv=.venv
 stamps=$venv/.stamps
 
@@ -53,7 +55,13 @@ missing_packages() {
   "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("$(debian_python)-venv")
   "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
     packages+=("$(debian_python)-dev")
+  [[ $wanted != fuzz ]] || have_libfuzzer || packages+=(clang)
   echo "${packages[@]}"
+}
+
+have_libfuzzer() {
+  local program='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+  "${FUZZ_CXX:-clang++}" -fsanitize=fuzzer -x c++ -o /dev/null - <<<"$program" 2>/dev/null
 }
 
 debian_python() { "$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])'; }
@@ -68,7 +76,7 @@ install_packages() {
   if command -v apt-get >/dev/null && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
     echo "setup: installing $missing"
     # shellcheck disable=SC2086  # a list of words
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -qq && apt-get install -y -qq $missing" \
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -qq && apt-get install -y -qq --install-recommends $missing" \
       </dev/null >/dev/null
     missing=$(missing_packages)
     [[ -z $missing ]] || fail "still missing after apt-get install: $missing"
@@ -150,7 +158,7 @@ install_tfcompress() {
 check_python
 install_packages
 install_tools
-[[ ${1:-} == tools ]] && exit
+[[ $wanted == all ]] || exit 0
 choose_tensorflow
 install_tensorflow
 install_horovod

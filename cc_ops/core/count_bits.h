@@ -2,7 +2,6 @@
 #ifndef TFCOMPRESS_CORE_COUNT_BITS_H_
 #define TFCOMPRESS_CORE_COUNT_BITS_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -13,12 +12,25 @@ namespace tfcompress {
 // The eight bytes at `offset` < bytes.size(), zeros in place of those past the end.
 inline uint64_t LoadWord(ByteSpan bytes, size_t offset) {
   uint64_t word = 0;
-  std::memcpy(&word, bytes.data() + offset, std::min(sizeof(word), bytes.size() - offset));
+  const size_t rest = bytes.size() - offset;
+  if (rest >= sizeof(word)) {
+    std::memcpy(&word, bytes.data() + offset, sizeof(word));  // A constant size: one instruction.
+  } else {
+    std::memcpy(&word, bytes.data() + offset, rest);
+  }
   return word;
 }
 
+// Without the instruction, which the oldest x86-64 lacks, the builtin is a call; this is not.
 inline uint64_t CountBits(uint64_t word) {
+#ifdef __POPCNT__
   return static_cast<uint64_t>(__builtin_popcountll(word));
+#else
+  word -= word >> 1 & 0x5555555555555555u;
+  word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+  word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+  return word * 0x0101010101010101u >> 56;
+#endif
 }
 
 inline uint64_t CountBits(ByteSpan bytes) {

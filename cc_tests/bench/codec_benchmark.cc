@@ -38,6 +38,7 @@ void Check(const Status& status, benchmark::State* state) {
 
 void SetCounters(double num_bytes, double k, benchmark::State* state) {
   state->counters[kElementsCounter] = kElements;
+  state->counters[kItemsCounter] = k;
   if (k > 0) state->counters[kBitsCounter] = 8 * num_bytes / k;
 }
 
@@ -61,7 +62,7 @@ void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& d
   for (const ParamSpec& param : row.definition.params) has_ratio |= param.name == "ratio";
   std::shared_ptr<const Sparsifier> sparsifier =
       has_ratio ? Make(row, {{"ratio", density}}) : Make(row);
-  if (sparsifier->everything()) return;
+  if (sparsifier->implied() == Implied::kEverything) return;
   Register("sparsifier/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
     const std::vector<float>& dense = has_ratio ? DenseGradient() : InputOf(density).dense;
     std::vector<uint32_t> indices;
@@ -137,6 +138,7 @@ void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& densit
 
 void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& density) {
   const std::shared_ptr<const SparseCodec> codec = Make(row);
+  // Returns the number of elements that receivers decode.
   const auto encode = [=](Bytes* section, benchmark::State* state) {
     const BenchInput& input = InputOf(density);
     uint64_t num_index_bytes = 0;
@@ -144,6 +146,7 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
     section->clear();
     const SparseInput sparse = {input.dense, Support(kElements, input.indices)};
     Check(codec->Encode(sparse, Context(), section, &num_index_bytes, &k, nullptr), state);
+    return k;
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
     SetCounters(static_cast<double>(section.size()),
@@ -157,10 +160,9 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
   });
   Register("joint/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
     Bytes section;
-    encode(&section, &state);
+    const uint32_t k = encode(&section, &state);
     SparseTensor decoded;
     decoded.n = kElements;
-    const auto k = static_cast<uint32_t>(InputOf(density).indices.size());
     for (auto _ : state) Check(codec->Decode({{}, section}, k, Context(), &decoded), &state);
     set_counters(section, &state);
   });
@@ -176,7 +178,7 @@ void RegisterBloomFilter(const std::string& density) {
   const auto set_counters = [](const Bytes& bits, double num_keys, double num_probes,
                                benchmark::State* state) {
     SetCounters(static_cast<double>(bits.size()), num_keys, state);
-    state->counters[kProbesCounter] = num_probes;
+    state->counters[kItemsCounter] = num_probes;
   };
   const std::string name = "bloom filter (build, query)/fpr=0.001/" + density;
   Register(name + "/encode", [=](benchmark::State& state) {

@@ -51,7 +51,7 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
     }
     Line& line = lines.back();
     line.ns[direction] = run.GetAdjustedRealTime();
-    line.probes[direction] = CounterOf(run, kProbesCounter);
+    line.items[direction] = CounterOf(run, kItemsCounter);
     line.num_elements = CounterOf(run, kElementsCounter);
     line.bits = CounterOf(run, kBitsCounter);
     line.limit = CounterOf(run, kLimitCounter);
@@ -63,23 +63,21 @@ void TableReporter::PrintLine(const Line& line) const {
   for (const char* direction : kDirections) {
     const auto found = line.ns.find(direction);
     const bool has_value = found != line.ns.end();
-    PrintCell(has_value, 11, 2, has_value ? found->second / line.num_elements : 0);
-    PrintCell(has_value, 9, 2, has_value ? found->second / memcpy_ns_ : 0);
+    const double ns = has_value ? found->second : 1;
+    const double items = has_value ? line.items.at(direction) : 0;
+    PrintCell(has_value, 11, 2, ns / line.num_elements);
+    PrintCell(has_value, 9, 2, ns / memcpy_ns_);
+    PrintCell(items > 0, 8, 0, 1e3 * items / ns);
   }
   PrintCell(line.bits > 0, 9, 2, line.bits);
   PrintCell(line.limit > 0, 9, 2, line.limit);
-  for (const char* direction : kDirections) {
-    const auto found = line.probes.find(direction);
-    if (found == line.probes.end() || found->second == 0) continue;
-    std::printf("   %s %.0f M keys/s", direction, found->second / line.ns.at(direction) * 1e3);
-  }
   std::printf("\n");
 }
 
 void TableReporter::Finalize() {
   for (const std::string& kind : kinds_) {
-    std::printf("\n%-52s %7s%11s%9s%11s%9s%9s%9s\n", kind.c_str(), "density", "enc ns/n", "memcpys",
-                "dec ns/n", "memcpys", "bits/k", "limit");
+    std::printf("\n%-52s %7s%11s%9s%8s%11s%9s%8s%9s%9s\n", kind.c_str(), "density", "enc ns/n",
+                "memcpys", "M k/s", "dec ns/n", "memcpys", "M k/s", "bits/k", "limit");
     for (const Line& line : lines_[kind]) PrintLine(line);
   }
 }

@@ -14,8 +14,7 @@ namespace tfcompress {
 inline constexpr char kElementsCounter[] = "n";
 inline constexpr char kBitsCounter[] = "bits";    // For each sent element.
 inline constexpr char kLimitCounter[] = "limit";  // Of the bits: log2 C(n, k) / k.
-inline constexpr char kProbesCounter[] =
-    "probes";  // Keys that one iteration looks at; 0 to leave out.
+inline constexpr char kItemsCounter[] = "k";  // Keys or values of one iteration; 0 to leave out.
 
 // Collects runs named "kind/codec/density/direction" (direction: encode or decode) and prints one
 // line for each codec and density.
@@ -32,8 +31,8 @@ class TableReporter : public benchmark::BenchmarkReporter {
   struct Line {
     std::string codec;
     std::string density;
-    std::map<std::string, double> ns;      // By direction.
-    std::map<std::string, double> probes;  // By direction.
+    std::map<std::string, double> ns;     // By direction.
+    std::map<std::string, double> items;  // By direction.
     double num_elements = 0;
     double bits = 0;
     double limit = 0;

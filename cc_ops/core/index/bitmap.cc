@@ -12,15 +12,25 @@ namespace {
 // Blocks begin at whole bytes, so that no two tasks write to the same byte.
 static_assert(kBlockElements % 8 == 0);
 
+constexpr uint64_t kTopBit = uint64_t{1} << 63;
+
 uint64_t BitmapBytes(uint32_t n) { return (uint64_t{n} + 7) / 8; }
 
-// Writes the positions of the set bits, counted from `base`, to `indices`.
-void ListBits(ByteSpan bytes, uint32_t base, uint32_t* indices) {
+// Writes the positions of the set bits, counted from `base`, to `indices`, as many as there are.
+void ListBits(ByteSpan bytes, uint32_t base, Span<uint32_t> indices) {
+  uint32_t* next = indices.begin();
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(uint64_t)) {
-    for (uint64_t word = LoadWord(bytes, offset); word != 0; word &= word - 1) {
-      *indices++ =
-          base + static_cast<uint32_t>(8 * offset) + static_cast<uint32_t>(__builtin_ctzll(word));
+    uint64_t word = LoadWord(bytes, offset);
+    const uint32_t first = base + static_cast<uint32_t>(8 * offset);
+    // Most words of a sparse bitmap have no bit, one or two, at random: no branch can be foretold.
+    // What is written without a bit is overwritten: as long as a place is left, a bit is to come.
+    for (int i = 0; i < 2 && next != indices.end(); ++i) {
+      *next = first + static_cast<uint32_t>(__builtin_ctzll(word | kTopBit));
+      next += word != 0;
+      word &= word - 1;
     }
+    for (; word != 0; word &= word - 1)
+      *next++ = first + static_cast<uint32_t>(__builtin_ctzll(word));
   }
 }
 
@@ -67,10 +77,10 @@ class BitmapIndexCodec : public IndexCodec {
     ForEachBlock(
         context.executor, num_bytes,
         [&](int64_t block, int64_t begin, int64_t end) {
-          uint32_t* block_indices = indices->data() + (block == 0 ? 0 : ends[block - 1]);
-          const ByteSpan bytes =
-              section.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-          ListBits(bytes, static_cast<uint32_t>(8 * begin), block_indices);
+          const uint64_t from = block == 0 ? 0 : ends[block - 1];
+          ListBits(section.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                   static_cast<uint32_t>(8 * begin),
+                   Span<uint32_t>(indices->data() + from, static_cast<size_t>(ends[block] - from)));
         },
         kBlockBytes);
     return OkStatus();

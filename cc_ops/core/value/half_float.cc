@@ -59,7 +59,8 @@ struct Bf16 {
 #ifdef TFC_HAS_F16C
 
 bool HasF16c() {
-  static const bool has = __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
+  // Every processor with AVX2 has it; not every compiler can ask for it itself.
+  static const bool has = __builtin_cpu_supports("avx2");
   return has;
 }
 
