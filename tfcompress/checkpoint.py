@@ -41,11 +41,23 @@ def aggregator_of(optimizer: object) -> GradientAggregator:
     Raises:
       TypeError: There is none.
     """
+    aggregator = _find_aggregator(optimizer)
+    if aggregator is None:
+        raise TypeError(f"expected what tfc.DistributedOptimizer returned, got a {type(optimizer).__name__}")
+    return aggregator
+
+
+def is_distributed(optimizer: object) -> bool:
+    """Whether `aggregator_of` finds one."""
+    return _find_aggregator(optimizer) is not None
+
+
+def _find_aggregator(optimizer: object) -> GradientAggregator | None:
     for candidate in (optimizer, getattr(optimizer, "inner_optimizer", None)):
         aggregator = getattr(candidate, "_tfcompress_aggregator", None)
         if aggregator is not None:
             return aggregator
-    raise TypeError(f"expected what tfc.DistributedOptimizer returned, got a {type(optimizer).__name__}")
+    return None
 
 
 def put_memory(aggregator: GradientAggregator, store: MutableMapping) -> None:

@@ -164,7 +164,22 @@ def load_model(
     objects = dict(custom_objects or {})
     for name, base in _keras_optimizers().items():
         objects.setdefault(name, _Loader.of(base, compression, options))
-    return tf.keras.models.load_model(filepath, custom_objects=objects)
+    model = tf.keras.models.load_model(filepath, custom_objects=objects)
+    if not checkpoint.is_distributed(model.optimizer):  # Keras found the class itself, the plain one.
+        plain = model.optimizer
+        model.optimizer = DistributedOptimizer(
+            type(plain).from_config(plain.get_config()), compression, **options
+        )
+        if plain.built:
+            model.optimizer.build(model.trainable_variables)
+            _copy_variables(plain, model.optimizer)
+    return model
+
+
+def _copy_variables(source: object, target: object) -> None:
+    both = [each.variables() if callable(each.variables) else each.variables for each in (source, target)]
+    for value, variable in zip(*both, strict=True):
+        variable.assign(value)
 
 
 class _Loader:
