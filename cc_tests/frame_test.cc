@@ -149,7 +149,8 @@ TEST(Frame, RefusesAHeaderThatLies) {
   ExpectDataLoss(ReadWith<uint8_t>(kFlags, 1), "a frame without values has sections, or k = 2");
   ExpectDataLoss(ReadWith<uint8_t>(kDType, 0), "unknown dtype code 0");
   ExpectDataLoss(ReadWith<uint8_t>(kDType, 4), "unknown dtype code 4");
-  ExpectDataLoss(ReadWith<uint8_t>(kSupport, 4), "unknown support kind 4");
+  ExpectDataLoss(ReadWith<uint8_t>(kSupport, 5), "unknown support kind 5");
+  ExpectDataLoss(ReadWith<uint8_t>(kSupport, 4), "a frame of rows, expected one of a dense tensor");
   ExpectDataLoss(ReadWith<uint8_t>(kSupport, 1), "an index section where");
   ExpectDataLoss(ReadWith<uint8_t>(kSupport, 2), "an index section where");
   ExpectDataLoss(ReadWith<uint16_t>(kReserved, 256), "reserved field is 256");

@@ -68,8 +68,8 @@ def inspect(data: bytes) -> list[dict]:
 
     Returns:
       One dictionary a frame: num_bytes, header_bytes, index_bytes and value_bytes (bytes), n and k
-      (elements), dtype, support, nonfinite, index, value and joint (codec names or None), seed,
-      version, checksum_ok.
+      (elements; rows of a table where `support` is "rows"), width (elements of a row, or None), dtype,
+      support, nonfinite, index, value and joint (codec names or None), seed, version, checksum_ok.
 
     Raises:
       DataLossError: A header is broken, or bytes are missing.

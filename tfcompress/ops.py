@@ -50,15 +50,19 @@ def decode_sum(
     scale: tf.Tensor,
     shapes: Sequence[tf.Tensor],
     dtypes: Sequence[tf.DType],
+    positions: Sequence[int] | None = None,
+    num_frames: int | None = None,
 ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
     """Decodes the packets of all ranks and sums them in rank order.
 
     Args:
-      packets: uint8, the packets of `num_ranks` ranks end to end, each one frame a tensor.
+      packets: uint8, the packets of `num_ranks` ranks end to end, each with one frame a tensor.
       num_ranks: int32 scalar.
       scale: float32 scalar that multiplies the sum.
       shapes: int64 shape of each tensor.
       dtypes: dtype of each tensor.
+      positions: Where the tensors' frames stand in each packet, ascending; None for the first ones.
+      num_frames: Frames in each packet, of which the others are left alone; None for one a tensor.
 
     Returns:
       The dense sums; the bytes of each tensor over all ranks, int64 [tensors]; and the time each took
@@ -68,5 +72,95 @@ def decode_sum(
       tf.errors.DataLossError: A frame is broken; names rank, tensor and reason.
     """
     return _library().tfcompress_decode_sum(
-        packets=packets, num_ranks=num_ranks, scale=scale, shapes=shapes, dtypes=dtypes
+        packets=packets,
+        num_ranks=num_ranks,
+        scale=scale,
+        shapes=shapes,
+        dtypes=dtypes,
+        positions=positions or [],
+        num_frames=num_frames or 0,
+    )
+
+
+def encode_rows(
+    values: tf.Tensor,
+    indices: tf.Tensor,
+    num_rows: tf.Tensor,
+    residual: Sequence[tf.Variable],
+    seed: tf.Tensor,
+    spec: str,
+    row_sparsifier: str = "dense",
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Merges, compensates, chooses and encodes some rows of a table (`tf.IndexedSlices`).
+
+    Takes time and memory of the order of the rows, never of the table. The spec's memory and
+    sparsifier are not used.
+
+    Args:
+      values: float32, float16 or bfloat16 [m, ...], one slice an index.
+      indices: int32 or int64 [m], the row of each slice; slices of the same row are summed.
+      num_rows: int64 scalar, rows of the table.
+      residual: No variable, or one: float32 of `num_rows` rows, updated in place with what is left out.
+      seed: int64 scalar; travels in the frame.
+      spec: The spec whose codecs to apply.
+      row_sparsifier: A sparsifier of a spec, such as "topk:ratio=0.1", that chooses among the touched
+        rows by their Euclidean norms; "dense" for all.
+
+    Returns:
+      The frame, uint8 of data-dependent length, and the time it took in nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.InvalidArgumentError: An index is outside the table, a spec is not one or codes dense
+        tensors only (threelc), or the residual is of another size.
+    """
+    return _library().tfcompress_encode_rows(
+        values=values,
+        indices=indices,
+        num_rows=num_rows,
+        residual=[variable.handle for variable in residual],
+        seed=seed,
+        spec=spec,
+        row_sparsifier=row_sparsifier,
+    )
+
+
+def decode_rows(
+    packets: tf.Tensor,
+    num_ranks: tf.Tensor,
+    scale: tf.Tensor,
+    num_rows: tf.Tensor,
+    row_shape: tf.Tensor,
+    dtype: tf.DType,
+    position: int = 0,
+    num_frames: int = 1,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Decodes one table's rows from the packets of all ranks and sums them in rank order.
+
+    Args:
+      packets: uint8, the packets of `num_ranks` ranks end to end.
+      num_ranks: int32 scalar.
+      scale: float32 scalar that multiplies the sums.
+      num_rows: int64 scalar, rows of the table.
+      row_shape: int64 shape of a row.
+      dtype: dtype of the table's gradient.
+      position: Where the table's frame stands in each packet.
+      num_frames: Frames in each packet, of which the others are left alone.
+
+    Returns:
+      The rows that any rank sent, ascending int64 [rows]; their sums, `dtype` [rows, row_shape...], NaN
+      where any rank's gradient was not finite (of row 0 where no row was sent); the bytes of the
+      table's frames over all ranks, int64 scalar; and the time it took in nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.DataLossError: A frame is broken; names rank, position and reason.
+    """
+    return _library().tfcompress_decode_rows(
+        packets=packets,
+        num_ranks=num_ranks,
+        scale=scale,
+        num_rows=num_rows,
+        row_shape=row_shape,
+        T=dtype,
+        position=position,
+        num_frames=num_frames,
     )

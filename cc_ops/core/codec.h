@@ -133,9 +133,13 @@ class ValueCodec {
 
 // What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
 // changes the support (a Bloom filter) takes the values of added elements from `dense`.
+//
+// Where a vector of n elements would be too large, `gathered` is given instead: the values of the
+// support alone, in its order. Only a codec that does not need `dense` takes it.
 struct SparseInput {
   Span<const float> dense;
   Support support;
+  Span<const float> gathered = {};
 };
 
 // The two parts of an encoded sparse vector. A joint codec puts everything in `values`.
@@ -150,6 +154,8 @@ class SparseCodec {
  public:
   virtual ~SparseCodec() = default;
 
+  // Whether Encode reads elements out of the support, or takes time and bytes of the order of n.
+  virtual bool needs_dense() const { return true; }
   // Appends the index part, then the value part, to `out`; sets `num_index_bytes` to the length of
   // the first and `k` to the number of elements that receivers decode. When `decoded` is given, it
   // is overwritten with exactly what Decode yields: the memory subtracts it.

@@ -29,6 +29,10 @@ class Compressor {
   const Memory& memory() const { return *memory_; }
   const Sparsifier& sparsifier() const { return *sparsifier_; }
   const SparseCodec& codec() const { return *codec_; }
+  // What codec() is the product of; null where it is joint. The index codec is one of the spec's
+  // only where support_kind() is kIndexSection.
+  const IndexCodec* index() const { return index_.get(); }
+  const ValueCodec* value() const { return value_.get(); }
   SupportKind support_kind() const { return support_kind_; }
   uint8_t index_id() const { return index_id_; }
   uint8_t value_id() const { return value_id_; }

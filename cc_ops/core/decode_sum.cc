@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <string>
+#include <numeric>
 
 #include "core/pipeline.h"
-#include "core/product_codec.h"
-#include "core/registry.h"
-#include "core/seeded_support.h"
+#include "core/stopwatch.h"
 
 namespace tfcompress {
 namespace {
@@ -16,36 +13,13 @@ namespace {
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
 
-std::string Where(int64_t rank, size_t tensor) {
-  return "rank " + std::to_string(rank) + ", tensor " + std::to_string(tensor);
-}
-
 Status CheckTarget(const FrameHeader& header, const SumTarget& target) {
-  if (header.n != target.n)
-    return DataLoss("frame of ", header.n, " elements, expected ", target.n);
-  if (header.dtype != target.dtype) {
-    return DataLoss("frame of ", DTypeName(header.dtype), ", expected ", DTypeName(target.dtype));
+  const bool is_rows = header.support == SupportKind::kRows;
+  if (header.n != target.n || is_rows) {
+    return DataLoss("frame of ", header.n, is_rows ? " rows" : " elements", ", expected ", target.n,
+                    " elements");
   }
-  return OkStatus();
-}
-
-// The frames of all ranks, rank-major: frames[rank * targets.size() + tensor].
-Result<std::vector<Frame>> ReadPackets(ByteSpan packets, int num_ranks,
-                                       Span<const SumTarget> targets) {
-  ByteReader reader(packets);
-  // Grows as frames are read: a wrong number of ranks must end as an error, not as an allocation.
-  std::vector<Frame> frames;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    for (size_t tensor = 0; tensor < targets.size(); ++tensor) {
-      Frame frame;
-      Status status = ReadFrame(&reader, &frame);
-      if (status.ok()) status = CheckTarget(frame.header, targets[tensor]);
-      if (!status.ok()) return status.WithContext(Where(rank, tensor));
-      frames.push_back(frame);
-    }
-  }
-  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
-  return frames;
+  return CheckDType(header, target.dtype);
 }
 
 // Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
@@ -76,9 +50,20 @@ void Fill(float value, Executor* executor, Span<float> out) {
   });
 }
 
-// Sums tensor `tensor` over the ranks, one frame at a time in rank order.
-Status SumTensor(Span<const Frame> frames, int num_ranks, size_t tensor, size_t num_tensors,
-                 float scale, const SumTarget& target, Executor* executor) {
+// One tensor's frames among those of several, rank-major.
+struct TensorFrames {
+  Span<const Frame> frames;
+  size_t first;
+  size_t stride;
+  int64_t position;  // In each packet.
+
+  int64_t num_ranks() const { return static_cast<int64_t>(frames.size() / stride); }
+  const Frame& OfRank(int64_t rank) const { return frames[rank * stride + first]; }
+};
+
+// Sums a tensor over the ranks, one frame at a time in rank order.
+Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
+                 Executor* executor) {
   std::vector<float> wide(target.dtype == DType::kFloat32 ? 0 : target.n);
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
@@ -86,9 +71,10 @@ Status SumTensor(Span<const Frame> frames, int num_ranks, size_t tensor, size_t 
   Fill(0.0f, executor, sum);
   bool nonfinite = false;
   SparseTensor decoded;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const Frame& frame = frames[rank * num_tensors + tensor];
-    TFC_RETURN_IF_ERROR(DecodeFrame(frame, executor, &decoded).WithContext(Where(rank, tensor)));
+  for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
+    const Frame& frame = frames.OfRank(rank);
+    TFC_RETURN_IF_ERROR(
+        DecodeFrame(frame, executor, &decoded).WithContext(FrameName(rank, frames.position)));
     nonfinite |= frame.header.nonfinite;
     AddScaled(decoded, scale, executor, sum);
   }
@@ -97,55 +83,27 @@ Status SumTensor(Span<const Frame> frames, int num_ranks, size_t tensor, size_t 
   return OkStatus();
 }
 
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
-Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
-  TFC_RETURN_IF_ERROR(VerifyChecksum(frame));
-  const FrameHeader& header = frame.header;
-  out->n = header.n;
-  out->everything = header.support == SupportKind::kEverything && header.k > 0;
-  out->indices.clear();
-  out->values.clear();
-  if (header.k == 0) return OkStatus();
-
-  const CodecContext context{header.seed, executor};
-  if (header.support == SupportKind::kJoint) {
-    const SparseCodec* joint = DecoderById<SparseCodec>(header.value_id);
-    if (joint == nullptr) return DataLoss("unknown joint codec id ", int{header.value_id});
-    return joint->Decode(frame.sections, header.k, context, out);
+Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
+                 Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats) {
+  if (positions.size() != targets.size()) {
+    return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
   }
-  static const SeededSupportCodec seeded;
-  const IndexCodec* index =
-      header.support == SupportKind::kSeeded ? &seeded : DecoderById<IndexCodec>(header.index_id);
-  if (!out->everything && index == nullptr) {
-    return DataLoss("unknown index codec id ", int{header.index_id});
-  }
-  const ValueCodec* value = DecoderById<ValueCodec>(header.value_id);
-  if (value == nullptr) return DataLoss("unknown value codec id ", int{header.value_id});
-  return ProductCodec(index, value).Decode(frame.sections, header.k, context, out);
-}
-
-Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
-                 Executor* executor, Span<DecodeStats> stats) {
-  if (num_ranks < 1) return InvalidArgument("num_ranks must be at least 1, got ", num_ranks);
-  TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames, ReadPackets(packets, num_ranks, targets));
+  TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
+                       ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
+                         return CheckTarget(header, targets[i]);
+                       }));
 
   std::vector<Status> statuses(targets.size());
   const auto sum_one = [&](size_t tensor, Executor* with) {
-    const int64_t start = Now();
-    statuses[tensor] =
-        SumTensor(frames, num_ranks, tensor, targets.size(), scale, targets[tensor], with);
+    const Stopwatch stopwatch;
+    const TensorFrames own = {frames, tensor, targets.size(), positions[tensor]};
+    statuses[tensor] = SumTensor(own, scale, targets[tensor], with);
     if (stats.empty()) return;
-    stats[tensor].nanoseconds = Now() - start;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      stats[tensor].num_bytes +=
-          static_cast<int64_t>(frames[rank * targets.size() + tensor].bytes.size());
+    stats[tensor].nanoseconds = stopwatch.nanoseconds();
+    for (int64_t rank = 0; rank < own.num_ranks(); ++rank) {
+      stats[tensor].num_bytes += static_cast<int64_t>(own.OfRank(rank).bytes.size());
     }
   };
   // Tasks of an executor must not nest, so the small tensors go side by side and the large ones,
@@ -161,6 +119,14 @@ Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTar
   }
   for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
   return OkStatus();
+}
+
+Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
+                 Executor* executor, Span<DecodeStats> stats) {
+  std::vector<int64_t> positions(targets.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  const auto num_frames = static_cast<int64_t>(targets.size());
+  return DecodeSum({packets, num_ranks, num_frames}, positions, scale, targets, executor, stats);
 }
 
 }  // namespace tfcompress

@@ -96,6 +96,14 @@ void WidenToFloat(const void* data, DType dtype, Executor* executor, Span<float>
   }
 }
 
+Span<const float> ViewAsFloat(const void* data, DType dtype, uint64_t n, Executor* executor,
+                              std::vector<float>* storage) {
+  if (dtype == DType::kFloat32) return {static_cast<const float*>(data), static_cast<size_t>(n)};
+  storage->resize(n);
+  WidenToFloat(data, dtype, executor, Span<float>(*storage));
+  return *storage;
+}
+
 void NarrowFromFloat(Span<const float> values, DType dtype, Executor* executor, void* data) {
   switch (dtype) {
     case DType::kFloat32:

@@ -3,6 +3,7 @@
 #define TFCOMPRESS_CORE_DTYPE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/executor.h"
 #include "core/span.h"
@@ -26,6 +27,9 @@ float BFloat16ToFloat(uint16_t bfloat16);
 
 // Converts n elements at `data` to float.
 void WidenToFloat(const void* data, DType dtype, Executor* executor, Span<float> out);
+// The same as a view: of the data itself where it is float32, else of a copy in `storage`.
+Span<const float> ViewAsFloat(const void* data, DType dtype, uint64_t n, Executor* executor,
+                              std::vector<float>* storage);
 // Converts floats to `dtype` at `data`.
 void NarrowFromFloat(Span<const float> values, DType dtype, Executor* executor, void* data);
 

@@ -4,17 +4,6 @@
 namespace tfcompress {
 namespace {
 
-// The gradient as floats: itself, or widened into `storage`.
-Span<const float> AsFloat(const GradientView& gradient, Executor* executor,
-                          std::vector<float>* storage) {
-  if (gradient.dtype == DType::kFloat32) {
-    return {static_cast<const float*>(gradient.data), static_cast<size_t>(gradient.n)};
-  }
-  storage->resize(gradient.n);
-  WidenToFloat(gradient.data, gradient.dtype, executor, Span<float>(*storage));
-  return *storage;
-}
-
 // Appends the sections and fills in what the header says of them.
 Status EncodeSections(const Compressor& compressor, Span<const float> dense,
                       Span<float* const> slots, const CodecContext& context, FrameHeader* header,
@@ -56,20 +45,16 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   header.seed = context.seed;
 
   std::vector<float> widened;
-  const Span<const float> given = AsFloat(gradient, context.executor, &widened);
+  const Span<const float> given =
+      ViewAsFloat(gradient.data, gradient.dtype, gradient.n, context.executor, &widened);
   bool finite = true;
   const Span<const float> dense = compressor.memory().Compensate(given, slots, context, &finite);
   header.nonfinite = !finite;
 
-  const size_t begin = frame->size();
-  BeginFrame(frame);
-  uint64_t num_index_bytes = 0;
-  Status status = OkStatus();
-  if (finite)
-    status = EncodeSections(compressor, dense, slots, context, &header, &num_index_bytes, frame);
-  if (status.ok()) status = FinishFrame(header, begin, num_index_bytes, frame);
-  if (!status.ok()) frame->resize(begin);
-  return status;
+  const auto append_sections = [&](uint64_t* num_index_bytes) {
+    return EncodeSections(compressor, dense, slots, context, &header, num_index_bytes, frame);
+  };
+  return AppendFrame(append_sections, &header, frame);
 }
 
 }  // namespace tfcompress

@@ -67,7 +67,7 @@ Status ReadWireHeader(ByteReader* reader, WireHeader* h) {
 Status CheckWireHeader(const WireHeader& h) {
   if (h.flags > kFlagNonfinite) return DataLoss("unknown flags ", int{h.flags});
   if (!IsDType(h.dtype)) return DataLoss("unknown dtype code ", int{h.dtype});
-  if (h.support > static_cast<uint8_t>(SupportKind::kSeeded))
+  if (h.support > static_cast<uint8_t>(SupportKind::kRows))
     return DataLoss("unknown support kind ", int{h.support});
   if (h.reserved != 0) return DataLoss("reserved field is ", h.reserved, ", expected 0");
   if (h.n > kMaxElements) return DataLoss("n = ", h.n, " is above the limit ", kMaxElements);
@@ -82,7 +82,8 @@ Status CheckWireHeader(const WireHeader& h) {
     return DataLoss("a frame without values has sections, or k = ", h.k);
   }
   const auto support = static_cast<SupportKind>(h.support);
-  if (support != SupportKind::kIndexSection && (h.num_index_bytes != 0 || h.index_id != 0)) {
+  const bool has_index = support == SupportKind::kIndexSection || support == SupportKind::kRows;
+  if (!has_index && (h.num_index_bytes != 0 || h.index_id != 0)) {
     return DataLoss("an index section where the support kind allows none");
   }
   if (support == SupportKind::kEverything && h.k != h.n && !nonfinite) {
@@ -126,6 +127,17 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
   }));
   StoreUnaligned(begin + kChecksumOffset, ChecksumOf({begin, static_cast<size_t>(num_bytes)}));
   return OkStatus();
+}
+
+Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
+                   FrameHeader* header, Bytes* out) {
+  const size_t begin = out->size();
+  BeginFrame(out);
+  uint64_t num_index_bytes = 0;
+  Status status = header->nonfinite ? OkStatus() : append_sections(&num_index_bytes);
+  if (status.ok()) status = FinishFrame(*header, begin, num_index_bytes, out);
+  if (!status.ok()) out->resize(begin);
+  return status;
 }
 
 Status ReadFrame(ByteReader* reader, Frame* frame) {

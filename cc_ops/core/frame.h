@@ -4,6 +4,7 @@
 #define TFCOMPRESS_CORE_FRAME_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "core/byte_io.h"
 #include "core/codec.h"
@@ -23,6 +24,7 @@ enum class SupportKind : uint8_t {
   kEverything = 1,    // k == n; the index section is empty.
   kJoint = 2,         // A joint codec holds indices and values in the value section.
   kSeeded = 3,        // SeededSupport(n, k, seed); the index section is empty.
+  kRows = 4,          // From the index section, for rows of a table: n and k count rows, rows.h.
 };
 
 // The header's fields, less magic, version and lengths, which the writer and the reader handle.
@@ -50,6 +52,12 @@ void BeginFrame(Bytes* out);
 // Fails with InvalidArgument when the frame is longer than kMaxFrameBytes.
 Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_index_bytes,
                    Bytes* out);
+
+// Appends a whole frame: `append_sections` appends index and value section to `out`, sets the
+// length of the first, and may change the header. It is not called for a non-finite tensor. On
+// failure `out` is as long as before.
+Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
+                   FrameHeader* header, Bytes* out);
 
 // Reads the next frame and checks all but its checksum and its sections' content.
 Status ReadFrame(ByteReader* reader, Frame* frame);

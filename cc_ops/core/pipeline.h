@@ -8,6 +8,7 @@
 #include "core/compressor.h"
 #include "core/dtype.h"
 #include "core/frame.h"
+#include "core/packets.h"
 
 namespace tfcompress {
 
@@ -26,8 +27,8 @@ struct GradientView {
 Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
                    Span<float* const> slots, const CodecContext& context, Bytes* frame);
 
-// Fills `out` with what the frame decodes to (NaN nowhere: a non-finite frame is the caller's
-// case). Checks the checksum first.
+// Fills `out` with what the frame of a dense tensor decodes to (NaN nowhere: a non-finite frame is
+// the caller's case). Checks the checksum first. DataLoss for a frame of rows: see rows.h.
 Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out);
 
 // Where the sum of one tensor goes: n elements that DecodeSum overwrites.
@@ -37,18 +38,15 @@ struct SumTarget {
   uint64_t n;
 };
 
-// What DecodeSum measured of one tensor, over all ranks.
-struct DecodeStats {
-  int64_t num_bytes = 0;
-  int64_t nanoseconds = 0;
-};
+// Decodes the frames of the targets, those at `positions` of every packet, and writes `scale` times
+// the sum over ranks. The sum runs in rank order for each element, so every rank gets the same
+// bits. A tensor that was non-finite on any rank comes out as NaN everywhere. Fails with DataLoss,
+// naming rank and position, when any frame is broken or of another size; the targets' content is
+// then unspecified. `stats` may be empty or have one element a target.
+Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
+                 Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats);
 
-// Decodes packets of `num_ranks` ranks that lie end to end, each the frames of all targets in their
-// order, and writes `scale` times the sum over ranks. The sum runs in rank order for each element,
-// so every rank gets the same bits. A tensor that was non-finite on any rank comes out as NaN
-// everywhere. Fails with DataLoss, naming rank and tensor, when any frame is broken or of another
-// size; the targets' content is then unspecified. `stats` may be empty or have one element a
-// target.
+// The same for packets that hold nothing but the frames of all targets, in their order.
 Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
                  Executor* executor, Span<DecodeStats> stats);
 

@@ -25,6 +25,25 @@ Status EncodeNothing(const Support& support, uint64_t* num_index_bytes, uint32_t
 
 }  // namespace
 
+Status EncodeSupport(const IndexCodec& index, Support chosen, const CodecContext& context,
+                     Bytes* out, std::vector<uint32_t>* storage, Support* decoded,
+                     Support* source) {
+  TFC_RETURN_IF_ERROR(index.Encode(chosen.indices(), chosen.n(), context, out, storage));
+  *decoded = index.exact() ? chosen : Support(chosen.n(), *storage);
+  *source = index.gathers_decoded() ? *decoded : chosen;
+  return OkStatus();
+}
+
+Status EncodeValues(const ValueCodec& value, Span<const float> values, const Support& support,
+                    const CodecContext& context, Bytes* out, std::vector<float>* decoded) {
+  const size_t begin = out->size();
+  TFC_RETURN_IF_ERROR(value.Encode(values, support, context, out));
+  if (decoded == nullptr) return OkStatus();
+  decoded->resize(support.size());
+  const ByteSpan section(out->data() + begin, out->size() - begin);
+  return value.Decode(section, support, context, Span<float>(*decoded));
+}
+
 Status ProductCodec::Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
                             uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const {
   const size_t begin = out->size();
@@ -40,25 +59,19 @@ Status ProductCodec::Encode(const SparseInput& input, const CodecContext& contex
       support = Support(support.n(), narrowed);
     }
     if (support.size() == 0) return EncodeNothing(support, num_index_bytes, k, decoded);
-    TFC_RETURN_IF_ERROR(index_->Encode(support.indices(), support.n(), context, out, &changed));
-    const Support chosen = support;
-    if (!index_->exact()) support = Support(support.n(), changed);
-    const Support& source = index_->exact() || index_->gathers_decoded() ? support : chosen;
+    Support source = support;
+    TFC_RETURN_IF_ERROR(EncodeSupport(*index_, support, context, out, &changed, &support, &source));
     gathered = Gather(input.dense, source.indices(), context.executor);
     values = gathered;
   }
   *num_index_bytes = out->size() - begin;
   *k = static_cast<uint32_t>(support.size());
-  TFC_RETURN_IF_ERROR(value_->Encode(values, support, context, out));
+  TFC_RETURN_IF_ERROR(EncodeValues(*value_, values, support, context, out,
+                                   decoded == nullptr ? nullptr : &decoded->values));
   if (decoded == nullptr) return OkStatus();
 
   decoded->n = support.n();
   decoded->everything = support.everything();
-  decoded->values.resize(support.size());
-  const size_t values_begin = begin + static_cast<size_t>(*num_index_bytes);
-  const ByteSpan value_section(out->data() + values_begin, out->size() - values_begin);
-  TFC_RETURN_IF_ERROR(
-      value_->Decode(value_section, support, context, Span<float>(decoded->values)));
   if (!support.everything()) {
     if (changed.empty()) changed.assign(support.indices().begin(), support.indices().end());
     decoded->indices = std::move(changed);

@@ -24,6 +24,18 @@ class ProductCodec : public SparseCodec {
   const ValueCodec* value_;
 };
 
+// The two halves of its encoding, for those who code something else than elements.
+
+// Appends the index section of `chosen`, which is not everything. Sets `decoded` to the support
+// that receivers decode, and `source` to the one whose values are to be sent for it, in order (they
+// differ for a naive Bloom filter). Both borrow from `chosen` or from `storage`.
+Status EncodeSupport(const IndexCodec& index, Support chosen, const CodecContext& context,
+                     Bytes* out, std::vector<uint32_t>* storage, Support* decoded, Support* source);
+
+// Appends the value section of `values`; with `decoded`, overwrites it with what Decode yields.
+Status EncodeValues(const ValueCodec& value, Span<const float> values, const Support& support,
+                    const CodecContext& context, Bytes* out, std::vector<float>* decoded);
+
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_PRODUCT_CODEC_H_

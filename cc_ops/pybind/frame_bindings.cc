@@ -5,6 +5,7 @@
 
 #include "core/pipeline.h"
 #include "core/registry.h"
+#include "core/rows.h"
 #include "pybind/bindings.h"
 #include "pybind/conversion.h"
 
@@ -134,6 +135,8 @@ const char* SupportName(SupportKind support) {
       return "joint";
     case SupportKind::kSeeded:
       return "seeded";
+    case SupportKind::kRows:
+      return "rows";
   }
   return "unknown";
 }
@@ -154,13 +157,17 @@ py::list Inspect(const py::object& data) {
   for (const Frame& frame : ReadFrames(view.span())) {
     const FrameHeader& header = frame.header;
     const bool is_joint = header.support == SupportKind::kJoint;
-    const bool has_index = header.support == SupportKind::kIndexSection;
+    const bool is_rows = header.support == SupportKind::kRows;
+    const bool has_index = is_rows || header.support == SupportKind::kIndexSection;
+    const uint32_t width = RowWidth(frame);
     descriptions.append(
         py::dict("num_bytes"_a = frame.bytes.size(), "header_bytes"_a = kFrameHeaderBytes,
                  "index_bytes"_a = frame.sections.indices.size(),
                  "value_bytes"_a = frame.sections.values.size(), "version"_a = int{kFrameVersion},
-                 "n"_a = header.n, "k"_a = header.k, "dtype"_a = DTypeName(header.dtype),
-                 "support"_a = SupportName(header.support), "nonfinite"_a = header.nonfinite,
+                 "n"_a = header.n, "k"_a = header.k,
+                 "width"_a = width > 0 ? py::object(py::int_(width)) : py::none(),
+                 "dtype"_a = DTypeName(header.dtype), "support"_a = SupportName(header.support),
+                 "nonfinite"_a = header.nonfinite,
                  "index"_a = NameOfId<IndexCodec>(has_index, header.index_id),
                  "value"_a = NameOfId<ValueCodec>(!is_joint, header.value_id),
                  "joint"_a = NameOfId<SparseCodec>(is_joint, header.value_id),
@@ -191,10 +198,9 @@ void DefineFrameBindings(py::module_& module) {
   module.def(
       "inspect", &Inspect, "data"_a,
       "Describes each frame of a packet without decoding it: a dict of num_bytes, "
-      "header_bytes, index_bytes, value_bytes, version, n, k, dtype, support ('index section', "
-      "'everything', 'joint' or 'seeded'), nonfinite, index, value and joint (names or None), seed "
-      "and "
-      "checksum_ok.");
+      "header_bytes, index_bytes, value_bytes, version, n, k, width (elements of a row, or None), "
+      "dtype, support ('index section', 'everything', 'joint', 'seeded' or 'rows'), nonfinite, "
+      "index, value and joint (names or None), seed and checksum_ok.");
 }
 
 }  // namespace tfcompress

@@ -11,5 +11,6 @@ PYBIND11_MODULE(_core, module) {
                                                               PyExc_ValueError);
   tfcompress::DefineSpecBindings(module);
   tfcompress::DefineFrameBindings(module);
+  tfcompress::DefineRowsBindings(module);
   tfcompress::DefineCodecBindings(module);
 }

@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -6,6 +8,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_util.h"
 #include "tf/dtype_conversion.h"
+#include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
 
@@ -16,7 +19,6 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using tensorflow::TensorShapeUtils;
 
 class DecodeSumKernel : public tensorflow::OpKernel {
  public:
@@ -28,28 +30,30 @@ class DecodeSumKernel : public tensorflow::OpKernel {
     OP_REQUIRES(ctx, static_cast<int>(dtypes.size()) == num_tensors,
                 absl::InvalidArgumentError(
                     absl::StrCat(dtypes.size(), " dtypes for ", num_tensors, " shapes")));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("positions", &positions_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("num_frames", &num_frames_));
+    if (positions_.empty()) {
+      positions_.resize(num_tensors);
+      std::iota(positions_.begin(), positions_.end(), 0);
+    }
+    if (num_frames_ == 0) num_frames_ = num_tensors;
   }
 
   void Compute(OpKernelContext* ctx) override {
-    const Tensor& packets = ctx->input(0);
-    const Tensor& num_ranks = ctx->input(1);
-    const Tensor& scale = ctx->input(2);
-    OP_REQUIRES(ctx, TensorShapeUtils::IsVector(packets.shape()),
-                absl::InvalidArgumentError(absl::StrCat("packets must be 1-D, got shape ",
-                                                        packets.shape().DebugString())));
-    OP_REQUIRES(
-        ctx,
-        TensorShapeUtils::IsScalar(num_ranks.shape()) && TensorShapeUtils::IsScalar(scale.shape()),
-        absl::InvalidArgumentError("num_ranks and scale must be scalars"));
+    const Tensor* packets;
+    int32_t num_ranks = 0;
+    float scale = 0;
+    OP_REQUIRES_OK(ctx, ReadVector(ctx, "packets", &packets));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "num_ranks", &num_ranks));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "scale", &scale));
     std::vector<SumTarget> targets;
     OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
 
     std::vector<DecodeStats> stats(targets.size());
     PoolExecutor executor(ctx);
-    const ByteSpan bytes(packets.flat<uint8_t>().data(), packets.NumElements());
-    OP_REQUIRES_OK(
-        ctx, ToTensorFlow(DecodeSum(bytes, num_ranks.scalar<int32_t>()(), scale.scalar<float>()(),
-                                    targets, &executor, Span<DecodeStats>(stats))));
+    const PacketsView view = {ToBytes(*packets), num_ranks, num_frames_};
+    OP_REQUIRES_OK(ctx, ToTensorFlow(DecodeSum(view, positions_, scale, targets, &executor,
+                                               Span<DecodeStats>(stats))));
     OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
   }
 
@@ -82,6 +86,9 @@ class DecodeSumKernel : public tensorflow::OpKernel {
     }
     return absl::OkStatus();
   }
+
+  std::vector<int64_t> positions_;
+  int64_t num_frames_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>DecodeSum").Device(tensorflow::DEVICE_CPU),

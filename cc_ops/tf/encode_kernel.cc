@@ -1,5 +1,3 @@
-#include <chrono>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,8 +5,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/pipeline.h"
+#include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/dtype_conversion.h"
+#include "tf/kernel_io.h"
 #include "tf/locked_slots.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
@@ -19,7 +19,6 @@ namespace {
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
-using tensorflow::TensorShape;
 
 class EncodeKernel : public tensorflow::OpKernel {
  public:
@@ -39,21 +38,12 @@ class EncodeKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     const Tensor& gradient = ctx->input(0);
-    const Tensor* seed;
-    OP_REQUIRES_OK(ctx, ctx->input("seed", &seed));
-    OP_REQUIRES(ctx, tensorflow::TensorShapeUtils::IsScalar(seed->shape()),
-                absl::InvalidArgumentError(absl::StrCat("seed must be a scalar, got shape ",
-                                                        seed->shape().DebugString())));
+    int64_t seed = 0;
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
     Bytes frame;
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, Encode(ctx, gradient, seed->scalar<int64_t>()(), &frame, &nanoseconds));
-
-    Tensor* output;
-    const auto num_bytes = static_cast<int64_t>(frame.size());
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({num_bytes}), &output));
-    std::memcpy(output->data(), frame.data(), frame.size());
-    OP_REQUIRES_OK(ctx, ctx->allocate_output(1, TensorShape({}), &output));
-    output->scalar<int64_t>()() = nanoseconds;
+    OP_REQUIRES_OK(ctx, Encode(ctx, gradient, seed, &frame, &nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frame, nanoseconds));
   }
 
  private:
@@ -61,14 +51,14 @@ class EncodeKernel : public tensorflow::OpKernel {
   absl::Status Encode(OpKernelContext* ctx, const Tensor& gradient, int64_t seed, Bytes* frame,
                       int64_t* nanoseconds) const {
     LockedSlots slots;
-    TF_RETURN_IF_ERROR(slots.Acquire(ctx, gradient.NumElements()));
+    TF_RETURN_IF_ERROR(slots.Acquire(ctx, "slots", "the gradient", gradient.NumElements()));
     PoolExecutor executor(ctx);
     const GradientView view{gradient.data(), ToDType(gradient.dtype()),
                             static_cast<uint64_t>(gradient.NumElements())};
     const CodecContext context{static_cast<uint64_t>(seed), &executor};
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     const Status status = EncodeFrame(*compressor_, view, slots.vectors(), context, frame);
-    *nanoseconds = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    *nanoseconds = stopwatch.nanoseconds();
     return ToTensorFlow(status);
   }
 

@@ -16,7 +16,7 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::Var;
 
-absl::Status CheckSlot(size_t slot, Var* variable, int64_t num_elements) {
+absl::Status CheckSlot(size_t slot, Var* variable, const char* owner, int64_t num_elements) {
   const Tensor& value = *variable->tensor();
   if (!variable->is_initialized || !value.IsInitialized()) {
     return absl::FailedPreconditionError(absl::StrCat("slot ", slot, " is not initialized"));
@@ -27,7 +27,7 @@ absl::Status CheckSlot(size_t slot, Var* variable, int64_t num_elements) {
   }
   if (value.NumElements() != num_elements) {
     return absl::InvalidArgumentError(absl::StrCat("slot ", slot, " has ", value.NumElements(),
-                                                   " elements, the gradient has ", num_elements));
+                                                   " elements, ", owner, " has ", num_elements));
   }
   return absl::OkStatus();
 }
@@ -49,9 +49,9 @@ LockedSlots::~LockedSlots() {
   for (Var* variable : locked_) variable->mu()->unlock();
 }
 
-absl::Status LockedSlots::LookUp(OpKernelContext* ctx) {
+absl::Status LockedSlots::LookUp(OpKernelContext* ctx, const char* input) {
   tensorflow::OpInputList handles;
-  TF_RETURN_IF_ERROR(ctx->input_list("slots", &handles));
+  TF_RETURN_IF_ERROR(ctx->input_list(input, &handles));
   for (int slot = 0; slot < handles.size(); ++slot) {
     const auto& handle = handles[slot].scalar<tensorflow::ResourceHandle>()();
     tensorflow::core::RefCountPtr<Var> variable;
@@ -79,12 +79,13 @@ absl::Status LockedSlots::Lock() {
   return absl::OkStatus();
 }
 
-absl::Status LockedSlots::Acquire(OpKernelContext* ctx, int64_t num_elements) {
-  TF_RETURN_IF_ERROR(LookUp(ctx));
+absl::Status LockedSlots::Acquire(OpKernelContext* ctx, const char* input, const char* owner,
+                                  int64_t num_elements) {
+  TF_RETURN_IF_ERROR(LookUp(ctx, input));
   TF_RETURN_IF_ERROR(Lock());
   for (size_t slot = 0; slot < variables_.size(); ++slot) {
     Var* variable = variables_[slot].get();
-    TF_RETURN_IF_ERROR(CheckSlot(slot, variable, num_elements));
+    TF_RETURN_IF_ERROR(CheckSlot(slot, variable, owner, num_elements));
     TF_RETURN_IF_ERROR(Unshare(ctx, variable->tensor()));
     vectors_.push_back(variable->tensor()->flat<float>().data());
   }

@@ -20,15 +20,17 @@ class LockedSlots {
   LockedSlots& operator=(const LockedSlots&) = delete;
   ~LockedSlots();
 
-  // Looks up, locks and checks the variables behind the input list "slots": distinct, initialized
-  // and float32, with `num_elements` elements each. Call once; on failure only destruction is left.
-  absl::Status Acquire(tensorflow::OpKernelContext* ctx, int64_t num_elements);
+  // Looks up, locks and checks the variables behind the input list `input`: distinct, initialized
+  // and float32, with as many elements each as `owner` has, which is what messages call it. Call
+  // once; on failure only destruction is left.
+  absl::Status Acquire(tensorflow::OpKernelContext* ctx, const char* input, const char* owner,
+                       int64_t num_elements);
 
   // One vector a slot, in input order; valid until destruction.
   Span<float* const> vectors() const { return vectors_; }
 
  private:
-  absl::Status LookUp(tensorflow::OpKernelContext* ctx);
+  absl::Status LookUp(tensorflow::OpKernelContext* ctx, const char* input);
   absl::Status Lock();
 
   std::vector<tensorflow::core::RefCountPtr<tensorflow::Var>> variables_;  // In input order.

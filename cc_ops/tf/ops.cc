@@ -10,16 +10,49 @@
 namespace tfcompress {
 namespace {
 
+using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-absl::Status EncodeShape(InferenceContext* c) {
-  std::vector<ShapeHandle> seed;
-  TF_RETURN_IF_ERROR(c->input("seed", &seed));
+absl::Status CheckScalar(InferenceContext* c, const char* name) {
+  std::vector<ShapeHandle> input;
+  TF_RETURN_IF_ERROR(c->input(name, &input));
   ShapeHandle unused;
-  TF_RETURN_IF_ERROR(c->WithRank(seed[0], 0, &unused));
+  return c->WithRank(input[0], 0, &unused);
+}
+
+absl::Status EncodeShape(InferenceContext* c) {
+  TF_RETURN_IF_ERROR(CheckScalar(c, "seed"));
   c->set_output(0, c->Vector(InferenceContext::kUnknownDim));
   c->set_output(1, c->Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status EncodeRowsShape(InferenceContext* c) {
+  ShapeHandle values, indices;
+  TF_RETURN_IF_ERROR(c->WithRankAtLeast(c->input(0), 1, &values));
+  TF_RETURN_IF_ERROR(c->WithRank(c->input(1), 1, &indices));
+  DimensionHandle unused;
+  TF_RETURN_IF_ERROR(c->Merge(c->Dim(values, 0), c->Dim(indices, 0), &unused));
+  TF_RETURN_IF_ERROR(CheckScalar(c, "num_rows"));
+  return EncodeShape(c);
+}
+
+absl::Status DecodeRowsShape(InferenceContext* c) {
+  ShapeHandle unused;
+  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
+  for (const char* name : {"num_ranks", "scale", "num_rows"}) {
+    TF_RETURN_IF_ERROR(CheckScalar(c, name));
+  }
+  constexpr int kRowShape = 4;
+  ShapeHandle row, values;
+  TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(kRowShape, &row));
+  const DimensionHandle num_rows = c->UnknownDim();
+  TF_RETURN_IF_ERROR(c->Concatenate(c->Vector(num_rows), row, &values));
+  c->set_output(0, c->Vector(num_rows));
+  c->set_output(1, values);
+  c->set_output(2, c->Scalar());
+  c->set_output(3, c->Scalar());
   return absl::OkStatus();
 }
 
@@ -99,6 +132,8 @@ REGISTER_OP("Tfcompress>DecodeSum")
     .Output("nanoseconds: int64")
     .Attr("N: int >= 1")
     .Attr("dtypes: list({float, half, bfloat16}) >= 1")
+    .Attr("positions: list(int) = []")
+    .Attr("num_frames: int >= 0 = 0")
     .SetShapeFn(DecodeSumShape)
     .Doc(R"doc(
 Decodes the packets of all ranks and sums them: sums[i] = scale * sum over ranks.
@@ -109,10 +144,10 @@ A tensor that was not finite on any rank comes out as NaN in every element.
 
 Fails with DataLoss, naming rank and tensor, for bytes that are not the packets
 described (truncated, changed on the way, left over, of another size or type);
-with InvalidArgument for a bad num_ranks or shape.
+with InvalidArgument for a bad num_ranks, shape or position.
 
-packets: 1-D. The packets of ranks 0 to num_ranks - 1 end to end, each the frames
-  of all N tensors in the order of `shapes`: what an allgather of packets yields.
+packets: 1-D. The packets of ranks 0 to num_ranks - 1 end to end, each with the
+  frames of all N tensors in the order of `shapes`: what an allgather yields.
 num_ranks: Scalar, at least 1.
 scale: Scalar; 1 / num_ranks makes the mean.
 shapes: One 1-D shape a tensor; its product must be the n of the tensor's frames.
@@ -122,6 +157,95 @@ nanoseconds: [N]. Time spent decoding and summing each tensor; tensors that are
   decoded side by side overlap.
 N: Number of tensors.
 dtypes: The N tensors' types, which must be those of their frames.
+positions: Where the N frames stand in each packet, ascending. Empty: in front.
+num_frames: Frames in each packet; those at other positions are not decoded. 0: N.
+)doc");
+
+REGISTER_OP("Tfcompress>EncodeRows")
+    .Input("values: T")
+    .Input("indices: Tindices")
+    .Input("num_rows: int64")
+    .Input("residual: num_residuals * resource")
+    .Input("seed: int64")
+    .Output("frame: uint8")
+    .Output("nanoseconds: int64")
+    .Attr("T: {float, half, bfloat16}")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("num_residuals: int >= 0")
+    .Attr("spec: string")
+    .Attr("row_sparsifier: string")
+    .SetIsStateful()
+    .SetShapeFn(EncodeRowsShape)
+    .Doc(R"doc(
+Compresses the gradient of some rows of a table (tf.IndexedSlices) into one frame.
+
+Sums the slices of each row, adds what earlier steps left out of it, chooses rows
+by their norms, encodes them, and writes back to the residual what receivers will
+not decode: merged + residual before == decoded + residual after, row by row. Time
+and memory are of the order of the rows, never of the table, but for the index
+codecs `bloom` and `bitmap`, which look at every row number. Rows that a Bloom
+filter adds travel as zeros, or with their values where the gradient has them.
+
+The memory and the sparsifier of the spec are not used. A spec that sends no index
+codes row ids by `delta_binary`; a joint codec codes the elements that are not zero
+among the num_rows * w < 2^31 of the table. A gradient that is not finite becomes a
+frame that decodes to NaN on every rank, and leaves the residual as it was.
+
+Fails with InvalidArgument for a spec or sparsifier that does not parse, an index
+outside [0, num_rows), a residual that is not float32 or of another size, and the
+spec `threelc`, which codes dense tensors only; with FailedPrecondition for a
+residual that is not initialized. The residual is then as it was.
+
+values: [m, ...]. Slice i belongs to row indices[i]; a slice has w >= 1 elements.
+indices: [m]. In any order, and repeated where a row has several slices.
+num_rows: Scalar, below 2^31. Rows of the table.
+residual: None, or one float32 variable of num_rows * w elements, updated in place.
+seed: Scalar. Seeds random selection and rounding; travels in the frame.
+frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
+nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
+num_residuals: 0 or 1.
+spec: As for Encode.
+row_sparsifier: A sparsifier that sees the Euclidean norms of the touched rows, e.g.
+  `dense` for all of them, `topk:ratio=0.1` or `threshold:tau=0.01`.
+)doc");
+
+REGISTER_OP("Tfcompress>DecodeRows")
+    .Input("packets: uint8")
+    .Input("num_ranks: int32")
+    .Input("scale: float")
+    .Input("num_rows: int64")
+    .Input("row_shape: int64")
+    .Output("rows: int64")
+    .Output("values: T")
+    .Output("num_bytes: int64")
+    .Output("nanoseconds: int64")
+    .Attr("num_frames: int >= 1")
+    .Attr("position: int >= 0")
+    .Attr("T: {float, half, bfloat16}")
+    .SetShapeFn(DecodeRowsShape)
+    .Doc(R"doc(
+Decodes one table's rows from the packets of all ranks and sums them.
+
+values[i] = scale * the sum over ranks of row rows[i]. Each element is summed in
+float32 in the order of the ranks, whatever the number of threads, so that every
+rank that decodes the same packets gets the same bits. Where the table was not
+finite on any rank, all rows that were sent are NaN; if none was, row 0 is.
+
+Fails with DataLoss, naming rank and position, for bytes that are not the packets
+described; with InvalidArgument for a bad num_ranks, num_rows or row_shape.
+
+packets: 1-D. The packets of ranks 0 to num_ranks - 1 end to end.
+num_ranks: Scalar, at least 1.
+scale: Scalar; 1 / num_ranks makes the mean.
+num_rows: Scalar. Rows of the table.
+row_shape: [r]. Shape of a row.
+rows: [u]. The rows that any rank sent, ascending.
+values: [u, row_shape...].
+num_bytes: Scalar. Bytes of the table's frames over all ranks, headers included.
+nanoseconds: Scalar. Time spent decoding and summing.
+num_frames: Frames in each packet.
+position: Where the table's frame stands in each packet.
+T: The table's type, which must be that of its frames.
 )doc");
 
 }  // namespace tfcompress

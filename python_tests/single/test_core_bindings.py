@@ -158,6 +158,7 @@ class TestFrames:
             "version": 1,
             "n": 1000,
             "k": 100,
+            "width": None,
             "dtype": "float32",
             "support": "index section",
             "nonfinite": False,

@@ -31,6 +31,13 @@ ABOVE_CODECS = {
     "product_codec",
     "encode_frame",
     "decode_sum",
+    "decode_frame",
+    "frame_codecs",
+    "packets",
+    "rows",
+    "encode_rows",
+    "decode_rows",
+    "merge_rows",
     "spec",
 }
 

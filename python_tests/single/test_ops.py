@@ -305,7 +305,7 @@ class TestDecodeSum:
         packets = encode(gradient_of(1000))
         with pytest.raises(tf.errors.InvalidArgumentError, match="num_ranks must be at least 1"):
             decode_sum(packets, num_ranks=0)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="scalars"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_ranks must be a scalar"):
             decode_sum(packets, num_ranks=[1])
         with pytest.raises(tf.errors.InvalidArgumentError, match="packets must be 1-D"):
             decode_sum(packets[tf.newaxis])

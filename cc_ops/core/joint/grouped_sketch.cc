@@ -60,12 +60,14 @@ struct GroupPart {
 };
 
 // Reads are apart from what depends on them below, so that many cache misses overlap.
-std::vector<float> GatherValues(const SparseInput& input, Executor* executor) {
-  std::vector<float> values(input.support.size());
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) values[i] = input.dense[input.support[i]];
+Span<const float> GatherValues(const SparseInput& input, Executor* executor,
+                               std::vector<float>* storage) {
+  if (!input.gathered.empty()) return input.gathered;
+  storage->resize(input.support.size());
+  ForEachBlock(executor, storage->size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) (*storage)[i] = input.dense[input.support[i]];
   });
-  return values;
+  return *storage;
 }
 
 std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
@@ -232,11 +234,12 @@ class GroupedSketch : public SparseCodec {
   GroupedSketch(const Config& config, const GroupFormat* format)
       : config_(config), format_(*format) {}
 
+  bool needs_dense() const override { return false; }
+
   Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
                 uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override {
     if (!input.support.everything()) {
-      TFC_RETURN_IF_ERROR(
-          CheckIndices(input.support.indices(), static_cast<uint32_t>(input.dense.size())));
+      TFC_RETURN_IF_ERROR(CheckIndices(input.support.indices(), input.support.n()));
     }
     *num_index_bytes = 0;
     *k = static_cast<uint32_t>(input.support.size());
@@ -268,7 +271,8 @@ class GroupedSketch : public SparseCodec {
 
  private:
   void EncodeSection(const SparseInput& input, const CodecContext& context, Bytes* out) const {
-    const auto parts = SplitSigns(input.support, GatherValues(input, context.executor));
+    std::vector<float> storage;
+    const auto parts = SplitSigns(input.support, GatherValues(input, context.executor, &storage));
     std::array<std::vector<float>, kNumSigns> means;
     std::vector<GroupPart> groups;
     for (uint32_t sign = 0; sign < kNumSigns; ++sign) {

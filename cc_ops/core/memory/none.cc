@@ -1,4 +1,4 @@
-#include "core/memory/finite.h"
+#include "core/finite.h"
 #include "core/registry.h"
 
 namespace tfcompress {

@@ -3,7 +3,7 @@
 // The residual slot doubles as the compensated vector: Compensate turns residual into
 // c = gradient + residual in place, Update takes the decoded values out at the k sent indices. So
 // the slot is c - decoded at the end, for a cost of O(k) beyond the addition.
-#include "core/memory/finite.h"
+#include "core/finite.h"
 #include "core/registry.h"
 
 namespace tfcompress {

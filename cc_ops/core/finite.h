@@ -1,6 +1,6 @@
 // One read-only pass that tells whether every element of a computed vector is finite.
-#ifndef TFCOMPRESS_CORE_MEMORY_FINITE_H_
-#define TFCOMPRESS_CORE_MEMORY_FINITE_H_
+#ifndef TFCOMPRESS_CORE_FINITE_H_
+#define TFCOMPRESS_CORE_FINITE_H_
 
 #include <atomic>
 #include <cstdint>
@@ -30,4 +30,4 @@ bool AllFinite(Executor* executor, int64_t n, const Element& element) {
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CORE_MEMORY_FINITE_H_
+#endif  // TFCOMPRESS_CORE_FINITE_H_

@@ -1,0 +1,122 @@
+#include <limits>
+
+#include "core/frame_codecs.h"
+#include "core/merge_rows.h"
+#include "core/pipeline.h"
+#include "core/stopwatch.h"
+
+namespace tfcompress {
+namespace {
+
+Status CheckTable(const FrameHeader& header, const Table& table) {
+  if (header.support == SupportKind::kRows) {
+    if (header.n != table.num_rows) {
+      return DataLoss("frame of a table of ", header.n, " rows, expected ", table.num_rows);
+    }
+  } else if (header.support != SupportKind::kJoint) {
+    return DataLoss("a frame of a dense tensor, expected one of rows");
+  } else if (header.n != table.num_rows * table.width) {
+    return DataLoss("frame of ", header.n, " elements, expected ", table.num_rows, " rows of ",
+                    table.width);
+  }
+  return CheckDType(header, table.dtype);
+}
+
+Status DecodeProduct(const Frame& frame, const Table& table, const CodecContext& context,
+                     SparseRows* out) {
+  const FrameHeader& header = frame.header;
+  TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));
+  ByteReader reader(frame.sections.indices);
+  uint32_t width = 0;
+  ByteSpan ids;
+  TFC_RETURN_IF_ERROR(reader.Read("row width", &width));
+  TFC_RETURN_IF_ERROR(reader.ReadSpan("row ids", reader.remaining(), &ids));
+  if (width != table.width) {
+    return DataLoss("rows of ", width, " elements, expected ", table.width);
+  }
+  const uint64_t num_values = uint64_t{header.k} * width;
+  if (num_values > kMaxElements) {
+    return DataLoss(header.k, " rows of ", width, " elements are above the limit of ", kMaxElements,
+                    " elements");
+  }
+  TFC_RETURN_IF_ERROR(codecs.index->Decode(ids, header.n, header.k, context, &out->ids)
+                          .WithContext("index section"));
+  out->values.resize(num_values);
+  return codecs.value
+      ->Decode(frame.sections.values, Support::Everything(static_cast<uint32_t>(num_values)),
+               context, Span<float>(out->values))
+      .WithContext("value section");
+}
+
+// Where no row was sent, row 0 carries the news.
+void FillWithNaN(const Table& table, SparseRows* rows) {
+  if (rows->ids.empty() && table.num_rows > 0) rows->ids.push_back(0);
+  rows->values.assign(rows->ids.size() * table.width, std::numeric_limits<float>::quiet_NaN());
+}
+
+template <typename T>
+void Append(const std::vector<T>& more, std::vector<T>* all) {
+  all->insert(all->end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+uint32_t RowWidth(const Frame& frame) {
+  uint32_t width = 0;
+  if (frame.header.support != SupportKind::kRows ||
+      !ByteReader(frame.sections.indices).Read("row width", &width).ok()) {
+    return 0;
+  }
+  return width;
+}
+
+Status DecodeRowsFrame(const Frame& frame, const Table& table, Executor* executor,
+                       SparseRows* out) {
+  TFC_RETURN_IF_ERROR(CheckTable(frame.header, table));
+  if (frame.header.support == SupportKind::kJoint) {
+    SparseTensor elements;
+    TFC_RETURN_IF_ERROR(DecodeFrame(frame, executor, &elements));
+    *out = ToRows(elements, static_cast<uint32_t>(table.width));
+    return OkStatus();
+  }
+  TFC_RETURN_IF_ERROR(VerifyChecksum(frame));
+  out->ids.clear();
+  out->values.clear();
+  if (frame.header.k == 0) return OkStatus();
+  return DecodeProduct(frame, table, {frame.header.seed, executor}, out);
+}
+
+Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& table, float scale,
+                     Executor* executor, SparseRows* out, DecodeStats* stats) {
+  const Stopwatch stopwatch;
+  if (table.width < 1 || table.width > kMaxElements || table.num_rows > kMaxElements) {
+    return InvalidArgument("a table of ", table.num_rows, " rows of ", table.width,
+                           " elements; expected 1 to ", kMaxElements, " elements and at most ",
+                           kMaxElements, " rows");
+  }
+  TFC_ASSIGN_OR_RETURN(
+      const std::vector<Frame> frames,
+      ReadPackets(packets, Span<const int64_t>(&position, 1),
+                  [&](size_t, const FrameHeader& header) { return CheckTable(header, table); }));
+  SparseRows of_all_ranks, of_rank;  // In rank order, which is that of the summation.
+  bool nonfinite = false;
+  int64_t num_bytes = 0;
+  for (size_t rank = 0; rank < frames.size(); ++rank) {
+    TFC_RETURN_IF_ERROR(DecodeRowsFrame(frames[rank], table, executor, &of_rank)
+                            .WithContext(FrameName(static_cast<int64_t>(rank), position)));
+    if (of_all_ranks.ids.size() + of_rank.ids.size() > kMaxElements) {
+      return DataLoss("more than ", kMaxElements, " rows of all ranks together");
+    }
+    Append(of_rank.ids, &of_all_ranks.ids);
+    Append(of_rank.values, &of_all_ranks.values);
+    nonfinite |= frames[rank].header.nonfinite;
+    num_bytes += static_cast<int64_t>(frames[rank].bytes.size());
+  }
+  MergeRows(of_all_ranks.ids, of_all_ranks.values, table.width, table.num_rows, scale, executor,
+            out);
+  if (nonfinite) FillWithNaN(table, out);
+  if (stats != nullptr) *stats = {num_bytes, stopwatch.nanoseconds()};
+  return OkStatus();
+}
+
+}  // namespace tfcompress

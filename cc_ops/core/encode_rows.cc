@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/finite.h"
+#include "core/merge_rows.h"
+#include "core/product_codec.h"
+#include "core/rows.h"
+#include "core/spec.h"
+
+namespace tfcompress {
+namespace {
+
+Status CheckSizes(const RowsView& slices) {
+  if (slices.width < 1) return InvalidArgument("a row must have at least one element, got 0");
+  const auto check = [](const char* what, uint64_t size) {
+    if (size <= kMaxElements) return OkStatus();
+    return InvalidArgument(size, " ", what, " are above the limit of ", kMaxElements);
+  };
+  TFC_RETURN_IF_ERROR(check("rows", slices.num_rows));
+  TFC_RETURN_IF_ERROR(check("elements of a row", slices.width));
+  return check("slices", slices.num_slices);
+}
+
+template <typename Id>
+Status ReadIds(const RowsView& slices, Span<uint32_t> ids) {
+  const Id* given = static_cast<const Id*>(slices.ids);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    // A negative id becomes one that is too large.
+    if (static_cast<uint64_t>(given[i]) >= slices.num_rows) {
+      return InvalidArgument("slice ", i, " belongs to row ", given[i], ", outside [0, ",
+                             slices.num_rows, ")");
+    }
+    ids[i] = static_cast<uint32_t>(given[i]);
+  }
+  return OkStatus();
+}
+
+Status MergeSlices(const RowsView& slices, Executor* executor, SparseRows* merged) {
+  std::vector<uint32_t> ids(slices.num_slices);
+  TFC_RETURN_IF_ERROR(slices.id_type == IdType::kInt32
+                          ? ReadIds<int32_t>(slices, Span<uint32_t>(ids))
+                          : ReadIds<int64_t>(slices, Span<uint32_t>(ids)));
+  std::vector<float> widened;
+  const Span<const float> values = ViewAsFloat(
+      slices.values, slices.dtype, slices.num_slices * slices.width, executor, &widened);
+  MergeRows(ids, values, slices.width, slices.num_rows, /*scale=*/1.0f, executor, merged);
+  return OkStatus();
+}
+
+// Calls body(element of `rows`, element of `table`) for every element of the rows.
+template <typename Rows, typename Body>
+void ForEachElement(Rows& rows, uint64_t width, float* table, Executor* executor,
+                    const Body& body) {
+  ForEachRowBlock(executor, rows.ids.size(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      auto* own = rows.values.data() + row * width;
+      float* target = table + rows.ids[row] * width;
+      for (uint64_t column = 0; column < width; ++column) body(own[column], target[column]);
+    }
+  });
+}
+
+// Finite: a norm that is too large for a float becomes the largest one.
+std::vector<float> Norms(const SparseRows& rows, uint64_t width, Executor* executor) {
+  std::vector<float> norms(rows.ids.size());
+  ForEachRowBlock(executor, norms.size(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* values = rows.values.data() + row * width;
+      double sum_of_squares = 0;
+      for (uint64_t column = 0; column < width; ++column) {
+        sum_of_squares += static_cast<double>(values[column]) * values[column];
+      }
+      constexpr double kLargest = std::numeric_limits<float>::max();
+      norms[row] = static_cast<float>(std::min(std::sqrt(sum_of_squares), kLargest));
+    }
+  });
+  return norms;
+}
+
+// The rows of `rows` with these ids, ascending; zeros for those that are not among them.
+SparseRows GatherRows(const SparseRows& rows, Span<const uint32_t> ids, uint64_t width,
+                      Executor* executor) {
+  SparseRows gathered = {{ids.begin(), ids.end()}, std::vector<float>(ids.size() * width)};
+  ForEachRowBlock(executor, ids.size(), width, [&](int64_t begin, int64_t end) {
+    auto found = std::lower_bound(rows.ids.begin(), rows.ids.end(), ids[begin]);
+    for (int64_t i = begin; i < end; ++i) {
+      while (found != rows.ids.end() && *found < ids[i]) ++found;
+      if (found == rows.ids.end()) return;
+      if (*found != ids[i]) continue;
+      const float* values = rows.values.data() + (found - rows.ids.begin()) * width;
+      std::copy_n(values, width, gathered.values.data() + i * width);
+    }
+  });
+  return gathered;
+}
+
+// The rows to send: `touched` itself, or some of it in `storage`.
+Status ChooseRows(const Sparsifier& sparsifier, const SparseRows& touched, uint64_t width,
+                  const CodecContext& context, SparseRows* storage, const SparseRows** chosen) {
+  *chosen = &touched;
+  if (sparsifier.implied() == Implied::kEverything) return OkStatus();
+  std::vector<uint32_t> ids;
+  TFC_RETURN_IF_ERROR(sparsifier.Select(Norms(touched, width, context.executor), context, &ids));
+  if (ids.size() == touched.ids.size()) return OkStatus();
+  for (uint32_t& id : ids) id = touched.ids[id];  // From positions to ids.
+  *storage = GatherRows(touched, ids, width, context.executor);
+  *chosen = storage;
+  return OkStatus();
+}
+
+// One encoding: what is given, and what becomes of it.
+struct RowsEncoding {
+  const Compressor& compressor;
+  const CodecContext& context;
+  uint64_t width;
+  bool wants_decoded;
+  const SparseRows* touched;
+  const SparseRows* chosen;
+  FrameHeader header;
+  SparseRows decoded;  // What receivers decode, where it is wanted.
+};
+
+// Specs that imply the support name no index codec.
+const IndexCodec& RowIdCodec(const Compressor& compressor, uint8_t* id) {
+  if (compressor.support_kind() == SupportKind::kIndexSection) {
+    *id = compressor.index_id();
+    return *compressor.index();
+  }
+  static const auto* const row = FindByName<IndexCodec>("delta_binary");
+  *id = row->id;
+  return *DecoderById<IndexCodec>(row->id);
+}
+
+Status EncodeProduct(RowsEncoding* rows, uint64_t* num_index_bytes, Bytes* out) {
+  if (rows->chosen->ids.empty()) return OkStatus();
+  const size_t begin = out->size();
+  ByteWriter(out).Write(static_cast<uint32_t>(rows->width));
+  const IndexCodec& index = RowIdCodec(rows->compressor, &rows->header.index_id);
+  const Support chosen(rows->header.n, rows->chosen->ids);
+  Support sent = chosen, source = chosen;
+  std::vector<uint32_t> changed;
+  TFC_RETURN_IF_ERROR(EncodeSupport(index, chosen, rows->context, out, &changed, &sent, &source));
+  *num_index_bytes = out->size() - begin;
+  const uint64_t num_values = sent.size() * rows->width;
+  if (num_values > kMaxElements) {
+    return InvalidArgument(sent.size(), " rows of ", rows->width,
+                           " elements are above the limit of ", kMaxElements, " elements");
+  }
+  rows->header.k = static_cast<uint32_t>(sent.size());
+
+  SparseRows gathered;
+  const bool as_chosen = source.indices().data() == chosen.indices().data();
+  if (!as_chosen) {
+    gathered = GatherRows(*rows->touched, source.indices(), rows->width, rows->context.executor);
+  }
+  const Span<const float> values = as_chosen ? rows->chosen->values : gathered.values;
+  if (rows->wants_decoded) {
+    rows->decoded.ids.assign(sent.indices().begin(), sent.indices().end());
+  }
+  return EncodeValues(*rows->compressor.value(), values,
+                      Support::Everything(static_cast<uint32_t>(num_values)), rows->context, out,
+                      rows->wants_decoded ? &rows->decoded.values : nullptr);
+}
+
+Status EncodeJoint(RowsEncoding* rows, Bytes* out) {
+  static const auto nonzero = ParsePart<Sparsifier>("sparsifier", "nonzero");
+  const SparseRows& chosen = *rows->chosen;
+  const auto width = static_cast<uint32_t>(rows->width);
+  std::vector<uint32_t> indices;  // At first within `chosen`.
+  TFC_RETURN_IF_ERROR(nonzero.value().object->Select(chosen.values, rows->context, &indices));
+  if (indices.empty()) return OkStatus();
+  std::vector<float> values(indices.size());
+  ForEachBlock(rows->context.executor, indices.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      values[i] = chosen.values[indices[i]];
+      indices[i] = chosen.ids[indices[i] / width] * width + indices[i] % width;
+    }
+  });
+  const SparseInput input = {{}, Support(rows->header.n, indices), values};
+  SparseTensor decoded;
+  uint64_t num_index_bytes = 0;
+  TFC_RETURN_IF_ERROR(rows->compressor.codec().Encode(input, rows->context, out, &num_index_bytes,
+                                                      &rows->header.k,
+                                                      rows->wants_decoded ? &decoded : nullptr));
+  if (rows->wants_decoded) rows->decoded = ToRows(decoded, width);
+  return OkStatus();
+}
+
+Status CheckJoint(const Compressor& compressor, const RowsView& slices) {
+  if (compressor.codec().needs_dense()) {
+    return InvalidArgument("the codec of '", compressor.spec(),
+                           "' codes every element of a dense tensor and takes no rows: make the "
+                           "gradient dense (sparse_as_dense=True) or choose another codec");
+  }
+  if (slices.num_rows * slices.width > kMaxElements) {
+    return InvalidArgument("the joint codec of '", compressor.spec(), "' numbers the elements of ",
+                           slices.num_rows, " rows of ", slices.width,
+                           ", which are more than its limit of ", kMaxElements,
+                           ": choose an index and a value codec instead");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_sparsifier,
+                       const RowsView& slices, float* residual, const CodecContext& context,
+                       Bytes* frame) {
+  TFC_RETURN_IF_ERROR(CheckSizes(slices));
+  const bool is_joint = compressor.support_kind() == SupportKind::kJoint;
+  if (is_joint) TFC_RETURN_IF_ERROR(CheckJoint(compressor, slices));
+
+  SparseRows touched, storage;
+  TFC_RETURN_IF_ERROR(MergeSlices(slices, context.executor, &touched));
+  if (residual != nullptr) {
+    ForEachElement(touched, slices.width, residual, context.executor,
+                   [](float& merged, const float& kept) { merged += kept; });
+  }
+  RowsEncoding rows = {compressor, context,  slices.width, residual != nullptr,
+                       &touched,   &touched, {},           {}};
+  rows.header.dtype = slices.dtype;
+  rows.header.support = is_joint ? SupportKind::kJoint : SupportKind::kRows;
+  rows.header.n = static_cast<uint32_t>(slices.num_rows * (is_joint ? slices.width : 1));
+  rows.header.value_id = compressor.value_id();
+  rows.header.seed = context.seed;
+  rows.header.nonfinite = !AllFinite(context.executor, touched.values.size(),
+                                     [&](int64_t i) { return touched.values[i]; });
+  const auto append_sections = [&](uint64_t* num_index_bytes) {
+    TFC_RETURN_IF_ERROR(
+        ChooseRows(row_sparsifier, touched, slices.width, context, &storage, &rows.chosen));
+    return is_joint ? EncodeJoint(&rows, frame) : EncodeProduct(&rows, num_index_bytes, frame);
+  };
+  TFC_RETURN_IF_ERROR(AppendFrame(append_sections, &rows.header, frame));
+
+  if (residual == nullptr || rows.header.nonfinite) return OkStatus();
+  ForEachElement(touched, slices.width, residual, context.executor,
+                 [](const float& compensated, float& kept) { kept = compensated; });
+  ForEachElement(rows.decoded, slices.width, residual, context.executor,
+                 [](const float& decoded, float& kept) { kept -= decoded; });
+  return OkStatus();
+}
+
+}  // namespace tfcompress

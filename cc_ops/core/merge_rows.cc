@@ -1,0 +1,51 @@
+#include "core/merge_rows.h"
+
+#include "core/bit_io.h"
+#include "core/radix_sort.h"
+
+namespace tfcompress {
+
+void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
+               uint64_t num_rows, float scale, Executor* executor, SparseRows* out) {
+  // A stable sort keeps the slices of a row in their order.
+  std::vector<uint64_t> slices(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) slices[i] = PackItem(ids[i], static_cast<uint32_t>(i));
+  RadixSort(32, BitsFor(num_rows), executor, &slices);
+
+  out->ids.clear();
+  std::vector<size_t> first;  // Of each row among the sorted slices.
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const uint32_t id = ItemKey(slices[i]);
+    if (!out->ids.empty() && id == out->ids.back()) continue;
+    out->ids.push_back(id);
+    first.push_back(i);
+  }
+  first.push_back(slices.size());
+
+  out->values.assign(out->ids.size() * width, 0.0f);
+  ForEachRowBlock(executor, out->ids.size(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* sum = out->values.data() + row * width;
+      for (size_t i = first[row]; i < first[row + 1]; ++i) {
+        const float* slice = values.data() + ItemPayload(slices[i]) * width;
+        for (uint64_t column = 0; column < width; ++column) sum[column] += scale * slice[column];
+      }
+    }
+  });
+}
+
+SparseRows ToRows(const SparseTensor& elements, uint32_t width) {
+  SparseRows rows;
+  const Support support = elements.support();
+  for (size_t i = 0; i < support.size(); ++i) {
+    const uint32_t id = support[i] / width;
+    if (rows.ids.empty() || rows.ids.back() != id) {
+      rows.ids.push_back(id);
+      rows.values.resize(rows.values.size() + width);
+    }
+    rows.values[rows.values.size() - width + support[i] % width] = elements.values[i];
+  }
+  return rows;
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,34 @@
+// Sums what belongs to the same row: the slices of a gradient, or the rows of several ranks.
+#ifndef TFCOMPRESS_CORE_MERGE_ROWS_H_
+#define TFCOMPRESS_CORE_MERGE_ROWS_H_
+
+#include <cstdint>
+
+#include "core/executor.h"
+#include "core/rows.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+// Overwrites `out` with `scale` times the sum over the slices of every row: in float32, from +0, in
+// the order in which the slices stand. Slice i belongs to row ids[i] < num_rows; there are at
+// most kMaxElements. The same bits for every executor; O(values) time and memory.
+void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
+               uint64_t num_rows, float scale, Executor* executor, SparseRows* out);
+
+// The rows that hold elements of a vector of num_rows * width, with zeros for their others.
+SparseRows ToRows(const SparseTensor& elements, uint32_t width);
+
+// Calls body(begin, end) for blocks of rows that hold about kBlockElements elements each.
+template <typename Body>
+void ForEachRowBlock(Executor* executor, size_t num_rows, uint64_t width, const Body& body) {
+  const int64_t rows_per_block =
+      width < kBlockElements ? kBlockElements / static_cast<int64_t>(width) : 1;
+  ForEachBlock(
+      executor, static_cast<int64_t>(num_rows),
+      [&](int64_t, int64_t begin, int64_t end) { body(begin, end); }, rows_per_block);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_MERGE_ROWS_H_

@@ -1,0 +1,56 @@
+#include "core/packets.h"
+
+namespace tfcompress {
+namespace {
+
+Status CheckArguments(const PacketsView& packets, Span<const int64_t> positions) {
+  if (packets.num_ranks < 1) {
+    return InvalidArgument("num_ranks must be at least 1, got ", packets.num_ranks);
+  }
+  int64_t previous = -1;
+  for (int64_t position : positions) {
+    if (position <= previous || position >= packets.num_frames) {
+      return InvalidArgument("positions must ascend in [0, ", packets.num_frames, "), got ",
+                             position, " after ", previous);
+    }
+    previous = position;
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string FrameName(int64_t rank, int64_t position) {
+  return "rank " + std::to_string(rank) + ", tensor " + std::to_string(position);
+}
+
+Status CheckDType(const FrameHeader& header, DType dtype) {
+  if (header.dtype == dtype) return OkStatus();
+  return DataLoss("frame of ", DTypeName(header.dtype), ", expected ", DTypeName(dtype));
+}
+
+Result<std::vector<Frame>> ReadPackets(
+    const PacketsView& packets, Span<const int64_t> positions,
+    const std::function<Status(size_t i, const FrameHeader& header)>& check) {
+  TFC_RETURN_IF_ERROR(CheckArguments(packets, positions));
+  ByteReader reader(packets.bytes);
+  // Grows as frames are read: a wrong number of ranks must end as an error, not as an allocation.
+  std::vector<Frame> frames;
+  for (int64_t rank = 0; packets.num_frames > 0 && rank < packets.num_ranks; ++rank) {
+    size_t i = 0;
+    for (int64_t position = 0; position < packets.num_frames; ++position) {
+      const bool is_wanted = i < positions.size() && positions[i] == position;
+      Frame frame;
+      Status status = ReadFrame(&reader, &frame);
+      if (status.ok() && is_wanted) status = check(i, frame.header);
+      if (!status.ok()) return status.WithContext(FrameName(rank, position));
+      if (!is_wanted) continue;
+      frames.push_back(frame);
+      ++i;
+    }
+  }
+  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
+  return frames;
+}
+
+}  // namespace tfcompress

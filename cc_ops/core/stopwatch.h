@@ -1,0 +1,24 @@
+// Measures how long something takes.
+#ifndef TFCOMPRESS_CORE_STOPWATCH_H_
+#define TFCOMPRESS_CORE_STOPWATCH_H_
+
+#include <chrono>
+#include <cstdint>
+
+namespace tfcompress {
+
+class Stopwatch {
+ public:
+  // Since construction.
+  int64_t nanoseconds() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_STOPWATCH_H_

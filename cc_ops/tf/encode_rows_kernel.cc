@@ -1,0 +1,106 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/rows.h"
+#include "core/spec.h"
+#include "core/stopwatch.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/dtype_conversion.h"
+#include "tf/kernel_io.h"
+#include "tf/locked_slots.h"
+#include "tf/pool_executor.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+class EncodeRowsKernel : public tensorflow::OpKernel {
+ public:
+  explicit EncodeRowsKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    std::string spec, row_sparsifier;
+    int num_residuals;
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("spec", &spec));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("row_sparsifier", &row_sparsifier));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("num_residuals", &num_residuals));
+    OP_REQUIRES(ctx, num_residuals <= 1,
+                absl::InvalidArgumentError(
+                    absl::StrCat("a table has at most one residual, got ", num_residuals)));
+    auto compressor = Compressor::FromSpec(spec);
+    OP_REQUIRES_OK(ctx, ToTensorFlow(compressor.status()));
+    compressor_ = std::move(compressor.value());
+    auto part = ParsePart<Sparsifier>("row sparsifier", row_sparsifier);
+    OP_REQUIRES_OK(ctx, ToTensorFlow(part.status()));
+    row_sparsifier_ = std::move(part.value().object);
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    RowsView slices;
+    int64_t seed = 0;
+    OP_REQUIRES_OK(ctx, ReadSlices(ctx, &slices));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
+    Bytes frame;
+    int64_t nanoseconds = 0;
+    OP_REQUIRES_OK(ctx, Encode(ctx, slices, seed, &frame, &nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frame, nanoseconds));
+  }
+
+ private:
+  static absl::Status ReadSlices(OpKernelContext* ctx, RowsView* slices) {
+    const Tensor& values = ctx->input(0);
+    const Tensor* indices;
+    int64_t num_rows = 0;
+    TF_RETURN_IF_ERROR(ReadVector(ctx, "indices", &indices));
+    TF_RETURN_IF_ERROR(ReadScalar(ctx, "num_rows", &num_rows));
+    if (values.dims() < 1 || values.dim_size(0) != indices->NumElements()) {
+      return absl::InvalidArgumentError(absl::StrCat("values must have one slice for each of ",
+                                                     indices->NumElements(), " indices, got shape ",
+                                                     values.shape().DebugString()));
+    }
+    if (num_rows < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("num_rows must not be negative, got ", num_rows));
+    }
+    uint64_t width = 1;
+    for (int i = 1; i < values.dims(); ++i) width *= values.dim_size(i);
+    *slices = {values.data(),
+               ToDType(values.dtype()),
+               indices->data(),
+               indices->dtype() == tensorflow::DT_INT32 ? IdType::kInt32 : IdType::kInt64,
+               static_cast<uint64_t>(indices->NumElements()),
+               width,
+               static_cast<uint64_t>(num_rows)};
+    return absl::OkStatus();
+  }
+
+  // Holds the residual's lock no longer than it takes to encode.
+  absl::Status Encode(OpKernelContext* ctx, const RowsView& slices, int64_t seed, Bytes* frame,
+                      int64_t* nanoseconds) const {
+    LockedSlots residuals;
+    TF_RETURN_IF_ERROR(residuals.Acquire(ctx, "residual", "the table",
+                                         static_cast<int64_t>(slices.num_rows * slices.width)));
+    float* residual = residuals.vectors().empty() ? nullptr : residuals.vectors()[0];
+    PoolExecutor executor(ctx);
+    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    const Stopwatch stopwatch;
+    const Status status =
+        EncodeRowsFrame(*compressor_, *row_sparsifier_, slices, residual, context, frame);
+    *nanoseconds = stopwatch.nanoseconds();
+    return ToTensorFlow(status);
+  }
+
+  std::shared_ptr<const Compressor> compressor_;
+  std::unique_ptr<const Sparsifier> row_sparsifier_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodeRows").Device(tensorflow::DEVICE_CPU),
+                        EncodeRowsKernel);
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,61 @@
+// Inputs and outputs that the kernels share.
+#ifndef TFCOMPRESS_TF_KERNEL_IO_H_
+#define TFCOMPRESS_TF_KERNEL_IO_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/span.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tfcompress {
+
+// Fails with InvalidArgument where the input is not a scalar of T.
+template <typename T>
+absl::Status ReadScalar(tensorflow::OpKernelContext* ctx, const char* name, T* value) {
+  const tensorflow::Tensor* tensor;
+  TF_RETURN_IF_ERROR(ctx->input(name, &tensor));
+  if (!tensorflow::TensorShapeUtils::IsScalar(tensor->shape())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " must be a scalar, got shape ", tensor->shape().DebugString()));
+  }
+  *value = tensor->scalar<T>()();
+  return absl::OkStatus();
+}
+
+// Fails with InvalidArgument where the input is not a vector.
+inline absl::Status ReadVector(tensorflow::OpKernelContext* ctx, const char* name,
+                               const tensorflow::Tensor** tensor) {
+  TF_RETURN_IF_ERROR(ctx->input(name, tensor));
+  if (tensorflow::TensorShapeUtils::IsVector((*tensor)->shape())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " must be 1-D, got shape ", (*tensor)->shape().DebugString()));
+}
+
+inline ByteSpan ToBytes(const tensorflow::Tensor& tensor) {
+  return {tensor.flat<uint8_t>().data(), static_cast<size_t>(tensor.NumElements())};
+}
+
+// Output `index`, a scalar.
+inline absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, int64_t value) {
+  tensorflow::Tensor* output;
+  TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({}), &output));
+  output->scalar<int64_t>()() = value;
+  return absl::OkStatus();
+}
+
+// The two outputs of the encoding ops.
+inline absl::Status OutputFrame(tensorflow::OpKernelContext* ctx, ByteSpan frame,
+                                int64_t nanoseconds) {
+  tensorflow::Tensor* output;
+  const auto num_bytes = static_cast<int64_t>(frame.size());
+  TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({num_bytes}), &output));
+  std::memcpy(output->data(), frame.data(), frame.size());
+  return OutputScalar(ctx, 1, nanoseconds);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_KERNEL_IO_H_
