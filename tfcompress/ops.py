@@ -26,21 +26,28 @@ def _library() -> ModuleType:
 
 
 def encode(
-    gradient: tf.Tensor, slots: Sequence[tf.Variable], seed: tf.Tensor, spec: str
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compensates, selects and encodes a gradient, and updates its memory slots in place.
+    gradient: tf.Tensor, slots: Sequence[tf.Tensor | tf.Variable], seed: tf.Tensor, spec: str | tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    """Compensates, selects and encodes a gradient.
 
     Args:
       gradient: float32, float16 or bfloat16 of any shape, n elements.
-      slots: The memory's float32 variables of n elements each, as many as the spec's memory has.
+      slots: The memory's float32 vectors of n elements each, as many as the spec's memory has.
       seed: int64 scalar; travels in the frame.
-      spec: The spec to apply.
+      spec: The spec to apply, a string scalar; may change from step to step.
 
     Returns:
-      The frame, uint8 of data-dependent length, and the time it took in nanoseconds, int64 scalar.
+      The frame, uint8 of data-dependent length; the time it took in nanoseconds, int64 scalar; and
+      what the slots become when the step has succeeded on all ranks.
+
+    Raises:
+      tf.errors.InvalidArgumentError: The spec is not one, or the slots are not its memory's.
     """
     return _library().tfcompress_encode(
-        gradient=gradient, slots=[slot.handle for slot in slots], seed=seed, spec=spec
+        gradient=gradient,
+        slots=[tf.convert_to_tensor(slot) for slot in slots],
+        seed=seed,
+        spec=spec,
     )
 
 
@@ -52,7 +59,7 @@ def decode_sum(
     dtypes: Sequence[tf.DType],
     positions: Sequence[int] | None = None,
     num_frames: int | None = None,
-) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
     """Decodes the packets of all ranks and sums them in rank order.
 
     Args:
@@ -65,8 +72,8 @@ def decode_sum(
       num_frames: Frames in each packet, of which the others are left alone; None for one a tensor.
 
     Returns:
-      The dense sums; the bytes of each tensor over all ranks, int64 [tensors]; and the time each took
-      in nanoseconds, int64 [tensors].
+      The dense sums; the bytes of each tensor over all ranks, int64 [tensors]; the time each took in
+      nanoseconds, int64 [tensors]; and whether each was finite on every rank, bool [tensors].
 
     Raises:
       tf.errors.DataLossError: A frame is broken; names rank, tensor and reason.
@@ -133,7 +140,7 @@ def decode_rows(
     dtype: tf.DType,
     position: int = 0,
     num_frames: int = 1,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Decodes one table's rows from the packets of all ranks and sums them in rank order.
 
     Args:
@@ -149,7 +156,8 @@ def decode_rows(
     Returns:
       The rows that any rank sent, ascending int64 [rows]; their sums, `dtype` [rows, row_shape...], NaN
       where any rank's gradient was not finite (of row 0 where no row was sent); the bytes of the
-      table's frames over all ranks, int64 scalar; and the time it took in nanoseconds, int64 scalar.
+      table's frames over all ranks, int64 scalar; the time it took in nanoseconds, int64 scalar; and
+      whether it was finite on every rank, bool scalar.
 
     Raises:
       tf.errors.DataLossError: A frame is broken; names rank, position and reason.

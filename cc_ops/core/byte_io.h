@@ -63,6 +63,11 @@ class ByteReader {
 
   size_t remaining() const { return bytes_.size() - position_; }
 
+  // Moves to the next byte that is not zero, or to the end.
+  void SkipZeros() {
+    while (remaining() > 0 && bytes_[position_] == 0) ++position_;
+  }
+
   template <typename T>
   Status Read(const char* field, T* value) {
     if (remaining() < sizeof(T)) return Truncated(field, sizeof(T));

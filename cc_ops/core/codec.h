@@ -169,19 +169,28 @@ class SparseCodec {
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 
+// The memory's vectors of one tensor, before a step and after it. after[i] is before[i], to update
+// in place, or overlaps none of them: then the caller can still drop the step.
+struct MemorySlots {
+  Span<const float* const> before;
+  Span<float* const> after;
+
+  size_t size() const { return after.size(); }
+};
+
 // What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
 // start as zeros and that the caller stores.
 class Memory {
  public:
   virtual ~Memory() = default;
   virtual int num_slots() const = 0;
-  // The vector to compress: `gradient` itself or a slot. Fails with nothing changed when any
-  // element of the result would not be finite: `finite` is then false and the result is empty.
-  virtual Span<const float> Compensate(Span<const float> gradient, Span<float* const> slots,
+  // The vector to compress: `gradient` itself or one of slots.after. When any of its elements would
+  // not be finite, `finite` is false, the result is empty, and slots.after is as slots.before.
+  virtual Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                        const CodecContext& context, bool* finite) const = 0;
-  // Takes what was sent out of the slots. `decoded` is what receivers decode of Compensate's
+  // Takes what was sent out of slots.after. `decoded` is what receivers decode of Compensate's
   // result.
-  virtual void Update(const SparseTensor& decoded, Span<float* const> slots,
+  virtual void Update(const SparseTensor& decoded, const MemorySlots& slots,
                       const CodecContext& context) const = 0;
 };
 

@@ -99,7 +99,7 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
       ReadPackets(packets, Span<const int64_t>(&position, 1),
                   [&](size_t, const FrameHeader& header) { return CheckTable(header, table); }));
   SparseRows of_all_ranks, of_rank;  // In rank order, which is that of the summation.
-  bool nonfinite = false;
+  bool finite = true;
   int64_t num_bytes = 0;
   for (size_t rank = 0; rank < frames.size(); ++rank) {
     TFC_RETURN_IF_ERROR(DecodeRowsFrame(frames[rank], table, executor, &of_rank)
@@ -109,13 +109,13 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
     }
     Append(of_rank.ids, &of_all_ranks.ids);
     Append(of_rank.values, &of_all_ranks.values);
-    nonfinite |= frames[rank].header.nonfinite;
+    finite &= !frames[rank].header.nonfinite;
     num_bytes += static_cast<int64_t>(frames[rank].bytes.size());
   }
   MergeRows(of_all_ranks.ids, of_all_ranks.values, table.width, table.num_rows, scale, executor,
             out);
-  if (nonfinite) FillWithNaN(table, out);
-  if (stats != nullptr) *stats = {num_bytes, stopwatch.nanoseconds()};
+  if (!finite) FillWithNaN(table, out);
+  if (stats != nullptr) *stats = {num_bytes, stopwatch.nanoseconds(), finite};
   return OkStatus();
 }
 

@@ -63,22 +63,22 @@ struct TensorFrames {
 
 // Sums a tensor over the ranks, one frame at a time in rank order.
 Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
-                 Executor* executor) {
+                 Executor* executor, bool* finite) {
   std::vector<float> wide(target.dtype == DType::kFloat32 ? 0 : target.n);
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
   Fill(0.0f, executor, sum);
-  bool nonfinite = false;
+  *finite = true;
   SparseTensor decoded;
   for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
     const Frame& frame = frames.OfRank(rank);
     TFC_RETURN_IF_ERROR(
         DecodeFrame(frame, executor, &decoded).WithContext(FrameName(rank, frames.position)));
-    nonfinite |= frame.header.nonfinite;
+    *finite &= !frame.header.nonfinite;
     AddScaled(decoded, scale, executor, sum);
   }
-  if (nonfinite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
+  if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);
   return OkStatus();
 }
@@ -99,8 +99,10 @@ Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, floa
   const auto sum_one = [&](size_t tensor, Executor* with) {
     const Stopwatch stopwatch;
     const TensorFrames own = {frames, tensor, targets.size(), positions[tensor]};
-    statuses[tensor] = SumTensor(own, scale, targets[tensor], with);
+    bool finite = true;
+    statuses[tensor] = SumTensor(own, scale, targets[tensor], with, &finite);
     if (stats.empty()) return;
+    stats[tensor].finite = finite;
     stats[tensor].nanoseconds = stopwatch.nanoseconds();
     for (int64_t rank = 0; rank < own.num_ranks(); ++rank) {
       stats[tensor].num_bytes += static_cast<int64_t>(own.OfRank(rank).bytes.size());

@@ -6,7 +6,7 @@ namespace {
 
 // Appends the sections and fills in what the header says of them.
 Status EncodeSections(const Compressor& compressor, Span<const float> dense,
-                      Span<float* const> slots, const CodecContext& context, FrameHeader* header,
+                      const MemorySlots& slots, const CodecContext& context, FrameHeader* header,
                       uint64_t* num_index_bytes, Bytes* frame) {
   std::vector<uint32_t> indices;
   Support support = Support::Everything(header->n);
@@ -27,7 +27,7 @@ Status EncodeSections(const Compressor& compressor, Span<const float> dense,
 }  // namespace
 
 Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
-                   Span<float* const> slots, const CodecContext& context, Bytes* frame) {
+                   const MemorySlots& slots, const CodecContext& context, Bytes* frame) {
   if (gradient.n > kMaxElements) {
     return InvalidArgument("a gradient of ", gradient.n, " elements is above the limit of ",
                            kMaxElements);
@@ -55,6 +55,11 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
     return EncodeSections(compressor, dense, slots, context, &header, num_index_bytes, frame);
   };
   return AppendFrame(append_sections, &header, frame);
+}
+
+Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
+                   Span<float* const> slots, const CodecContext& context, Bytes* frame) {
+  return EncodeFrame(compressor, gradient, {slots, slots}, context, frame);
 }
 
 }  // namespace tfcompress

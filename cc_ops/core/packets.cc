@@ -48,6 +48,7 @@ Result<std::vector<Frame>> ReadPackets(
       frames.push_back(frame);
       ++i;
     }
+    reader.SkipZeros();
   }
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
   return frames;

@@ -13,7 +13,8 @@
 
 namespace tfcompress {
 
-// The packets of `num_ranks` ranks end to end, `num_frames` frames in each.
+// The packets of `num_ranks` ranks end to end, each `num_frames` frames and then zeros, or none:
+// ranks pad to lengths that change seldom, which Horovod has agreed on before.
 struct PacketsView {
   ByteSpan bytes;
   int64_t num_ranks;
@@ -24,6 +25,7 @@ struct PacketsView {
 struct DecodeStats {
   int64_t num_bytes = 0;
   int64_t nanoseconds = 0;
+  bool finite = true;  // Whether it was, on every rank.
 };
 
 // How messages name a frame: "rank 1, tensor 2".

@@ -20,10 +20,14 @@ struct GradientView {
 };
 
 // Compensates, selects, encodes, and takes what was sent out of the memory; appends one frame to
-// `frame`. `slots` are the memory's vectors, memory().num_slots() of n floats each, updated in
-// place. A gradient with NaN or Inf becomes a frame without values and leaves the slots as they
-// were. float32 gradients are read where they lie; others are widened to a copy of n floats.
-// On failure the slots' content is unspecified and `frame` is as long as before.
+// `frame`. `slots` are the memory's vectors, memory().num_slots() of n floats each. A gradient with
+// NaN or Inf becomes a frame without values and leaves the slots as they were. float32 gradients
+// are read where they lie; others are widened to a copy of n floats.
+// On failure the content of slots.after is unspecified and `frame` is as long as before.
+Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
+                   const MemorySlots& slots, const CodecContext& context, Bytes* frame);
+
+// The same with slots that are updated in place.
 Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
                    Span<float* const> slots, const CodecContext& context, Bytes* frame);
 

@@ -20,9 +20,9 @@ class Span {
   Span(std::conditional_t<std::is_const_v<T>, const std::vector<Value>, std::vector<Value>>&
            v)  // NOLINT
       : data_(v.data()), size_(v.size()) {}
-  // Span<T> to Span<const T>.
-  template <typename U,
-            typename = std::enable_if_t<std::is_same_v<const U, T> && !std::is_const_v<U>>>
+  // To a span that may do less: Span<T> to Span<const T>, of T* to of const T*.
+  template <typename U, typename = std::enable_if_t<!std::is_same_v<U, T> &&
+                                                    std::is_convertible_v<U (*)[], T (*)[]>>>
   Span(Span<U> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
 
   T* data() const { return data_; }

@@ -55,6 +55,7 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, OutputRows(ctx, sum, row_shape, &executor));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, stats.num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, stats.nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 4, stats.finite));
   }
 
  private:

@@ -72,17 +72,20 @@ class DecodeSumKernel : public tensorflow::OpKernel {
     return absl::OkStatus();
   }
 
-  // Fills the two outputs after the sums.
+  // Fills the outputs after the sums.
   static absl::Status OutputStats(OpKernelContext* ctx, const std::vector<DecodeStats>& stats) {
     const auto num_tensors = static_cast<int64_t>(stats.size());
     Tensor* num_bytes;
     Tensor* nanoseconds;
+    Tensor* finite;
     const int first = static_cast<int>(num_tensors);
     TF_RETURN_IF_ERROR(ctx->allocate_output(first, TensorShape({num_tensors}), &num_bytes));
     TF_RETURN_IF_ERROR(ctx->allocate_output(first + 1, TensorShape({num_tensors}), &nanoseconds));
+    TF_RETURN_IF_ERROR(ctx->allocate_output(first + 2, TensorShape({num_tensors}), &finite));
     for (int64_t i = 0; i < num_tensors; ++i) {
       num_bytes->vec<int64_t>()(i) = stats[i].num_bytes;
       nanoseconds->vec<int64_t>()(i) = stats[i].nanoseconds;
+      finite->vec<bool>()(i) = stats[i].finite;
     }
     return absl::OkStatus();
   }

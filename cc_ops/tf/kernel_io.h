@@ -39,14 +39,15 @@ inline ByteSpan ToBytes(const tensorflow::Tensor& tensor) {
 }
 
 // Output `index`, a scalar.
-inline absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, int64_t value) {
+template <typename T>
+absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) {
   tensorflow::Tensor* output;
   TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({}), &output));
-  output->scalar<int64_t>()() = value;
+  output->scalar<T>()() = value;
   return absl::OkStatus();
 }
 
-// The two outputs of the encoding ops.
+// The first two outputs of the encoding ops.
 inline absl::Status OutputFrame(tensorflow::OpKernelContext* ctx, ByteSpan frame,
                                 int64_t nanoseconds) {
   tensorflow::Tensor* output;

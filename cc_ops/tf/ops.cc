@@ -28,6 +28,14 @@ absl::Status EncodeShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+absl::Status EncodeWithSlotsShape(InferenceContext* c) {
+  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
+  std::vector<ShapeHandle> slots;
+  TF_RETURN_IF_ERROR(c->input("slots", &slots));
+  TF_RETURN_IF_ERROR(c->set_output("new_slots", slots));
+  return EncodeShape(c);
+}
+
 absl::Status EncodeRowsShape(InferenceContext* c) {
   ShapeHandle values, indices;
   TF_RETURN_IF_ERROR(c->WithRankAtLeast(c->input(0), 1, &values));
@@ -51,8 +59,7 @@ absl::Status DecodeRowsShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(c->Concatenate(c->Vector(num_rows), row, &values));
   c->set_output(0, c->Vector(num_rows));
   c->set_output(1, values);
-  c->set_output(2, c->Scalar());
-  c->set_output(3, c->Scalar());
+  for (int i = 2; i <= 4; ++i) c->set_output(i, c->Scalar());
   return absl::OkStatus();
 }
 
@@ -74,8 +81,7 @@ absl::Status DecodeSumShape(InferenceContext* c) {
     TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(kFirstShape + i, &sum));
     c->set_output(i, sum);
   }
-  c->set_output(num_tensors, c->Vector(num_tensors));
-  c->set_output(num_tensors + 1, c->Vector(num_tensors));
+  for (int i = 0; i < 3; ++i) c->set_output(num_tensors + i, c->Vector(num_tensors));
   return absl::OkStatus();
 }
 
@@ -83,43 +89,41 @@ absl::Status DecodeSumShape(InferenceContext* c) {
 
 REGISTER_OP("Tfcompress>Encode")
     .Input("gradient: T")
-    .Input("slots: num_slots * resource")
+    .Input("slots: num_slots * float")
     .Input("seed: int64")
+    .Input("spec: string")
     .Output("frame: uint8")
     .Output("nanoseconds: int64")
+    .Output("new_slots: num_slots * float")
     .Attr("T: {float, half, bfloat16}")
     .Attr("num_slots: int >= 0")
-    .Attr("spec: string")
-    .SetIsStateful()
-    .SetShapeFn(EncodeShape)
+    .SetShapeFn(EncodeWithSlotsShape)
     .Doc(R"doc(
 Compresses one gradient into one frame, and keeps what the frame leaves out.
 
-Adds what earlier steps left out, selects, encodes, and writes back to the slots
-what receivers will not decode: gradient + slot before == decoded + slot after
-under the memory `residual`. The slots' variables are locked meanwhile. A
-gradient that is not finite (after compensation) becomes a frame that decodes to
-NaN on every rank, and leaves the slots as they were.
+Adds what earlier steps left out, selects, encodes, and puts what receivers will
+not decode into new_slots: gradient + slot == decoded + new slot under the memory
+`residual`. The caller writes new_slots back when the step has succeeded on every
+rank. A gradient that is not finite (after compensation) becomes a frame that
+decodes to NaN on every rank; new_slots are then slots.
 
-The frame is the same for every number of threads: it depends on the inputs, the
-slots and the spec alone.
+The frame is the same for every number of threads: it depends on the inputs alone.
 
 Fails with InvalidArgument for a spec that does not parse, for a number of slots
-that is not the memory's, for a slot that is not float32 or has another number
-of elements; with FailedPrecondition for a slot that is not initialized. When
-encoding itself fails, the slots' content is unspecified.
+that is not the memory's, and for a slot of another number of elements.
 
 gradient: The local gradient, of any shape; n elements, n < 2^31.
-slots: The memory's variables: float32, initialized, distinct, n elements each
-  of any shape; updated in place.
+slots: The memory's vectors: n elements each, of any shape.
 seed: Scalar. Seeds random selection and rounding; travels in the frame. Ranks
   that must select alike pass the same seed.
+spec: Scalar. `[memory|]sparsifier|index|value` or `[memory|]sparsifier|joint`, each
+  part `name[:key=value,...]`, e.g. `residual|topk:ratio=0.01|bloom|dexp`. May
+  change from step to step.
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
 nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
+new_slots: Of the shapes of `slots`.
 num_slots: How many slots the spec's memory needs, e.g. 0 for `none` and 1 for
   `residual`.
-spec: `[memory|]sparsifier|index|value` or `[memory|]sparsifier|joint`, each part
-  `name[:key=value,...]`, e.g. `residual|topk:ratio=0.01|bloom|dexp`.
 )doc");
 
 REGISTER_OP("Tfcompress>DecodeSum")
@@ -130,6 +134,7 @@ REGISTER_OP("Tfcompress>DecodeSum")
     .Output("sums: dtypes")
     .Output("num_bytes: int64")
     .Output("nanoseconds: int64")
+    .Output("finite: bool")
     .Attr("N: int >= 1")
     .Attr("dtypes: list({float, half, bfloat16}) >= 1")
     .Attr("positions: list(int) = []")
@@ -155,6 +160,7 @@ sums: One tensor a shape.
 num_bytes: [N]. Bytes of each tensor's frames over all ranks, headers included.
 nanoseconds: [N]. Time spent decoding and summing each tensor; tensors that are
   decoded side by side overlap.
+finite: [N]. Whether each tensor was finite on every rank.
 N: Number of tensors.
 dtypes: The N tensors' types, which must be those of their frames.
 positions: Where the N frames stand in each packet, ascending. Empty: in front.
@@ -219,6 +225,7 @@ REGISTER_OP("Tfcompress>DecodeRows")
     .Output("values: T")
     .Output("num_bytes: int64")
     .Output("nanoseconds: int64")
+    .Output("finite: bool")
     .Attr("num_frames: int >= 1")
     .Attr("position: int >= 0")
     .Attr("T: {float, half, bfloat16}")
@@ -243,6 +250,7 @@ rows: [u]. The rows that any rank sent, ascending.
 values: [u, row_shape...].
 num_bytes: Scalar. Bytes of the table's frames over all ranks, headers included.
 nanoseconds: Scalar. Time spent decoding and summing.
+finite: Scalar. Whether the table was finite on every rank.
 num_frames: Frames in each packet.
 position: Where the table's frame stands in each packet.
 T: The table's type, which must be that of its frames.

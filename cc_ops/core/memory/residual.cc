@@ -1,8 +1,10 @@
 // Error feedback: what a step does not send is added to the next gradient.
 //
-// The residual slot doubles as the compensated vector: Compensate turns residual into
-// c = gradient + residual in place, Update takes the decoded values out at the k sent indices. So
-// the slot is c - decoded at the end, for a cost of O(k) beyond the addition.
+// The slot after the step doubles as the compensated vector: Compensate writes
+// c = gradient + residual there, Update takes the decoded values out at the k sent indices. So the
+// slot is c - decoded at the end, for a cost of O(k) beyond the addition.
+#include <algorithm>
+
 #include "core/finite.h"
 #include "core/registry.h"
 
@@ -13,23 +15,27 @@ class Residual : public Memory {
  public:
   int num_slots() const override { return 1; }
 
-  // Checks before it writes: a non-finite step must leave the residual as it was.
-  Span<const float> Compensate(Span<const float> gradient, Span<float* const> slots,
+  Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                const CodecContext& context, bool* finite) const override {
     const float* g = gradient.data();
-    float* residual = slots[0];
+    const float* before = slots.before[0];
+    float* after = slots.after[0];
     const auto n = static_cast<int64_t>(gradient.size());
-    *finite = AllFinite(context.executor, n, [=](int64_t i) { return g[i] + residual[i]; });
-    if (!*finite) return {};
-    ForEachBlock(context.executor, n, [=](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) residual[i] += g[i];
-    });
-    return {residual, gradient.size()};
+    // In place it checks before it writes: the residual that it must leave is overwritten.
+    if (before == after) {
+      *finite = AllFinite(context.executor, n, [=](int64_t i) { return g[i] + before[i]; });
+      if (!*finite) return {};
+    }
+    *finite =
+        AllFinite(context.executor, n, [=](int64_t i) { return after[i] = g[i] + before[i]; });
+    if (*finite) return {after, gradient.size()};
+    std::copy(before, before + n, after);
+    return {};
   }
 
-  void Update(const SparseTensor& decoded, Span<float* const> slots,
+  void Update(const SparseTensor& decoded, const MemorySlots& slots,
               const CodecContext& context) const override {
-    float* residual = slots[0];
+    float* residual = slots.after[0];
     const float* values = decoded.values.data();
     const Support support = decoded.support();
     ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {

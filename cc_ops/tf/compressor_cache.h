@@ -1,0 +1,39 @@
+// Compressors of the specs that a kernel meets: an input, so that a schedule can change it between
+// steps, but nearly always the one of the step before.
+#ifndef TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
+#define TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/compressor.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+
+// Thread-safe: TensorFlow runs one kernel from several steps at once.
+class CompressorCache {
+ public:
+  absl::Status Get(const std::string& spec, std::shared_ptr<const Compressor>* compressor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (last_ == nullptr || spec != last_spec_) {
+      auto parsed = Compressor::FromSpec(spec);
+      if (!parsed.ok()) return ToTensorFlow(parsed.status());
+      last_ = std::move(parsed.value());
+      last_spec_ = spec;
+    }
+    *compressor = last_;
+    return absl::OkStatus();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string last_spec_;
+  std::shared_ptr<const Compressor> last_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
