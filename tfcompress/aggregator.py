@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfcompress import exchange, ops
+from tfcompress import clock, exchange, ops
 from tfcompress.compressor import Compressor
 from tfcompress.handshake import check_equal_configuration
 from tfcompress.memory import make_slots
-from tfcompress.statistics import Counter, Stats, collect
+from tfcompress.statistics import COLUMNS, Counter, Stats, collect
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
 
@@ -92,24 +92,26 @@ class GradientAggregator:
         packed = [i for i in present if self._is_packed(gradients[i])]
         plain = [i for i in present if i not in set(packed)]
         zeros = tf.zeros([len(gradients)], tf.int64)
-        columns = [zeros] * 5
+        columns = [zeros] * len(COLUMNS)
+        elapsed = tf.constant(0, tf.int64)
         if packed:
-            sums, measured = self._exchange_packet(packed, [gradients[i] for i in packed], num_ranks)
+            sums, measured, elapsed = self._exchange_packet(packed, [gradients[i] for i in packed], num_ranks)
             for i, total in zip(packed, sums, strict=True):
                 results[i] = total
             columns = [_scatter(packed, column, len(gradients)) for column in measured]
         if plain:
-            reduced, measured = self._allreduce([gradients[i] for i in plain])
+            reduced, measured, added_time = self._allreduce([gradients[i] for i in plain])
+            elapsed += added_time
             for i, total in zip(plain, reduced, strict=True):
                 results[i] = total
             added = [_scatter(plain, column, len(gradients)) for column in measured]
             columns = [a + b for a, b in zip(columns, added, strict=True)]
-        self._counter.add(columns)
+        self._counter.add(columns, elapsed)
         return results
 
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
-        return self._counter.read() if self._tensors else collect([])
+        return self._counter.read([t.slots for t in self._tensors]) if self._tensors else collect([])
 
     def _build_once(self, gradients: Sequence[Gradient], names: Sequence[str]) -> None:
         dtypes = [_ABSENT if g is None else g.dtype.name for g in gradients]
@@ -163,14 +165,18 @@ class GradientAggregator:
 
     def _exchange_packet(
         self, positions: Sequence[int], gradients: Sequence[tf.Tensor], num_ranks: int
-    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Returns the reduced gradients and the statistics' columns."""
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
+        """Returns the reduced gradients, the statistics' columns and the nanoseconds of communication."""
         step = self._step.assign_add(1, read_value=True)
         frames, encode_times = zip(
             *(self._encode(i, gradient, step) for i, gradient in zip(positions, gradients, strict=True)),
             strict=True,
         )
-        packets = exchange.allgather_packet(tf.concat(frames, axis=0), self._name)
+        packet = tf.concat(frames, axis=0)
+        start = clock.time_after([packet])
+        with tf.control_dependencies([start]):
+            packets = exchange.allgather_packet(packet, self._name)
+        elapsed = clock.nanoseconds_between(start, clock.time_after([packets]))
         scale = 1.0 / num_ranks if self._op == exchange.AVERAGE else 1.0
         sums, num_bytes, decode_times = ops.decode_sum(
             packets,
@@ -182,7 +188,10 @@ class GradientAggregator:
         sums = [tf.ensure_shape(total, g.shape) for total, g in zip(sums, gradients, strict=True)]
         dense = tf.stack([_num_bytes(gradient) for gradient in gradients])
         sent = tf.stack([tf.size(frame, out_type=tf.int64) for frame in frames])
-        return sums, [dense, sent, num_bytes - sent, tf.stack(encode_times), decode_times]
+        elements = tf.stack([tf.size(gradient, out_type=tf.int64) for gradient in gradients])
+        sent_elements = tf.stack([_sent_elements(frame) for frame in frames])
+        times = [tf.stack(encode_times), decode_times]
+        return sums, [dense, sent, num_bytes - sent, *times, elements, sent_elements], elapsed
 
     def _encode(self, position: int, gradient: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         tensor = self._tensors[position]
@@ -196,10 +205,15 @@ class GradientAggregator:
         seed = step * tf.constant(1 << 32, tf.int64) + tf.constant(lane % (1 << 32), tf.int64)
         return ops.encode(gradient, tensor.slots, seed, spec)
 
-    def _allreduce(self, gradients: Sequence[tf.Tensor | tf.IndexedSlices]) -> tuple[list, list[tf.Tensor]]:
-        """Returns the reduced gradients and the statistics' columns."""
+    def _allreduce(
+        self, gradients: Sequence[tf.Tensor | tf.IndexedSlices]
+    ) -> tuple[list, list[tf.Tensor], tf.Tensor]:
+        """Returns the reduced gradients, the statistics' columns and the nanoseconds of communication."""
         wire_dtype = self._compressor.wire_dtype if self._compressor.linear else None
+        # Nothing waits for this time: each reduction starts as soon as its gradient is there.
+        start = clock.time_after(gradients)
         reduced = exchange.allreduce(gradients, self._op, self._predivide_factor, wire_dtype, self._name)
+        elapsed = clock.nanoseconds_between(start, clock.time_after(reduced))
         sent = [_num_bytes(g, wire_dtype) for g in gradients]
         # Rows of IndexedSlices are gathered, not summed: what came in is what was not there before.
         received = [
@@ -208,7 +222,9 @@ class GradientAggregator:
         ]
         dense = tf.stack([_num_bytes(g) for g in gradients])
         zeros = tf.zeros_like(dense)
-        return reduced, [dense, tf.stack(sent), tf.stack(received), zeros, zeros]
+        elements = tf.stack([_num_elements(g) for g in gradients])
+        columns = [dense, tf.stack(sent), tf.stack(received), zeros, zeros, elements, elements]
+        return reduced, columns, elapsed
 
 
 def _num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
@@ -217,6 +233,16 @@ def _num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = 
         return _num_bytes(gradient.values) + _num_bytes(gradient.indices)
     width = exchange.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
     return tf.size(gradient, out_type=tf.int64) * width
+
+
+def _num_elements(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return tf.size(values, out_type=tf.int64)
+
+
+def _sent_elements(frame: tf.Tensor) -> tf.Tensor:
+    """The k of a frame: u32 at offset 16, below 2^31 (FORMAT.md, "Frame")."""
+    return tf.cast(tf.bitcast(frame[16:20], tf.int32), tf.int64)
 
 
 def _scatter(positions: Sequence[int], values: tf.Tensor, count: int) -> tf.Tensor:
