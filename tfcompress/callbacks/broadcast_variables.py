@@ -1,8 +1,9 @@
-"""Keras callbacks that work on Keras 3 and on tf_keras; Horovod's own do not work on Keras 3."""
+"""The callback that starts all ranks from the same variables."""
 
 import tensorflow as tf
 
 from tfcompress import exchange
+from tfcompress.callbacks.keras_optimizer import innermost, variables
 from tfcompress.tape import tf_variable
 
 # What Horovod can broadcast. Others, such as the uint32 state of a Keras 3 seed generator, stay local.
@@ -37,12 +38,20 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         self._done = True
         if exchange.size() == 1:
             return
-        optimizer = self.model.optimizer
-        if hasattr(optimizer, "build") and not getattr(optimizer, "built", True):
-            optimizer.build(self.model.trainable_variables)
-        owned = optimizer.variables
-        owned = owned() if callable(owned) else owned
-        unique = {id(v): v for v in map(tf_variable, [*self.model.variables, *owned])}
+        unique = {id(variable): variable for variable in self._variables()}
         exchange.broadcast_variables(
             [v for v in unique.values() if v.dtype.name in _BROADCAST_DTYPES], self._root_rank
         )
+
+    def _variables(self) -> list[tf.Variable]:
+        optimizer = self.model.optimizer
+        # A rank that has restored a checkpoint has the variables of a built optimizer, and all ranks must
+        # broadcast the same list.
+        if hasattr(optimizer, "build") and not (_is_built(optimizer) and _is_built(innermost(optimizer))):
+            optimizer.build(self.model.trainable_variables)
+        return [*map(tf_variable, self.model.variables), *variables(optimizer)]
+
+
+def _is_built(optimizer: object) -> bool:
+    """Keras 3 says `built`, tf_keras says `_built` and says it only of those that are."""
+    return getattr(optimizer, "built", getattr(optimizer, "_built", False))
