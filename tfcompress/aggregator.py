@@ -6,16 +6,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import exchange, ops
+from tfcompress import clock, exchange
 from tfcompress.compressor import Policy
 from tfcompress.exchange import Ranks
 from tfcompress.handshake import check_equal_configuration
-from tfcompress.statistics import Counter, Stats, merge
+from tfcompress.packet import Exchanged, exchange_packet, num_bytes, num_elements
+from tfcompress.statistics import COLUMNS, Counter, Stats, merge
 from tfcompress.tensors import Gradient, Tensor, TensorTable
 
 # Aggregators are made in the same order on all ranks, which makes their collectives' names agree.
 _serial_numbers = itertools.count()
-_NUM_COLUMNS = 5
 
 
 class GradientAggregator:
@@ -91,9 +91,9 @@ class GradientAggregator:
         """Returns the average (or sum) over ranks of each gradient.
 
         Args:
-          gradients: Local gradients, in the same order on all ranks. None stays None. Dense float32,
-            float16 and bfloat16 tensors are compressed; IndexedSlices and other dtypes go uncompressed
-            through Horovod's own collectives.
+          gradients: Local gradients, in the same order on all ranks. None stays None. float32,
+            float16 and bfloat16 are compressed, IndexedSlices as rows of their table; other dtypes go
+            uncompressed through Horovod's own collectives.
           names: A name for each, for the policy, statistics and messages.
           keys: What each belongs to, the same at every step; by default its name.
 
@@ -122,7 +122,13 @@ class GradientAggregator:
 
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
-        return merge([counter.read() for counter in self._counters.values()])
+        slots = self.tensors.memories()
+        return merge(
+            [
+                counter.read([slots.get(number, []) for number in numbers])
+                for numbers, counter in self._counters.items()
+            ]
+        )
 
     def prepare_memories(self) -> None:
         """Averages the memories over all ranks for `mean_memories`. Every rank must call it."""
@@ -183,18 +189,20 @@ class GradientAggregator:
             return list(gradients)
         counter = self._counter_for(tuple(tensors[i] for i in present))
         results = list(gradients)
+        columns = [tf.zeros([len(gradients)], tf.int64)] * len(COLUMNS)
+        elapsed = tf.constant(0, tf.int64)
         packed = [i for i in present if tensors[i].spec is not None]
         plain = [i for i in present if tensors[i].spec is None]
-        columns = [tf.zeros([len(gradients)], tf.int64)] * _NUM_COLUMNS
         for positions, reduce in ((packed, self._exchange_packet), (plain, self._allreduce)):
             if not positions:
                 continue
-            reduced, measured = reduce([tensors[i] for i in positions], [gradients[i] for i in positions])
-            for i, total in zip(positions, reduced, strict=True):
+            exchanged = reduce([tensors[i] for i in positions], [gradients[i] for i in positions])
+            for i, total in zip(positions, exchanged.gradients, strict=True):
                 results[i] = total
-            added = [_scatter(positions, column, len(gradients)) for column in measured]
+            added = [_scatter(positions, column, len(gradients)) for column in exchanged.columns]
             columns = [a + b for a, b in zip(columns, added, strict=True)]
-        counter.add([tf.gather(column, present) for column in columns])
+            elapsed += exchanged.communication_nanoseconds
+        counter.add([tf.gather(column, present) for column in columns], elapsed)
         return results
 
     def _counter_for(self, tensors: tuple[Tensor, ...]) -> Counter:
@@ -211,62 +219,30 @@ class GradientAggregator:
                 self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
         return self._counters[signature]
 
-    def _exchange_packet(
-        self, tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor]
-    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Returns the reduced gradients and the statistics' columns."""
+    def _exchange_packet(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
         step = self._step.assign_add(1, read_value=True)
-        frames, encode_times = zip(
-            *(self._encode(tensor, g, step) for tensor, g in zip(tensors, gradients, strict=True)),
-            strict=True,
-        )
-        packets = self._ranks.allgather_packet(tf.concat(frames, axis=0), self._name)
-        sums, num_bytes, decode_times = ops.decode_sum(
-            packets,
-            self._ranks.size_tensor(),
-            self._scale() if self._op == exchange.AVERAGE else tf.constant(1.0),
-            [tf.shape(gradient, out_type=tf.int64) for gradient in gradients],
-            [gradient.dtype for gradient in gradients],
-        )
-        sums = [tf.ensure_shape(total, g.shape) for total, g in zip(sums, gradients, strict=True)]
-        dense = tf.stack([_num_bytes(gradient) for gradient in gradients])
-        sent = tf.stack([tf.size(frame, out_type=tf.int64) for frame in frames])
-        return sums, [dense, sent, num_bytes - sent, tf.stack(encode_times), decode_times]
+        scale = self._scale() if self._op == exchange.AVERAGE else tf.constant(1.0)
+        return exchange_packet(self._ranks, self._name, scale, step, tensors, gradients)
 
-    def _encode(self, tensor: Tensor, gradient: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return ops.encode(gradient, tensor.slots, self._seed(tensor, step), tensor.spec)
-
-    def _seed(self, tensor: Tensor, step: tf.Tensor) -> tf.Tensor:
-        """Differs between steps, tensors and ranks; the core hashes it before it uses it."""
-        lane = (tensor.compressor.seed * 0x9E37 + tensor.number) % (1 << 16)
-        low = tf.cast(self._ranks.rank_tensor(), tf.int64) + (lane << 16)
-        return step * tf.constant(1 << 32, tf.int64) + low
-
-    def _allreduce(
-        self, tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor | tf.IndexedSlices]
-    ) -> tuple[list, list[tf.Tensor]]:
-        """Returns the reduced gradients and the statistics' columns."""
+    def _allreduce(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
         wires = [t.compressor.wire_dtype if t.compressor.linear else None for t in tensors]
+        # Nothing waits for this time: each reduction starts as soon as its gradient is there.
+        start = clock.time_after(gradients)
         reduced = self._ranks.allreduce(
             gradients, self._op, self._predivide_factor, wires, self._name, self._num_groups
         )
-        sent = [_num_bytes(g, wire) for g, wire in zip(gradients, wires, strict=True)]
+        elapsed = clock.nanoseconds_between(start, clock.time_after(reduced))
+        sent = [num_bytes(g, wire) for g, wire in zip(gradients, wires, strict=True)]
         # Rows of IndexedSlices are gathered, not summed: what came in is what was not there before.
         received = [
-            _num_bytes(total) - own if isinstance(total, tf.IndexedSlices) else own
+            num_bytes(total) - own if isinstance(total, tf.IndexedSlices) else own
             for total, own in zip(reduced, sent, strict=True)
         ]
-        dense = tf.stack([_num_bytes(g) for g in gradients])
+        dense = tf.stack([num_bytes(g) for g in gradients])
         zeros = tf.zeros_like(dense)
-        return reduced, [dense, tf.stack(sent), tf.stack(received), zeros, zeros]
-
-
-def _num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
-    """Bytes of a gradient in memory; with `wire_dtype`, as Horovod's all-reduce carries it."""
-    if isinstance(gradient, tf.IndexedSlices):
-        return _num_bytes(gradient.values) + _num_bytes(gradient.indices)
-    width = exchange.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
-    return tf.size(gradient, out_type=tf.int64) * width
+        elements = tf.stack([num_elements(g) for g in gradients])
+        columns = [dense, tf.stack(sent), tf.stack(received), zeros, zeros, elements, elements]
+        return Exchanged(reduced, columns, elapsed)
 
 
 def _scatter(positions: Sequence[int], values: tf.Tensor, count: int) -> tf.Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress.aggregator import GradientAggregator
+from tfcompress.keras_objects import innermost
 
 _KEY = "tfcompress_memory"
 _NOT_PREPARED = (
@@ -53,7 +54,7 @@ def is_distributed(optimizer: object) -> bool:
 
 
 def _find_aggregator(optimizer: object) -> GradientAggregator | None:
-    for candidate in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+    for candidate in (optimizer, innermost(optimizer)):
         aggregator = getattr(candidate, "_tfcompress_aggregator", None)
         if aggregator is not None:
             return aggregator

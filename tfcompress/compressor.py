@@ -36,21 +36,36 @@ class Compressor(HorovodAdapter):
       exclude: Tensors that travel uncompressed: regular expressions of which one is found in the
         variable's name, such as ("bias", "norm"), or a function of name and shape that says so
         (default: none). Horovod's own wrappers do not tell names: there it has no effect.
+      row_sparsifier: Of the rows that the gradient of a table touches (IndexedSlices: embeddings), which
+        are sent: a sparsifier that sees the Euclidean norm of each touched row, such as
+        "topk:ratio=0.1" (default "dense": all of them). Their ids go through the spec's index codec,
+        their values through its value codec; the spec's own sparsifier and memory are for dense
+        gradients.
+      row_residual: Whether tables have a residual too, which keeps rows that are not sent until they are
+        touched again (default False: 4 bytes an element of the whole table, on every rank).
 
     Raises:
-      ValueError: The spec is not one (the message lists what is known), min_elements is negative, or a
-        pattern is not a regular expression.
+      ValueError: The spec or the row sparsifier is not one (the message lists what is known),
+        min_elements is negative, a pattern is not a regular expression, or `row_residual` is combined
+        with an index codec that loses rows.
     """
 
     spec: str
     min_elements: int = 1024
     seed: int = 0
     exclude: Exclusion = ()
+    row_sparsifier: str = "dense"
+    row_residual: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", _core.canonical_spec(self.spec))
         if self.min_elements < 0:
             raise ValueError(f"min_elements must be at least 0, got {self.min_elements}")
+        if self.row_residual and "|bloom" in self.spec:
+            raise ValueError("row_residual needs an index codec that loses nothing, not bloom")
+        _core.canonical_spec(
+            f"{self.row_sparsifier}|delta_binary|raw" if self.row_sparsifier != "dense" else "dense|raw|raw"
+        )
         if not callable(self.exclude):
             patterns = (self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude)
             for pattern in patterns:

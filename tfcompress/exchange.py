@@ -196,6 +196,9 @@ class Ranks:
         return self._process_set or _horovod().global_process_set
 
 
+ALL_RANKS = Ranks()
+
+
 def _horovod_op(op: str) -> object:
     return _horovod().Average if op == AVERAGE else _horovod().Sum
 

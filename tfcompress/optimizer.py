@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, loss_scale
+from tfcompress import checkpoint, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
@@ -177,8 +177,7 @@ def load_model(
 
 
 def _copy_variables(source: object, target: object) -> None:
-    both = [each.variables() if callable(each.variables) else each.variables for each in (source, target)]
-    for value, variable in zip(*both, strict=True):
+    for value, variable in zip(keras_objects.variables(source), keras_objects.variables(target), strict=True):
         variable.assign(value)
 
 

@@ -1,24 +1,28 @@
-"""What was really sent: bytes and times, for each tensor and in total."""
+"""What was really sent: bytes, elements and times, for each tensor and in total."""
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
-# Columns of the counter that the aggregator adds to.
-_COLUMNS = (
+# What is counted for each tensor, in the order in which `Counter.add` takes it.
+COLUMNS = (
     "dense_bytes",
     "sent_bytes",
     "received_bytes",
     "encode_nanoseconds",
     "decode_nanoseconds",
+    "elements",
+    "sent_elements",
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorStats:
-    """Sums over all steps so far, on this rank.
+    """Sums over the steps, on this rank.
 
     Attributes:
       name: The tensor, or "total".
@@ -29,6 +33,10 @@ class TensorStats:
       encode_nanoseconds: Time spent encoding, memory included; the sum over tensors, which may have
         been encoded side by side.
       decode_nanoseconds: Time spent decoding and summing all ranks' frames.
+      elements: Elements of the gradients.
+      sent_elements: Elements that this rank's frames held; all of them where nothing was compressed.
+      residual_norm: Euclidean norm of what the memory holds now, so no sum over steps; 0 without a
+        memory, None if it was not asked for.
     """
 
     name: str
@@ -38,41 +46,124 @@ class TensorStats:
     received_bytes: int
     encode_nanoseconds: int
     decode_nanoseconds: int
+    elements: int
+    sent_elements: int
+    residual_norm: float | None
 
     @property
     def ratio(self) -> float:
-        """Uncompressed bytes for each byte sent; infinite when nothing was sent."""
-        return self.dense_bytes / self.sent_bytes if self.sent_bytes else float("inf")
+        """Uncompressed bytes for each byte sent; 1 when there was nothing to send."""
+        if not self.sent_bytes:
+            return float("inf") if self.dense_bytes else 1.0
+        return self.dense_bytes / self.sent_bytes
+
+    @property
+    def density(self) -> float:
+        """The part of the elements that was sent, in [0, 1]; 1 when there was nothing to send."""
+        return self.sent_elements / self.elements if self.elements else 1.0
 
     def per_step(self, column: str) -> float:
         """Returns the mean over steps of one of the counters, 0 before the first step."""
         return getattr(self, column) / max(self.steps, 1)
 
+    def milliseconds(self, phase: str) -> float:
+        """Returns the mean over steps of a time: "encode", "decode", or of the total "communication"."""
+        return self.per_step(f"{phase}_nanoseconds") / 1e6
+
 
 @dataclasses.dataclass(frozen=True)
-class Stats:
-    """Statistics of one optimizer, tape or compressor; see `TensorStats` for the units.
+class TotalStats(TensorStats):
+    """The sum over all tensors; the residual norm is that of all residuals together.
 
     Attributes:
-      tensors: One for each gradient, in order.
-      total: Their sum.
+      communication_nanoseconds: Time from when the last local gradient was ready for the exchange until
+        everything was received: waiting for the slowest rank is in it, what overlapped the backward
+        pass is not. Under Horovod's own wrappers a sum over tensors, whose exchanges may overlap.
     """
 
-    tensors: tuple[TensorStats, ...]
-    total: TensorStats
+    communication_nanoseconds: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stats:
+    """Statistics of one optimizer, tape or compressor, as they were when they were read.
+
+    Attributes:
+      names: One for each tensor, in the order of the gradients.
+      counts: int64 [tensors, 1 + columns]: the steps, and the sums over them.
+      communication_nanoseconds: See `TotalStats`.
+      slots: The memory's variables of each tensor, for those who want the residual norms.
+      residual_norms: float64 [tensors], or None if they were not asked for.
+    """
+
+    names: tuple[str, ...]
+    counts: np.ndarray
+    communication_nanoseconds: int
+    slots: tuple[Sequence[tf.Variable], ...] = dataclasses.field(repr=False)
+    residual_norms: np.ndarray | None = None
+
+    @functools.cached_property
+    def tensors(self) -> tuple[TensorStats, ...]:
+        """The statistics of each tensor."""
+        norms = [None] * len(self.names) if self.residual_norms is None else self.residual_norms.tolist()
+        rows = zip(self.names, self.counts.tolist(), norms, strict=True)
+        return tuple(TensorStats(name, *counts, norm) for name, counts, norm in rows)
+
+    @functools.cached_property
+    def total(self) -> TotalStats:
+        """Their sum."""
+        steps = int(self.counts[:, 0].max(initial=0))
+        sums = self.counts[:, 1:].sum(axis=0).tolist()
+        norm = None if self.residual_norms is None else float(np.linalg.norm(self.residual_norms))
+        return TotalStats("total", steps, *sums, norm, self.communication_nanoseconds)
+
+    def since(self, earlier: "Stats") -> "Stats":
+        """Returns what was counted after `earlier` was read from the same source.
+
+        Residual norms are not counted: they stay those of `self`.
+
+        Raises:
+          ValueError: `earlier` knows tensors that `self` does not, so it is of another source.
+        """
+        known = len(earlier.names)
+        if earlier.names != self.names[:known]:
+            raise ValueError("cannot subtract statistics of another source: the tensors differ")
+        counts = self.counts.copy()
+        counts[:known] -= earlier.counts
+        elapsed = self.communication_nanoseconds - earlier.communication_nanoseconds
+        return dataclasses.replace(self, counts=counts, communication_nanoseconds=elapsed)
+
+    def summary(self) -> str:
+        """Returns one line: bytes, ratio, density, times and residual norm of a mean step."""
+        total = self.total
+        if not total.steps:
+            return "nothing was exchanged: there was no step, or there is one rank only"
+        line = (
+            f"{total.steps} steps, {len(self.names)} tensors; a step: {total.per_step('sent_bytes'):,.0f} of "
+            f"{total.per_step('dense_bytes'):,.0f} B sent ({total.ratio:.1f} times fewer, "
+            f"density {total.density:.3g}), {total.per_step('received_bytes'):,.0f} B received, "
+            f"encode {total.milliseconds('encode'):.2f} ms, decode {total.milliseconds('decode'):.2f} ms, "
+            f"communication {total.milliseconds('communication'):.2f} ms"
+        )
+        return line if total.residual_norm is None else f"{line}; residual norm {total.residual_norm:.3g}"
 
     def __str__(self) -> str:
-        headings = f"{'before B/step':>14} {'sent B/step':>12} {'ratio':>8} {'enc ms':>8} {'dec ms':>8}"
-        header = f"{'tensor':<40} {headings}"
-        return "\n".join([header, *map(_row, (*self.tensors, self.total))])
+        headings = (
+            f"{'tensor':<28} {'before B/step':>13} {'sent B/step':>11} {'ratio':>7} {'density':>8} "
+            f"{'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9}"
+        )
+        rows = [_row(tensor, "") for tensor in self.tensors]
+        total = _row(self.total, f"{self.total.milliseconds('communication'):.3f}")
+        return "\n".join([headings, *rows, total])
 
 
-def _row(tensor: TensorStats) -> str:
-    milliseconds = [tensor.per_step(f"{way}_nanoseconds") / 1e6 for way in ("encode", "decode")]
+def _row(tensor: TensorStats, communication: str) -> str:
+    norm = "" if tensor.residual_norm is None else f"{tensor.residual_norm:.3g}"
     return (
-        f"{tensor.name[-40:]:<40} {tensor.per_step('dense_bytes'):>14.0f} "
-        f"{tensor.per_step('sent_bytes'):>12.0f} {tensor.ratio:>8.1f} "
-        f"{milliseconds[0]:>8.3f} {milliseconds[1]:>8.3f}"
+        f"{tensor.name[-28:]:<28} {tensor.per_step('dense_bytes'):>13.0f} "
+        f"{tensor.per_step('sent_bytes'):>11.0f} {tensor.ratio:>7.1f} {tensor.density:>8.4f} "
+        f"{tensor.milliseconds('encode'):>8.3f} {tensor.milliseconds('decode'):>8.3f} "
+        f"{communication:>8} {norm:>9}"
     )
 
 
@@ -83,63 +174,84 @@ class Counter:
         """Creates the variables, outside any graph that is being traced."""
         self._names = tuple(names)
         with tf.init_scope():
-            self._sums = tf.Variable(tf.zeros([len(names), len(_COLUMNS)], tf.int64), trainable=False)
-            self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+            self._sums = tf.Variable(tf.zeros([len(names), len(COLUMNS)], tf.int64), trainable=False)
+            # Steps and the nanoseconds of communication in them.
+            self._step_sums = tf.Variable(tf.zeros([2], tf.int64), trainable=False)
 
-    def add(self, columns: Sequence[tf.Tensor]) -> None:
+    def add(self, columns: Sequence[tf.Tensor], communication_nanoseconds: tf.Tensor) -> None:
         """Adds one step's numbers.
 
         Args:
-          columns: int64 [tensors] each: dense, sent and received bytes, encode and decode nanoseconds.
+          columns: int64 [tensors] for each of `COLUMNS`.
+          communication_nanoseconds: int64 scalar, of the whole step.
         """
         self._sums.assign_add(tf.stack(columns, axis=1))
-        self._steps.assign_add(1)
+        self._step_sums.assign_add(tf.stack([tf.constant(1, tf.int64), communication_nanoseconds]))
 
-    def read(self) -> Stats:
-        """Returns the sums so far."""
-        steps = int(self._steps.numpy())
-        rows = zip(self._names, self._sums.numpy(), strict=True)
-        return _totalled(tuple(TensorStats(name, steps, *map(int, row)) for name, row in rows))
+    def read(self, slots: Sequence[Sequence[tf.Variable]]) -> Stats:
+        """Returns the sums so far.
+
+        Args:
+          slots: The memory's variables of each tensor.
+        """
+        steps, communication = self._step_sums.numpy().tolist()
+        counts = np.insert(self._sums.numpy(), 0, steps, axis=1)
+        return Stats(self._names, counts, communication, tuple(slots))
 
 
 def merge(parts: Sequence[Stats]) -> Stats:
-    """Adds up statistics of overlapping lists of tensors; no part at all counts as nothing sent."""
-    rows: dict[tuple[str, int], TensorStats] = {}
+    """Adds up statistics whose tensors may be the same; no part at all counts as nothing sent.
+
+    Tensors are told apart by name, and within one part by their order where names are equal.
+    """
+    counts: dict[tuple[str, int], np.ndarray] = {}
+    slots: dict[tuple[str, int], Sequence[tf.Variable]] = {}
     for part in parts:
-        occurrences: dict[str, int] = collections.Counter()
-        for row in part.tensors:
-            key = (row.name, occurrences[row.name])
-            occurrences[row.name] += 1
-            rows[key] = _sum(row, rows[key]) if key in rows else row
-    return _totalled(tuple(rows.values()))
+        occurrences = collections.Counter()
+        for name, row, owned in zip(part.names, part.counts, part.slots, strict=True):
+            key = (name, occurrences[name])
+            occurrences[name] += 1
+            counts[key] = counts.get(key, 0) + row
+            slots[key] = owned
+    nothing = np.zeros([0, 1 + len(COLUMNS)], np.int64)
+    return Stats(
+        tuple(name for name, _ in counts),
+        np.stack([*counts.values()]) if counts else nothing,
+        sum(part.communication_nanoseconds for part in parts),
+        tuple(slots.values()),
+    )
 
 
-def _sum(first: TensorStats, second: TensorStats) -> TensorStats:
-    sums = {column: getattr(first, column) + getattr(second, column) for column in ("steps", *_COLUMNS)}
-    return TensorStats(first.name, **sums)
-
-
-def _totalled(tensors: tuple[TensorStats, ...]) -> Stats:
-    sums = [sum(getattr(tensor, column) for tensor in tensors) for column in _COLUMNS]
-    steps = max((tensor.steps for tensor in tensors), default=0)
-    return Stats(tensors, TensorStats("total", steps, *sums))
-
-
-def stats(source: object) -> Stats:
+def stats(source: object, residual_norms: bool = True) -> Stats:
     """Returns what an optimizer, tape or compressor has sent so far on this rank.
 
     Args:
-      source: What `tfc.DistributedOptimizer` or `tfc.DistributedGradientTape` returned, or a compressor
-        that was passed to Horovod's own wrappers. Tensors that Horovod's all-reduce carried
-        uncompressed count with their full size.
+      source: What `tfc.DistributedOptimizer` or `tfc.DistributedGradientTape` returned, a Keras
+        LossScaleOptimizer around it, or a compressor that was passed to Horovod's own wrappers. Tensors
+        that Horovod's all-reduce carried uncompressed count with their full size.
+      residual_norms: Whether to read all residuals for their norms (default). Without, the call reads two
+        small variables and can be made at every step.
+
+    Returns:
+      The statistics; `str` of them is a table, `summary()` one line, `since(earlier)` a difference.
 
     Raises:
       TypeError: `source` is none of these.
     """
-    read = getattr(source, "_tfcompress_stats", None)
-    if read is None:
+    holder = source
+    while not hasattr(holder, "_tfcompress_stats") and hasattr(holder, "inner_optimizer"):
+        holder = holder.inner_optimizer
+    if not hasattr(holder, "_tfcompress_stats"):
         raise TypeError(
             f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
             "tfc.DistributedGradientTape returned, or the compressor given to Horovod's wrappers"
         )
-    return read()
+    counted = holder._tfcompress_stats()
+    return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
+
+
+def _norms(slots: Sequence[Sequence[tf.Variable]]) -> np.ndarray:
+    """Euclidean norm of the slots of each tensor, float64 [tensors]."""
+    # One pass, no temporary of the slot's size. NaN stays with its tensor, and with the total.
+    halves = [sum((tf.cast(tf.nn.l2_loss(slot), tf.float64) for slot in owned), 0.0) for owned in slots]
+    return np.sqrt(2.0 * np.asarray(halves, np.float64))

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
 from tfcompress.compressor import Compressor, Policy, as_policy
+from tfcompress.keras_objects import tf_variable
 from tfcompress.statistics import Stats, merge
 
 _STATE = "_tfcompress_tape_state"
@@ -113,12 +114,6 @@ class DistributedGradientTape:
 
     def _tfcompress_stats(self) -> Stats:
         return self._aggregator.stats() if self._aggregator else merge([])
-
-
-def tf_variable(variable: object) -> tf.Variable:
-    """Returns the tf.Variable inside a Keras 3 variable, or the argument itself."""
-    inner = getattr(variable, "value", None)
-    return inner if isinstance(inner, tf.Variable) else variable
 
 
 def _aggregator_of(policy: Policy, variables: Sequence[tf.Variable], options: dict) -> GradientAggregator:

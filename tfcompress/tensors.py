@@ -83,10 +83,11 @@ class TensorTable:
         dtype, shape = gradient.dtype.name, tf.TensorShape(gradient.shape)
         compressor = self._policy.compressor_for(name)
         spec, slots = None, []
-        is_dense = isinstance(gradient, tf.Tensor)
-        if is_dense and dtype in COMPRESSED_DTYPES and not compressor.linear:
+        if dtype in COMPRESSED_DTYPES and not compressor.linear:
             spec = compressor.spec_for(name, dtype, dimensions(shape))
             num_slots = compressor.slots_for(name, dtype, dimensions(shape))
+            if isinstance(gradient, tf.IndexedSlices):
+                num_slots = int(compressor.row_residual)
             slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
         return Tensor(number, name, dtype, shape, compressor, spec, slots)
 

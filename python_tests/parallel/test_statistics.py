@@ -1,0 +1,163 @@
+"""What is counted: bytes, elements, norms of residuals, and that times enclose what they measure."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfcompress as tfc
+from tfcompress.aggregator import GradientAggregator
+
+
+class Source:
+    """As an optimizer: something whose statistics `tfc.stats` reads."""
+
+    def __init__(self, compressor):
+        self.aggregator = GradientAggregator(compressor)
+        self._tfcompress_stats = self.aggregator.stats
+
+    def step(self, arrays, names=None):
+        tensors = [tf.convert_to_tensor(array) for array in arrays]
+        return self.aggregator.aggregate(tensors, names or [f"g{i}" for i in range(len(tensors))])
+
+
+def gradients(rng, *sizes):
+    return [rng.standard_normal(size).astype(np.float32) for size in sizes]
+
+
+@pytest.mark.parametrize("spec", ["residual|topk:ratio=0.01|delta_binary|fp16", "nonzero|bloom|raw"])
+def test_sent_elements_are_those_in_the_frames(rng, spec):
+    compressor = tfc.Compressor(spec)
+    arrays = [array * (rng.random(array.size) < 0.3) for array in gradients(rng, 5000, 7, 2000)]
+    frames = [tfc.encode(a, compressor.spec_for("float32", a.size)) for a in arrays]
+    source = Source(compressor)
+    source.step(arrays)
+    stats = tfc.stats(source)
+    assert [t.sent_elements for t in stats.tensors] == [tfc.inspect(frame)[0]["k"] for frame in frames]
+    assert [t.elements for t in stats.tensors] == [5000, 7, 2000]
+    assert stats.tensors[1].density == 1.0
+    assert 0.0 < stats.total.density == stats.total.sent_elements / 7007 < 0.5
+
+
+def test_uncompressed_tensors_send_all_their_elements(rng):
+    rows = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([0, 5]), tf.constant([9, 3]))
+    aggregator = GradientAggregator(tfc.Compression.fp16)
+    aggregator.aggregate([rows, *map(tf.constant, gradients(rng, 3000))], ["rows", "dense"])
+    assert [t.sent_elements for t in aggregator.stats().tensors] == [6, 3000]
+    assert aggregator.stats().total.density == 1.0
+
+
+def test_a_gradient_that_is_not_finite_sends_no_element(rng):
+    source = Source(tfc.Compression.topk(0.1))
+    [array] = gradients(rng, 2000)
+    array[3] = np.nan
+    source.step([array])
+    assert tfc.stats(source).total.sent_elements == 0
+    assert tfc.stats(source).total.residual_norm == 0.0
+
+
+def test_residual_norms(rng):
+    source = Source(tfc.Compression.topk(0.1))
+    for _ in range(3):
+        source.step(gradients(rng, 2000, 7, 3000))
+    slots = [tensor.slots for tensor in source.aggregator._tensors]
+    assert [len(owned) for owned in slots] == [1, 0, 1]
+    expected = [np.linalg.norm(owned[0].numpy().astype(np.float64)) if owned else 0.0 for owned in slots]
+    stats = tfc.stats(source)
+    assert expected[0] > 1.0
+    np.testing.assert_allclose([t.residual_norm for t in stats.tensors], expected, rtol=1e-5)
+    np.testing.assert_allclose(stats.total.residual_norm, np.linalg.norm(expected), rtol=1e-5)
+    assert stats.summary().endswith(f"residual norm {stats.total.residual_norm:.3g}")
+
+    slots[0][0].assign(tf.fill([2000], np.nan))
+    norms = [t.residual_norm for t in tfc.stats(source).tensors]
+    assert np.isnan(norms[0]) and norms[1:] == [t.residual_norm for t in stats.tensors[1:]]
+    assert np.isnan(tfc.stats(source).total.residual_norm)
+    # What was read before does not change, and counters alone need no pass over the residuals.
+    assert stats.total.residual_norm > 0
+    assert tfc.stats(source, residual_norms=False).total.residual_norm is None
+
+
+def test_the_difference_of_two_readings(rng):
+    source = Source(tfc.Compressor("nonzero|bitmap|raw"))
+    before_all = tfc.stats(source)
+    source.step(gradients(rng, 2000, 3000))
+    before = tfc.stats(source)
+    sparse = [np.where(np.arange(a.size) < 10, a, 0) for a in gradients(rng, 2000, 3000)]
+    for _ in range(2):
+        source.step(sparse)
+    after = tfc.stats(source)
+    part = after.since(before)
+    assert part.total.steps == 2 and after.since(before_all).total == after.total
+    assert [t.sent_elements for t in part.tensors] == [20, 20]
+    assert part.total.sent_bytes == after.total.sent_bytes - before.total.sent_bytes
+    assert part.total.received_bytes == after.total.received_bytes - before.total.received_bytes
+    assert part.total.communication_nanoseconds + before.total.communication_nanoseconds == (
+        after.total.communication_nanoseconds
+    )
+    assert part.total.ratio > 5 > before.total.ratio
+
+
+def test_table_and_summary_show_what_was_counted(rng):
+    source = Source(tfc.Compression.topk(0.01))
+    source.step(gradients(rng, 5000, 7), ["layer/kernel", "layer/bias"])
+    stats = tfc.stats(source)
+    header, kernel, bias, total = str(stats).splitlines()
+    assert header.split()[0] == "tensor" and len({len(header), len(kernel), len(bias), len(total)}) == 1
+    assert [row.split()[0] for row in (kernel, bias, total)] == ["layer/kernel", "layer/bias", "total"]
+    assert kernel.split()[1:3] == ["20000", str(stats.tensors[0].sent_bytes)]
+    assert f"{stats.total.sent_bytes:,} of 20,028 B sent" in stats.summary()
+    assert "\n" not in stats.summary()
+
+
+@pytest.mark.parametrize("preset", ["topk", "none"])
+@pytest.mark.parametrize("traced", [False, True])
+def test_communication_is_timed(rng, preset, traced):
+    compressor = tfc.Compression.none if preset == "none" else tfc.Compression.topk(0.1)
+    source = Source(compressor)
+    step = tf.function(source.step) if traced else source.step
+    step([tf.constant(array) for array in gradients(rng, 5000, 7)])
+    assert tfc.stats(source).total.communication_nanoseconds > 0
+
+
+def test_timing_starts_when_the_packet_is_ready(rng):
+    """By the graph: the first clock waits for the packet, the exchange for the first clock."""
+    source = Source(tfc.Compression.topk(0.1))
+    traced = tf.function(source.step).get_concrete_function([tf.TensorSpec([5000])])
+    [gather] = [op for op in traced.graph.get_operations() if op.type == "HorovodAllgather"]
+    packet = gather.inputs[0].op
+    [start] = [op for op in gather.control_inputs if op.type == "Timestamp"]
+    [end] = [op for op in traced.graph.get_operations() if op.type == "Timestamp" and op is not start]
+    assert packet in start.control_inputs
+
+    def waits_for(op, other, seen):
+        if op is other:
+            return True
+        if op in seen:
+            return False
+        seen.add(op)
+        return any(waits_for(o, other, seen) for o in [*op.control_inputs, *(i.op for i in op.inputs)])
+
+    assert waits_for(end, gather, set())
+
+
+def test_all_reduced_gradients_do_not_wait_for_the_clock(rng):
+    """The communication of one gradient overlaps the backward pass of the next."""
+    source = Source(tfc.Compression.none)
+    traced = tf.function(source.step).get_concrete_function([tf.TensorSpec([50]), tf.TensorSpec([60])])
+    reductions = [op for op in traced.graph.get_operations() if op.type == "HorovodAllreduce"]
+    assert len(reductions) == 2
+    for op in reductions:
+        assert not op.control_inputs and len(op.inputs) == 1
+        assert all(o.type != "Timestamp" for o in op.inputs[0].op.control_inputs)
+
+
+def test_a_wrapper_of_the_optimizer_has_its_statistics(rng):
+    source = Source(tfc.Compression.topk(0.1))
+    source.step(gradients(rng, 5000))
+
+    class LossScale:
+        inner_optimizer = source
+
+    assert tfc.stats(LossScale()).total == tfc.stats(source).total
+    assert hvd.size() > 1 and tfc.stats(LossScale()).total.steps == 1

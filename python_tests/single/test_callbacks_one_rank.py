@@ -1,0 +1,99 @@
+"""Callbacks and statistics in one process: same logs, no exchange, clear errors."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfcompress as tfc
+from tfcompress.statistics import COLUMNS, Stats, collect
+
+keras = tf.keras
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _horovod():
+    hvd.init()
+    assert hvd.size() == 1
+
+
+def history_with(*callbacks):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.5), compression=tfc.Compression.topk())
+    model.compile(optimizer, "mse")
+    return model.fit(
+        np.ones((8, 3)), np.ones((8, 1)), batch_size=2, verbose=0, callbacks=[*callbacks]
+    ).history
+
+
+def test_one_rank_logs_the_same_keys_and_exchanges_nothing(capsys):
+    history = history_with(
+        tfc.callbacks.BroadcastVariables(0),
+        tfc.callbacks.LearningRateWarmup(0.25, warmup_epochs=1),
+        tfc.callbacks.MetricAverage(),
+        tfc.callbacks.CompressionStats(),
+    )
+    assert history.pop("loss")
+    assert history == {
+        "learning_rate": [0.25],
+        "sent_bytes": [0.0],
+        "received_bytes": [0.0],
+        "compression_ratio": [1.0],
+        "density": [1.0],
+        "encode_ms": [0.0],
+        "decode_ms": [0.0],
+        "communication_ms": [0.0],
+        "residual_norm": [0.0],
+    }
+    assert capsys.readouterr().out.startswith("nothing was exchanged")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("initial_lr", {"initial_lr": 0.0}),
+        ("initial_lr", {"initial_lr": float("nan")}),
+        ("warmup_epochs", {"initial_lr": 0.1, "warmup_epochs": 0}),
+        ("steps_per_epoch", {"initial_lr": 0.1, "steps_per_epoch": 0}),
+    ],
+)
+def test_warmup_arguments(name, arguments):
+    with pytest.raises(ValueError, match=f"{name} must be above 0"):
+        tfc.callbacks.LearningRateWarmup(**arguments)
+
+
+def make_stats(steps, sent_bytes, **others):
+    row = [
+        {"dense_bytes": 4000, "elements": 1000, **others, "sent_bytes": sent_bytes}.get(c, 0) for c in COLUMNS
+    ]
+    return Stats(("a", "b"), np.array([[steps, *row]] * 2), 3_000_000 * steps, ([], []))
+
+
+def test_derived_numbers():
+    stats = make_stats(2, 100, sent_elements=10, encode_nanoseconds=6_000_000)
+    assert stats.tensors[0].ratio == 40.0 and stats.total.ratio == 40.0
+    assert stats.tensors[0].density == 0.01 and stats.total.density == 0.01
+    assert stats.tensors[0].milliseconds("encode") == 3.0
+    assert stats.total.milliseconds("encode") == 6.0 and stats.total.milliseconds("communication") == 3.0
+    assert stats.total.steps == 2 and stats.total.per_step("sent_bytes") == 100.0
+    assert "100 of 4,000 B sent (40.0 times fewer, density 0.01)" in stats.summary()
+    # Everything was held back: infinitely fewer bytes; nothing was there: no fewer.
+    assert make_stats(1, 0).total.ratio == float("inf")
+    assert make_stats(1, 0, dense_bytes=0, elements=0).total.ratio == 1.0
+
+
+def test_joined_statistics():
+    stats = collect([make_stats(2, 100), make_stats(3, 50)])
+    assert [(t.steps, t.sent_bytes) for t in stats.tensors] == [(2, 100), (2, 100), (3, 50), (3, 50)]
+    assert stats.total.steps == 3 and stats.total.communication_nanoseconds == 15_000_000
+    nothing = collect([])
+    assert nothing.tensors == () and nothing.total.steps == 0 and nothing.total.density == 1.0
+    assert stats.since(nothing).total == stats.total
+
+
+def test_differences_need_the_same_source():
+    other = Stats(("a", "c"), make_stats(1, 1).counts, 0, ([], []))
+    with pytest.raises(ValueError, match="another source"):
+        make_stats(2, 100).since(other)
+    with pytest.raises(ValueError, match="another source"):
+        collect([]).since(other)

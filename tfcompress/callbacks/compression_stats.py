@@ -1,0 +1,91 @@
+"""The callback that shows what compression does."""
+
+import tensorflow as tf
+
+from tfcompress import exchange
+from tfcompress.statistics import Stats, TensorStats, stats
+
+
+class CompressionStats(tf.keras.callbacks.Callback):
+    """Adds what was sent to Keras's logs: to progress bars, History, CSVLogger and TensorBoard.
+
+    Stands before callbacks that read logs. After a batch the logs hold means over the steps of the epoch
+    so far, as Keras's metrics do; after an epoch, means over its steps. All are of this rank:
+
+    ===================  ==========================================================================
+    `sent_bytes`         bytes that this rank sent in a step, headers included
+    `received_bytes`     bytes that it received from the others
+    `compression_ratio`  uncompressed bytes for each byte sent
+    `density`            elements sent for each element
+    `encode_ms`          milliseconds of encoding, summed over tensors
+    `decode_ms`          milliseconds of decoding
+    `communication_ms`   milliseconds of the exchange, see `TotalStats.communication_nanoseconds`
+    `residual_norm`      Euclidean norm of all residuals; after epochs only, as it reads them all
+    ===================  ==========================================================================
+    """
+
+    def __init__(
+        self, source: object | None = None, *, per_variable: bool = False, summary: bool = True
+    ) -> None:
+        """Makes the callback.
+
+        Args:
+          source: What `tfc.stats` takes (default: the model's optimizer).
+          per_variable: Whether an epoch's logs hold these for each variable too, all but
+            `communication_ms`, under names such as "sent_bytes/dense/kernel". Default False.
+          summary: Whether rank 0 prints one line when training ends (default True).
+        """
+        super().__init__()
+        self._source = source
+        self._per_variable = per_variable
+        self._summary = summary
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        """Starts counting.
+
+        Raises:
+          TypeError: The source keeps no statistics.
+        """
+        self._at_train_begin = self._read(residual_norms=False)
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Starts counting for the epoch."""
+        self._at_epoch_begin = self._read(residual_norms=False)
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Adds the means over the epoch so far."""
+        if logs is not None:
+            self._add(logs, self._read(residual_norms=False))
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Adds the means over the epoch."""
+        if logs is not None:
+            self._add(logs, self._read(residual_norms=True), self._per_variable)
+
+    def on_train_end(self, logs: dict | None = None) -> None:
+        """Prints the summary."""
+        if self._summary and exchange.ALL_RANKS.rank() == 0:
+            print(self._read(residual_norms=True).since(self._at_train_begin).summary(), flush=True)
+
+    def _read(self, residual_norms: bool) -> Stats:
+        source = self.model.optimizer if self._source is None else self._source
+        return stats(source, residual_norms)
+
+    def _add(self, logs: dict, now: Stats, per_variable: bool = False) -> None:
+        counted = now.since(self._at_epoch_begin)
+        logs.update(_values(counted.total))
+        logs["communication_ms"] = counted.total.milliseconds("communication")
+        for tensor in counted.tensors if per_variable else ():
+            logs.update({f"{key}/{tensor.name}": value for key, value in _values(tensor).items()})
+
+
+def _values(tensor: TensorStats) -> dict[str, float]:
+    values = {
+        "sent_bytes": tensor.per_step("sent_bytes"),
+        "received_bytes": tensor.per_step("received_bytes"),
+        "compression_ratio": tensor.ratio,
+        "density": tensor.density,
+        "encode_ms": tensor.milliseconds("encode"),
+        "decode_ms": tensor.milliseconds("decode"),
+    }
+    return values if tensor.residual_norm is None else {**values, "residual_norm": tensor.residual_norm}

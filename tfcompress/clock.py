@@ -1,0 +1,20 @@
+"""Times inside a training step, in eager mode and in graphs alike."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def time_after(tensors: Sequence[tf.Tensor | tf.IndexedSlices]) -> tf.Tensor:
+    """Returns the time, float64 seconds, when all of `tensors` are computed.
+
+    Within a tf.function, TensorFlow takes all such times in the order of the program. Take few: one
+    behind every gradient would hold back the backward pass.
+    """
+    with tf.control_dependencies(tensors):
+        return tf.timestamp()
+
+
+def nanoseconds_between(start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
+    """Returns the difference of two times, int64 nanoseconds; never negative, even if the clock was set."""
+    return tf.cast(tf.maximum(end - start, 0.0) * 1e9, tf.int64)
