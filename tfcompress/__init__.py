@@ -20,7 +20,10 @@ _LAZY = {
     "Compressor": "tfcompress.compressor",
     "DistributedGradientTape": "tfcompress.tape",
     "DistributedOptimizer": "tfcompress.optimizer",
+    "PerVariable": "tfcompress.compressor",
     "callbacks": None,
+    "load_model": "tfcompress.optimizer",
+    "prepare_checkpoint": "tfcompress.checkpoint",
     "stats": "tfcompress.statistics",
 }
 

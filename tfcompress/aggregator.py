@@ -1,181 +1,230 @@
 """One step: a list of local gradients in, the list of aggregated gradients out."""
 
-import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfcompress import exchange, ops
-from tfcompress.compressor import Compressor
+from tfcompress.compressor import Policy
+from tfcompress.exchange import Ranks
 from tfcompress.handshake import check_equal_configuration
-from tfcompress.memory import make_slots
-from tfcompress.statistics import Counter, Stats, collect
+from tfcompress.statistics import Counter, Stats, merge
+from tfcompress.tensors import Gradient, Tensor, TensorTable
 
-Gradient = tf.Tensor | tf.IndexedSlices | None
-
-# Stands for the dtype of a gradient that is None.
-_ABSENT = "none"
-_COMPRESSED_DTYPES = ("float32", "float16", "bfloat16")
 # Aggregators are made in the same order on all ranks, which makes their collectives' names agree.
 _serial_numbers = itertools.count()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Tensor:
-    """What stays the same from step to step for one gradient."""
-
-    name: str
-    dtype: str
-    shape: tf.TensorShape
-    slots: list[tf.Variable]
-
-    def num_elements(self) -> int | None:
-        return self.shape.num_elements()
+_NUM_COLUMNS = 5
 
 
 class GradientAggregator:
     """Compresses, exchanges and averages the gradients of one model.
 
-    Owns the state: the memory's slots, the step counter and the statistics. Everything is created at
-    the first call, when the gradients' dtypes and shapes are known; there all ranks compare
-    configurations.
+    Owns the state: the memory's slots, the step counter and the statistics. Everything is created when
+    it is first needed, and the gradients' dtypes and shapes are known. Ranks compare configurations
+    whenever a list of gradients comes that is not the one before.
     """
 
     def __init__(
         self,
-        compressor: Compressor,
+        policy: Policy,
         op: object = None,
         gradient_predivide_factor: float = 1.0,
+        *,
+        process_set: object = None,
+        num_groups: int = 0,
+        sparse_as_dense: bool = False,
+        scale_local_gradients: bool = True,
     ) -> None:
         """Takes the arguments of Horovod's wrappers.
 
         Args:
-          compressor: What to apply.
+          policy: What to apply to which variable.
           op: hvd.Average (default) or hvd.Sum.
           gradient_predivide_factor: Splits the division of an average in two. Only payloads that
             all-reduce sums can overflow, so it changes nothing for the others.
+          process_set: The ranks that exchange (default: all).
+          num_groups: Groups in which Horovod's all-reduce carries uncompressed gradients (default 0:
+            as Horovod likes). Compressed ones always travel in one packet.
+          sparse_as_dense: Whether IndexedSlices become dense gradients first.
+          scale_local_gradients: Whether gradients of local variables are divided by the number of
+            ranks when `op` is average, as Horovod does.
+
+        Raises:
+          ValueError: Arguments do not go together.
         """
-        self._compressor = compressor
         self._op = exchange.reduction(op)
         if gradient_predivide_factor != 1.0 and self._op != exchange.AVERAGE:
             raise ValueError("gradient_predivide_factor is for op=hvd.Average")
         if gradient_predivide_factor <= 0:
             raise ValueError(f"gradient_predivide_factor must be above 0, got {gradient_predivide_factor}")
+        if num_groups < 0:
+            raise ValueError(f"num_groups must be at least 0, got {num_groups}")
         self._predivide_factor = gradient_predivide_factor
+        self._ranks = Ranks(process_set)
+        self._num_groups = num_groups
+        self._sparse_as_dense = sparse_as_dense
+        self._scales_local = scale_local_gradients and self._op == exchange.AVERAGE
+        self._local: set[Hashable] = set()
         self._name = f"tfcompress_{next(_serial_numbers)}"
-        self._tensors: list[_Tensor] | None = None
+        self.tensors = TensorTable(policy)
+        self._step: tf.Variable | None = None
+        self._prepared: tuple[int, dict[int, np.ndarray]] = (-1, {})
+        # One for each list of gradients that was seen.
+        self._counters: dict[tuple, Counter] = {}
 
-    def aggregate(self, gradients: Sequence[Gradient], names: Sequence[str]) -> list[Gradient]:
+    def register_local(self, key: Hashable) -> None:
+        """Leaves the gradients of a variable to this rank: they are not exchanged.
+
+        Args:
+          key: The variable's, as given to `aggregate`.
+        """
+        self._local.add(key)
+
+    def aggregate(
+        self,
+        gradients: Sequence[Gradient],
+        names: Sequence[str],
+        keys: Sequence[Hashable] | None = None,
+    ) -> list[Gradient]:
         """Returns the average (or sum) over ranks of each gradient.
 
         Args:
-          gradients: Local gradients, in the same order on all ranks and at every step. None stays None.
-            Dense float32, float16 and bfloat16 tensors are compressed; IndexedSlices and other dtypes
-            go uncompressed through Horovod's own collectives.
-          names: A name for each, for statistics and messages.
+          gradients: Local gradients, in the same order on all ranks. None stays None. Dense float32,
+            float16 and bfloat16 tensors are compressed; IndexedSlices and other dtypes go uncompressed
+            through Horovod's own collectives.
+          names: A name for each, for the policy, statistics and messages.
+          keys: What each belongs to, the same at every step; by default its name.
 
         Returns:
           The aggregated gradients, bit-identical on every rank. On one rank, the gradients themselves.
 
         Raises:
-          ValueError: Ranks are configured differently, or gradients differ from the first call's.
+          ValueError: Ranks are configured differently, or a gradient differs from its first one.
+          RuntimeError: The step is compiled by XLA.
         """
-        num_ranks = exchange.size()
-        if num_ranks == 1:
-            return list(gradients)
-        present = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        if not present:
-            return list(gradients)
-        self._build_once(gradients, names)
+        keys = names if keys is None else keys
         results = list(gradients)
-        packed = [i for i in present if self._is_packed(gradients[i])]
-        plain = [i for i in present if i not in set(packed)]
-        zeros = tf.zeros([len(gradients)], tf.int64)
-        columns = [zeros] * 5
-        if packed:
-            sums, measured = self._exchange_packet(packed, [gradients[i] for i in packed], num_ranks)
-            for i, total in zip(packed, sums, strict=True):
-                results[i] = total
-            columns = [_scatter(packed, column, len(gradients)) for column in measured]
-        if plain:
-            reduced, measured = self._allreduce([gradients[i] for i in plain])
-            for i, total in zip(plain, reduced, strict=True):
-                results[i] = total
-            added = [_scatter(plain, column, len(gradients)) for column in measured]
-            columns = [a + b for a, b in zip(columns, added, strict=True)]
-        self._counter.add(columns)
+        if not self._ranks.may_exchange():
+            return results
+        _refuse_xla()
+        self._finish_local(results, keys)
+        shared = [i for i, key in enumerate(keys) if key not in self._local]
+        exchanged = self._aggregate_shared(
+            [self._densify(gradients[i]) for i in shared],
+            [names[i] for i in shared],
+            [keys[i] for i in shared],
+        )
+        for i, gradient in zip(shared, exchanged, strict=True):
+            results[i] = gradient
         return results
 
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
-        return self._counter.read() if self._tensors else collect([])
+        return merge([counter.read() for counter in self._counters.values()])
 
-    def _build_once(self, gradients: Sequence[Gradient], names: Sequence[str]) -> None:
-        dtypes = [_ABSENT if g is None else g.dtype.name for g in gradients]
-        shapes = [tf.TensorShape(None if g is None else g.shape) for g in gradients]
-        if self._tensors is not None:
-            self._check_same(gradients, dtypes, shapes, names)
+    def prepare_memories(self) -> None:
+        """Averages the memories over all ranks for `mean_memories`. Every rank must call it."""
+        slots = self.tensors.memories()
+        stacked = [tf.stack([slot.read_value() for slot in each]) for each in slots.values()]
+        if self._ranks.size() > 1:
+            nothing = [None] * len(stacked)
+            stacked = self._ranks.allreduce(stacked, exchange.AVERAGE, 1.0, nothing, f"{self._name}_memory")
+        means = {number: mean.numpy() for number, mean in zip(slots, stacked, strict=True)}
+        self._prepared = (self._steps(), {**self.tensors.waiting(), **means})
+
+    def mean_memories(self) -> dict[int, np.ndarray] | None:
+        """Returns the mean over ranks of each tensor's slots, by the tensor's number, without a collective.
+
+        Returns:
+          float32 [slots, *shape] each; empty where no tensor has a memory. None where the mean is not
+          known: several ranks have stepped since `prepare_memories`.
+        """
+        if not self.tensors.memories():
+            return self.tensors.waiting()
+        if self._ranks.size() == 1:
+            self.prepare_memories()
+        steps, means = self._prepared
+        return means if steps == self._steps() else None
+
+    def _steps(self) -> int:
+        return 0 if self._step is None else int(self._step.numpy())
+
+    def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
+        """Returns whether a bool scalar is true on every rank; for loss scaling."""
+        if not self._ranks.may_exchange():
+            return finite
+        return self._ranks.all_true(finite, f"{self._name}_finite")
+
+    def _finish_local(self, results: list[Gradient], keys: Sequence[Hashable]) -> None:
+        if not self._scales_local:
             return
-        check_equal_configuration(
-            {**self._compressor.get_config(), "op": self._op, "predivide": self._predivide_factor},
-            [(d, s.as_list() if s.rank is not None else [None]) for d, s in zip(dtypes, shapes, strict=True)],
-        )
-        self._tensors = [
-            self._make_tensor(*description)
-            for description in zip(gradients, dtypes, shapes, names, strict=True)
-        ]
-        with tf.init_scope():
-            self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
-        self._counter = Counter(names)
+        for i, key in enumerate(keys):
+            if key in self._local and results[i] is not None:
+                results[i] = tf.math.scalar_mul(self._scale(results[i].dtype), results[i])
 
-    def _make_tensor(self, gradient: Gradient, dtype: str, shape: tf.TensorShape, name: str) -> _Tensor:
-        slots = make_slots(self._compressor, dtype, shape, name) if self._is_packed(gradient) else []
-        return _Tensor(name, dtype, shape, slots)
+    def _scale(self, dtype: tf.DType = tf.float32) -> tf.Tensor:
+        """The factor that an average has over the sum."""
+        size = tf.cast(self._ranks.size_tensor(), tf.float32)
+        return tf.cast(tf.constant(1.0) / size, dtype)
 
-    def _check_same(
-        self,
-        gradients: Sequence[Gradient],
-        dtypes: Sequence[str],
-        shapes: Sequence[tf.TensorShape],
-        names: Sequence[str],
-    ) -> None:
-        if len(dtypes) != len(self._tensors):
-            raise ValueError(f"got {len(dtypes)} gradients, {len(self._tensors)} at the first step")
-        for i, now in enumerate(zip(gradients, dtypes, shapes, names, strict=True)):
-            _, dtype, shape, name = now
-            first = self._tensors[i]
-            if dtype == _ABSENT or (first.dtype == dtype and first.shape.is_compatible_with(shape)):
+    def _densify(self, gradient: Gradient) -> Gradient:
+        if self._sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
+            return tf.convert_to_tensor(gradient)
+        return gradient
+
+    def _aggregate_shared(
+        self, gradients: Sequence[Gradient], names: Sequence[str], keys: Sequence[Hashable]
+    ) -> list[Gradient]:
+        tensors = self.tensors.look_up(gradients, names, keys)
+        present = [i for i, tensor in enumerate(tensors) if tensor is not None]
+        if not present:
+            return list(gradients)
+        counter = self._counter_for(tuple(tensors[i] for i in present))
+        results = list(gradients)
+        packed = [i for i in present if tensors[i].spec is not None]
+        plain = [i for i in present if tensors[i].spec is None]
+        columns = [tf.zeros([len(gradients)], tf.int64)] * _NUM_COLUMNS
+        for positions, reduce in ((packed, self._exchange_packet), (plain, self._allreduce)):
+            if not positions:
                 continue
-            if first.dtype != _ABSENT:
-                raise ValueError(
-                    f"gradient '{name}' is {dtype} {shape}, "
-                    f"at the first step it was {first.dtype} {first.shape}"
-                )
-            self._tensors[i] = self._make_tensor(*now)
+            reduced, measured = reduce([tensors[i] for i in positions], [gradients[i] for i in positions])
+            for i, total in zip(positions, reduced, strict=True):
+                results[i] = total
+            added = [_scatter(positions, column, len(gradients)) for column in measured]
+            columns = [a + b for a, b in zip(columns, added, strict=True)]
+        counter.add([tf.gather(column, present) for column in columns])
+        return results
 
-    def _is_packed(self, gradient: Gradient) -> bool:
-        return (
-            not self._compressor.linear
-            and isinstance(gradient, tf.Tensor)
-            and gradient.dtype.name in _COMPRESSED_DTYPES
-        )
+    def _counter_for(self, tensors: tuple[Tensor, ...]) -> Counter:
+        """Returns the statistics of this list of tensors; a new list is compared between ranks first."""
+        signature = tuple(tensor.number for tensor in tensors)
+        if signature not in self._counters:
+            # Ranks that join an elastic job later would find nobody to compare with.
+            if not exchange.is_elastic():
+                settings = {"op": self._op, "gradient_predivide_factor": self._predivide_factor}
+                check_equal_configuration(self._ranks, settings, [tensor.describe() for tensor in tensors])
+            self._counters[signature] = Counter([tensor.name for tensor in tensors])
+        if self._step is None:
+            with tf.init_scope():
+                self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
+        return self._counters[signature]
 
     def _exchange_packet(
-        self, positions: Sequence[int], gradients: Sequence[tf.Tensor], num_ranks: int
+        self, tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor]
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Returns the reduced gradients and the statistics' columns."""
         step = self._step.assign_add(1, read_value=True)
         frames, encode_times = zip(
-            *(self._encode(i, gradient, step) for i, gradient in zip(positions, gradients, strict=True)),
+            *(self._encode(tensor, g, step) for tensor, g in zip(tensors, gradients, strict=True)),
             strict=True,
         )
-        packets = exchange.allgather_packet(tf.concat(frames, axis=0), self._name)
-        scale = 1.0 / num_ranks if self._op == exchange.AVERAGE else 1.0
+        packets = self._ranks.allgather_packet(tf.concat(frames, axis=0), self._name)
         sums, num_bytes, decode_times = ops.decode_sum(
             packets,
-            tf.constant(num_ranks, tf.int32),
-            tf.constant(scale, tf.float32),
+            self._ranks.size_tensor(),
+            self._scale() if self._op == exchange.AVERAGE else tf.constant(1.0),
             [tf.shape(gradient, out_type=tf.int64) for gradient in gradients],
             [gradient.dtype for gradient in gradients],
         )
@@ -184,26 +233,27 @@ class GradientAggregator:
         sent = tf.stack([tf.size(frame, out_type=tf.int64) for frame in frames])
         return sums, [dense, sent, num_bytes - sent, tf.stack(encode_times), decode_times]
 
-    def _encode(self, position: int, gradient: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        tensor = self._tensors[position]
-        num_elements = tensor.num_elements()
-        if num_elements is None:
-            spec = self._compressor.spec
-        else:
-            spec = self._compressor.spec_for(tensor.dtype, num_elements)
-        # Any injective mixture will do: the core hashes the seed before it uses it.
-        lane = (self._compressor.seed * len(self._tensors) + position) * exchange.size() + exchange.rank()
-        seed = step * tf.constant(1 << 32, tf.int64) + tf.constant(lane % (1 << 32), tf.int64)
-        return ops.encode(gradient, tensor.slots, seed, spec)
+    def _encode(self, tensor: Tensor, gradient: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return ops.encode(gradient, tensor.slots, self._seed(tensor, step), tensor.spec)
 
-    def _allreduce(self, gradients: Sequence[tf.Tensor | tf.IndexedSlices]) -> tuple[list, list[tf.Tensor]]:
+    def _seed(self, tensor: Tensor, step: tf.Tensor) -> tf.Tensor:
+        """Differs between steps, tensors and ranks; the core hashes it before it uses it."""
+        lane = (tensor.compressor.seed * 0x9E37 + tensor.number) % (1 << 16)
+        low = tf.cast(self._ranks.rank_tensor(), tf.int64) + (lane << 16)
+        return step * tf.constant(1 << 32, tf.int64) + low
+
+    def _allreduce(
+        self, tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor | tf.IndexedSlices]
+    ) -> tuple[list, list[tf.Tensor]]:
         """Returns the reduced gradients and the statistics' columns."""
-        wire_dtype = self._compressor.wire_dtype if self._compressor.linear else None
-        reduced = exchange.allreduce(gradients, self._op, self._predivide_factor, wire_dtype, self._name)
-        sent = [_num_bytes(g, wire_dtype) for g in gradients]
+        wires = [t.compressor.wire_dtype if t.compressor.linear else None for t in tensors]
+        reduced = self._ranks.allreduce(
+            gradients, self._op, self._predivide_factor, wires, self._name, self._num_groups
+        )
+        sent = [_num_bytes(g, wire) for g, wire in zip(gradients, wires, strict=True)]
         # Rows of IndexedSlices are gathered, not summed: what came in is what was not there before.
         received = [
-            _num_bytes(total, wire_dtype) - own if isinstance(total, tf.IndexedSlices) else own
+            _num_bytes(total) - own if isinstance(total, tf.IndexedSlices) else own
             for total, own in zip(reduced, sent, strict=True)
         ]
         dense = tf.stack([_num_bytes(g) for g in gradients])
@@ -222,3 +272,25 @@ def _num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = 
 def _scatter(positions: Sequence[int], values: tf.Tensor, count: int) -> tf.Tensor:
     """int64 [count] with `values` at `positions` and zeros elsewhere."""
     return tf.scatter_nd([[i] for i in positions], values, [count])
+
+
+def _refuse_xla() -> None:
+    """Raises RuntimeError while a function is traced for XLA, which has no Horovod."""
+    if tf.executing_eagerly():
+        return
+    for frame in _callers():
+        if getattr(frame.f_locals.get("self"), "_jit_compile", None) is True:
+            raise RuntimeError(
+                "the training step is compiled by XLA, where Horovod's collectives do not exist: set "
+                "jit_compile=False in model.compile() (Keras's default 'auto' means True on a GPU), or in "
+                "tf.function()"
+            )
+
+
+def _callers() -> "Iterator[FrameType]":  # noqa: F821
+    import sys
+
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfcompress import exchange
+from tfcompress import checkpoint, exchange
 from tfcompress.tape import tf_variable
 
 # What Horovod can broadcast. Others, such as the uint32 state of a Keras 3 seed generator, stay local.
@@ -35,7 +35,7 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
 
     def _broadcast(self) -> None:
         self._done = True
-        if exchange.size() == 1:
+        if exchange.Ranks().size() == 1:
             return
         optimizer = self.model.optimizer
         if hasattr(optimizer, "build") and not getattr(optimizer, "built", True):
@@ -46,3 +46,30 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         exchange.broadcast_variables(
             [v for v in unique.values() if v.dtype.name in _BROADCAST_DTYPES], self._root_rank
         )
+
+
+class PrepareCheckpoint(tf.keras.callbacks.Callback):
+    """Averages the residuals before a checkpoint, so that any rank can save them.
+
+    Every rank needs it, ahead of ModelCheckpoint in the list of callbacks, whether or not the rank
+    saves.
+    """
+
+    def __init__(self, save_freq: int | str = "epoch") -> None:
+        """Takes ModelCheckpoint's `save_freq`: "epoch" (default) or a number of batches."""
+        super().__init__()
+        if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
+            raise ValueError(f'save_freq must be "epoch" or a number of batches, got {save_freq!r}')
+        self._save_freq = save_freq
+        self._num_batches = 0
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Averages after every `save_freq` batches."""
+        self._num_batches += 1
+        if self._save_freq != "epoch" and self._num_batches % self._save_freq == 0:
+            checkpoint.prepare_checkpoint(self.model.optimizer)
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Averages after every epoch."""
+        if self._save_freq == "epoch":
+            checkpoint.prepare_checkpoint(self.model.optimizer)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
 from tfcompress.horovod_adapter import HorovodAdapter
@@ -14,6 +16,8 @@ _PASS_THROUGH = {
 }
 # Dense payloads that all-reduce can sum, and what Horovod calls them.
 _LINEAR = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
+
+Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,22 +33,32 @@ class Compressor(HorovodAdapter):
       min_elements: Tensors with fewer elements travel uncompressed (default 1024): a header and a
         codec cost more than they save there.
       seed: Seed of the codecs that use randomness. Every step, tensor and rank derives its own.
+      exclude: Tensors that travel uncompressed: regular expressions of which one is found in the
+        variable's name, such as ("bias", "norm"), or a function of name and shape that says so
+        (default: none). Horovod's own wrappers do not tell names: there it has no effect.
 
     Raises:
-      ValueError: The spec is not one (the message lists what is known), or min_elements is negative.
+      ValueError: The spec is not one (the message lists what is known), min_elements is negative, or a
+        pattern is not a regular expression.
     """
 
     spec: str
     min_elements: int = 1024
     seed: int = 0
+    exclude: Exclusion = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", _core.canonical_spec(self.spec))
         if self.min_elements < 0:
             raise ValueError(f"min_elements must be at least 0, got {self.min_elements}")
+        if not callable(self.exclude):
+            patterns = (self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude)
+            for pattern in patterns:
+                check_pattern(pattern)
+            object.__setattr__(self, "exclude", patterns)
 
     def get_config(self) -> dict:
-        """Returns what `from_config` needs to make an equal compressor; JSON-able."""
+        """Returns what `from_config` needs; JSON-able unless `exclude` is a function."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -67,18 +81,91 @@ class Compressor(HorovodAdapter):
         """Number of float32 vectors that the memory keeps for each compressed tensor."""
         return _core.describe_spec(self.spec)["num_slots"]
 
-    def spec_for(self, dtype: str, num_elements: int) -> str:
+    def compressor_for(self, name: str) -> "Compressor":
+        """Returns itself: it is the policy of all variables."""
+        return self
+
+    def spec_for(self, name: str, dtype: str, shape: Sequence[int | None]) -> str:
         """Returns the spec that the policy applies to a tensor.
 
         Args:
+          name: The variable's.
           dtype: "float32", "float16" or "bfloat16".
-          num_elements: The tensor's size.
+          shape: Tensors of unknown size are compressed.
         """
-        return self.spec if num_elements >= self.min_elements else _PASS_THROUGH[dtype]
+        return _PASS_THROUGH[dtype] if self._passes_through(name, shape) else self.spec
 
-    def slots_for(self, dtype: str, num_elements: int) -> int:
+    def slots_for(self, name: str, dtype: str, shape: Sequence[int | None]) -> int:
         """Returns how many memory slots a tensor needs under the policy."""
-        return self.num_slots if self.spec_for(dtype, num_elements) == self.spec else 0
+        return self.num_slots if self.spec_for(name, dtype, shape) == self.spec else 0
+
+    def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
+        if None not in shape and functools.reduce(int.__mul__, shape, 1) < self.min_elements:
+            return True
+        if callable(self.exclude):
+            return bool(self.exclude(name, tuple(shape)))
+        return any(re.search(pattern, name) for pattern in self.exclude)
+
+
+class PerVariable:
+    """Different compressors for different variables; what a mapping given as `compression=` becomes."""
+
+    def __init__(self, compressors: Mapping[str, Compressor], default: Compressor) -> None:
+        """Takes the compressors.
+
+        Args:
+          compressors: From regular expressions to compressors. The first one that is found in a
+            variable's name decides.
+          default: For variables that match none.
+
+        Raises:
+          ValueError: A key is not a regular expression.
+          TypeError: A value is not a `Compressor`.
+        """
+        for pattern, compressor in compressors.items():
+            check_pattern(pattern)
+            check_compressor(compressor)
+        self._compressors = dict(compressors)
+        self._default = default
+
+    def compressor_for(self, name: str) -> Compressor:
+        """Returns the compressor of the variable of this name."""
+        for pattern, compressor in self._compressors.items():
+            if re.search(pattern, name):
+                return compressor
+        return self._default
+
+    def get_config(self) -> dict:
+        """Returns the configurations by pattern; "" is the default's."""
+        return {
+            **{pattern: compressor.get_config() for pattern, compressor in self._compressors.items()},
+            "": self._default.get_config(),
+        }
+
+
+Policy = Compressor | PerVariable
+
+
+def as_policy(compression: object) -> Policy:
+    """Returns a policy for what a user gave as `compression=`: a compressor, or {pattern: compressor}.
+
+    Raises:
+      TypeError: It is neither; says the mend.
+    """
+    if isinstance(compression, PerVariable):
+        return compression
+    if isinstance(compression, Mapping):
+        return PerVariable(compression, default=Compressor("dense|raw|raw"))
+    check_compressor(compression)
+    return compression
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises ValueError unless `pattern` is a regular expression."""
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
 
 
 def check_compressor(compression: object) -> None:

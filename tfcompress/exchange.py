@@ -1,6 +1,7 @@
 """Moves packets between ranks. With the adapter, the only module that imports Horovod."""
 
 import functools
+import os
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -23,22 +24,9 @@ def _horovod() -> ModuleType:
     return hvd
 
 
-def size() -> int:
-    """Returns the number of ranks.
-
-    Raises:
-      ImportError: Horovod is not installed.
-      RuntimeError: `hvd.init()` has not been called.
-    """
-    hvd = _horovod()
-    if not hvd.is_initialized():
-        raise RuntimeError("Horovod is not initialised: call hvd.init() before the first step")
-    return hvd.size()
-
-
-def rank() -> int:
-    """Returns this process's rank, in [0, size())."""
-    return _horovod().rank()
+def is_elastic() -> bool:
+    """Whether the number of ranks may change while the program runs."""
+    return os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
 def reduction(op: object) -> str:
@@ -63,16 +51,172 @@ def reduction(op: object) -> str:
     )
 
 
-def allgather_packet(packet: tf.Tensor, name: str) -> tf.Tensor:
-    """Concatenates the packets of all ranks in rank order.
+class Ranks:
+    """The ranks that exchange with each other: a Horovod process set, or all of them."""
 
-    Args:
-      packet: uint8, of any length on each rank.
-      name: Equal on all ranks and unique among pending collectives.
-    """
-    # Horovod's elastic mode recognises failures by this prefix of the op's name.
-    gathered = _horovod().allgather(packet, name=f"HorovodAllgather_{name}", ignore_name_scope=True)
-    return tf.stop_gradient(gathered)
+    def __init__(self, process_set: object = None) -> None:
+        """Takes what Horovod's wrappers take as `process_set`.
+
+        Args:
+          process_set: An `hvd.ProcessSet`, or None for all ranks.
+
+        Raises:
+          TypeError: Another object.
+        """
+        if process_set is not None and not hasattr(process_set, "process_set_id"):
+            raise TypeError(f"process_set must be an hvd.ProcessSet, got {process_set!r}")
+        self._process_set = process_set
+
+    def size(self) -> int:
+        """Returns the number of ranks now.
+
+        Raises:
+          ImportError: Horovod is not installed.
+          RuntimeError: `hvd.init()` has not been called.
+          ValueError: This rank does not belong to the process set.
+        """
+        hvd = _horovod()
+        if not hvd.is_initialized():
+            raise RuntimeError("Horovod is not initialised: call hvd.init() before the first step")
+        if self._process_set is None:
+            return hvd.size()
+        if not self._process_set.included():
+            raise ValueError(
+                f"rank {hvd.rank()} is not in the process set {self._process_set.ranks}: only its ranks can "
+                "use an optimizer or tape that was made for it"
+            )
+        return self._process_set.size()
+
+    def may_exchange(self) -> bool:
+        """Whether there is, or may come to be, another rank."""
+        return self.size() > 1 or is_elastic()
+
+    def rank(self) -> int:
+        """Returns this process's number within the ranks, now."""
+        return _horovod().rank() if self._process_set is None else self._process_set.rank()
+
+    def size_tensor(self) -> tf.Tensor:
+        """Returns the number of ranks when the graph runs, int32 scalar: elastic jobs change it."""
+        if not is_elastic():
+            return tf.constant(self.size(), tf.int32)
+        return _horovod().size_op(process_set_id=self._set().process_set_id)
+
+    def rank_tensor(self) -> tf.Tensor:
+        """Returns this process's number among all ranks when the graph runs, int32 scalar."""
+        return _horovod().rank_op() if is_elastic() else tf.constant(_horovod().rank(), tf.int32)
+
+    def allgather_packet(self, packet: tf.Tensor, name: str) -> tf.Tensor:
+        """Concatenates the packets of all ranks in rank order.
+
+        Args:
+          packet: uint8, of any length on each rank.
+          name: Equal on all ranks and unique among pending collectives.
+        """
+        # Horovod's elastic mode recognises failures by this prefix of the op's name.
+        gathered = _horovod().allgather(
+            packet, name=f"HorovodAllgather_{name}", ignore_name_scope=True, process_set=self._set()
+        )
+        return tf.stop_gradient(gathered)
+
+    def allreduce(
+        self,
+        tensors: Sequence[tf.Tensor | tf.IndexedSlices],
+        op: str,
+        predivide_factor: float,
+        wire_dtypes: Sequence[str | None],
+        name: str,
+        num_groups: int = 0,
+    ) -> list[tf.Tensor | tf.IndexedSlices]:
+        """Sums or averages tensors by Horovod's own all-reduce, uncompressed but for `wire_dtypes`.
+
+        IndexedSlices travel as Horovod carries them: by all-gather of rows. Complex tensors, which
+        Horovod does not know, travel as pairs of reals; bfloat16 as float32.
+
+        Args:
+          tensors: Any dtypes that Horovod carries.
+          op: AVERAGE or SUM.
+          predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
+          wire_dtypes: For each tensor, the dtype that it is cast to for the transport if it is of a
+            floating-point type, or None.
+          name: Equal on all ranks and unique among pending collectives.
+          num_groups: Number of groups whose tensors Horovod reduces together; 0 leaves it to Horovod.
+        """
+        results: list = [None] * len(tensors)
+        sparse = [i for i, tensor in enumerate(tensors) if isinstance(tensor, tf.IndexedSlices)]
+        for i in sparse:
+            results[i] = self._allreduce_rows(tensors[i], op, f"{name}_{i}")
+        positions = [i for i in range(len(tensors)) if i not in set(sparse)]
+        carried = [_to_transport(tensors[i], wire_dtypes[i]) for i in positions]
+        reduced = self._allreduce_dense(carried, op, predivide_factor, name, num_groups)
+        for i, tensor in zip(positions, reduced, strict=True):
+            results[i] = _from_transport(tensor, tensors[i].dtype)
+        return results
+
+    def _allreduce_rows(self, tensor: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSlices:
+        return _horovod().allreduce(tensor, op=_horovod_op(op), name=name, process_set=self._set())
+
+    def _allreduce_dense(
+        self, tensors: Sequence[tf.Tensor], op: str, predivide_factor: float, name: str, num_groups: int
+    ) -> list[tf.Tensor]:
+        options = {"op": _horovod_op(op), "ignore_name_scope": True, "process_set": self._set()}
+        if predivide_factor != 1.0:
+            options |= {"prescale_factor": 1 / predivide_factor, "postscale_factor": predivide_factor}
+        if not num_groups:
+            return [
+                _horovod().allreduce(tensor, name=f"HorovodAllreduce_{name}_{i}", **options)
+                for i, tensor in enumerate(tensors)
+            ]
+        results: list = [None] * len(tensors)
+        for number, group in enumerate(_groups(tensors, num_groups)):
+            reduced = _horovod().grouped_allreduce(
+                [tensors[i] for i in group], name=f"HorovodAllreduce_{name}_group_{number}", **options
+            )
+            for i, tensor in zip(group, reduced, strict=True):
+                results[i] = tensor
+        return results
+
+    def all_true(self, flag: tf.Tensor, name: str) -> tf.Tensor:
+        """Returns whether a bool scalar is true on every rank."""
+        [num_true] = self.allreduce([tf.cast(flag, tf.int32)], SUM, 1.0, [None], name)
+        return tf.equal(num_true, self.size_tensor())
+
+    def gather_messages(self, message: bytes) -> list[bytes]:
+        """Returns every rank's message, in rank order. Runs eagerly, also while a function is traced."""
+        framed = np.frombuffer(len(message).to_bytes(8, "little") + message, np.uint8)
+        with tf.init_scope():
+            gathered = _horovod().allgather(tf.constant(framed), process_set=self._set()).numpy().tobytes()
+        messages = []
+        while gathered:
+            end = 8 + int.from_bytes(gathered[:8], "little")
+            messages.append(gathered[8:end])
+            gathered = gathered[end:]
+        return messages
+
+    def _set(self) -> object:
+        return self._process_set or _horovod().global_process_set
+
+
+def _horovod_op(op: str) -> object:
+    return _horovod().Average if op == AVERAGE else _horovod().Sum
+
+
+def _groups(tensors: Sequence[tf.Tensor], num_groups: int) -> list[list[int]]:
+    """Cuts the positions of `tensors` into runs of about equal length, of one dtype each."""
+    length = -(-len(tensors) // num_groups)
+    groups: dict[tuple[int, tf.DType], list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        groups.setdefault((i // length, tensor.dtype), []).append(i)
+    return list(groups.values())
+
+
+def _to_transport(tensor: tf.Tensor, wire_dtype: str | None) -> tf.Tensor:
+    if tensor.dtype.is_complex:
+        return tf.stack([tf.math.real(tensor), tf.math.imag(tensor)])
+    return tf.cast(tensor, transport_dtype(tensor.dtype, wire_dtype))
+
+
+def _from_transport(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.complex(tensor[0], tensor[1]) if dtype.is_complex else tf.cast(tensor, dtype)
 
 
 def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
@@ -85,71 +229,6 @@ def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
     if dtype.is_floating and wire_dtype is not None:
         return tf.as_dtype(wire_dtype)
     return tf.float32 if dtype == tf.bfloat16 else dtype  # Horovod has no bfloat16.
-
-
-def allreduce(
-    tensors: Sequence[tf.Tensor | tf.IndexedSlices],
-    op: str,
-    predivide_factor: float,
-    wire_dtype: str | None,
-    name: str,
-) -> list[tf.Tensor | tf.IndexedSlices]:
-    """Sums or averages tensors by Horovod's own all-reduce, uncompressed but for `wire_dtype`.
-
-    IndexedSlices travel as Horovod carries them: by all-gather of rows. Complex tensors, which Horovod
-    does not know, travel as pairs of reals; bfloat16 as float32.
-
-    Args:
-      tensors: Any dtypes that Horovod carries.
-      op: AVERAGE or SUM.
-      predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
-      wire_dtype: dtype that floating-point tensors are cast to for the transport, or None.
-      name: Equal on all ranks and unique among pending collectives.
-    """
-    hvd = _horovod()
-    return [
-        _allreduce_one(hvd, tensor, op, predivide_factor, wire_dtype, f"{name}_{i}")
-        for i, tensor in enumerate(tensors)
-    ]
-
-
-def _allreduce_one(
-    hvd: ModuleType,
-    tensor: tf.Tensor | tf.IndexedSlices,
-    op: str,
-    predivide_factor: float,
-    wire_dtype: str | None,
-    name: str,
-) -> tf.Tensor | tf.IndexedSlices:
-    hvd_op = hvd.Average if op == AVERAGE else hvd.Sum
-    if isinstance(tensor, tf.IndexedSlices):
-        return hvd.allreduce(tensor, op=hvd_op, name=name)
-    dtype = tensor.dtype
-    if dtype.is_complex:
-        pair = tf.stack([tf.math.real(tensor), tf.math.imag(tensor)])
-        pair = _allreduce_one(hvd, pair, op, predivide_factor, None, name)
-        return tf.complex(pair[0], pair[1])
-    tensor = tf.cast(tensor, transport_dtype(dtype, wire_dtype))
-    factors = {}
-    if predivide_factor != 1.0:
-        factors = {"prescale_factor": 1 / predivide_factor, "postscale_factor": predivide_factor}
-    reduced = hvd.allreduce(
-        tensor, op=hvd_op, name=f"HorovodAllreduce_{name}", ignore_name_scope=True, **factors
-    )
-    return tf.cast(reduced, dtype)
-
-
-def gather_messages(message: bytes) -> list[bytes]:
-    """Returns every rank's message, in rank order. Runs eagerly, also while a function is traced."""
-    framed = np.frombuffer(len(message).to_bytes(8, "little") + message, np.uint8)
-    with tf.init_scope():
-        gathered = _horovod().allgather(tf.constant(framed)).numpy().tobytes()
-    messages = []
-    while gathered:
-        end = 8 + int.from_bytes(gathered[:8], "little")
-        messages.append(gathered[8:end])
-        gathered = gathered[end:]
-    return messages
 
 
 def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> None:

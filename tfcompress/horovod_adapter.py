@@ -83,11 +83,11 @@ class HorovodAdapter(_HorovodCompressor):
         return number, state.aggregators[number]
 
     def _tfcompress_stats(self) -> "Stats":  # noqa: F821
-        from tfcompress.statistics import collect
+        from tfcompress.statistics import merge
 
         state = self.__dict__.get("_adapter_state")
         parts = [aggregator.stats() for aggregator in state.aggregators] if state else []
-        return collect(parts)
+        return merge(parts)
 
 
 class _AdapterState:

@@ -1,5 +1,6 @@
 """What was really sent: bytes and times, for each tensor and in total."""
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 
@@ -101,9 +102,21 @@ class Counter:
         return _totalled(tuple(TensorStats(name, steps, *map(int, row)) for name, row in rows))
 
 
-def collect(parts: Sequence[Stats]) -> Stats:
-    """Joins several statistics into one; no part at all counts as nothing sent."""
-    return _totalled(tuple(tensor for part in parts for tensor in part.tensors))
+def merge(parts: Sequence[Stats]) -> Stats:
+    """Adds up statistics of overlapping lists of tensors; no part at all counts as nothing sent."""
+    rows: dict[tuple[str, int], TensorStats] = {}
+    for part in parts:
+        occurrences: dict[str, int] = collections.Counter()
+        for row in part.tensors:
+            key = (row.name, occurrences[row.name])
+            occurrences[row.name] += 1
+            rows[key] = _sum(row, rows[key]) if key in rows else row
+    return _totalled(tuple(rows.values()))
+
+
+def _sum(first: TensorStats, second: TensorStats) -> TensorStats:
+    sums = {column: getattr(first, column) + getattr(second, column) for column in ("steps", *_COLUMNS)}
+    return TensorStats(first.name, **sums)
 
 
 def _totalled(tensors: tuple[TensorStats, ...]) -> Stats:

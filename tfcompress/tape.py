@@ -1,16 +1,16 @@
 """A gradient tape whose gradients are aggregated over all ranks."""
 
-import dataclasses
+import copy
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 import tensorflow as tf
 
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
-from tfcompress.compressor import Compressor, check_compressor
-from tfcompress.statistics import Stats, collect
+from tfcompress.compressor import Compressor, Policy, as_policy
+from tfcompress.statistics import Stats, merge
 
 _STATE = "_tfcompress_tape_state"
 
@@ -32,25 +32,43 @@ class DistributedGradientTape:
     def __init__(
         self,
         gradtape: tf.GradientTape,
-        compression: Compressor = Compression.none,
+        compression: Compressor | Mapping[str, Compressor] = Compression.none,
         op: object = None,
         gradient_predivide_factor: float = 1.0,
+        *,
+        process_set: object = None,
+        num_groups: int = 0,
+        sparse_as_dense: bool = False,
+        scale_local_gradients: bool = True,
     ) -> None:
         """Takes the arguments of Horovod's tape.
 
         Args:
           gradtape: The tape to wrap.
-          compression: What to apply (default: none, Horovod's plain all-reduce).
+          compression: What to apply (default: none, Horovod's plain all-reduce), or {regular
+            expression: compressor} as for `tfc.DistributedOptimizer`.
           op: hvd.Average (default) or hvd.Sum.
           gradient_predivide_factor: As in Horovod; above 0, default 1.
+          process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
+          num_groups: As in Horovod, for gradients that its all-reduce carries.
+          sparse_as_dense: Whether IndexedSlices become dense gradients first (default False).
+          scale_local_gradients: Whether gradients of `register_local_source` variables are divided by
+            the number of ranks when averaging (default True, as Horovod).
 
         Raises:
           TypeError: `compression` is not a `tfc.Compressor`.
         """
-        check_compressor(compression)
         self._tape = gradtape
-        self._compressor = compression
-        self._reduction = (op, gradient_predivide_factor)
+        self._policy = as_policy(compression)
+        self._options = {
+            "op": op,
+            "gradient_predivide_factor": gradient_predivide_factor,
+            "process_set": process_set,
+            "num_groups": num_groups,
+            "sparse_as_dense": sparse_as_dense,
+            "scale_local_gradients": scale_local_gradients,
+        }
+        self._local: list[tf.Variable] = []
         self._aggregator: GradientAggregator | None = None
 
     def __enter__(self) -> "DistributedGradientTape":
@@ -68,6 +86,10 @@ class DistributedGradientTape:
     def __getattr__(self, name: str) -> object:
         return getattr(self._tape, name)
 
+    def register_local_source(self, source: object) -> None:
+        """Leaves the gradient of a source to this rank: it is not exchanged. As in Horovod."""
+        self._local.append(tf_variable(source))
+
     def gradient(self, target: object, sources: object, output_gradients: object = None) -> object:
         """Returns the aggregated gradients of `target` with respect to `sources`.
 
@@ -81,12 +103,16 @@ class DistributedGradientTape:
         """
         variables = [tf_variable(source) for source in tf.nest.flatten(sources)]
         gradients = self._tape.gradient(target, variables, output_gradients=output_gradients)
-        self._aggregator = _aggregator_of(self._compressor, variables, self._reduction)
-        reduced = self._aggregator.aggregate(gradients, [variable.name for variable in variables])
+        self._aggregator = _aggregator_of(self._policy, variables, self._options)
+        for variable in self._local:
+            self._aggregator.register_local(id(variable))
+        reduced = self._aggregator.aggregate(
+            gradients, [variable.name for variable in variables], [id(variable) for variable in variables]
+        )
         return tf.nest.pack_sequence_as(sources, reduced)
 
     def _tfcompress_stats(self) -> Stats:
-        return self._aggregator.stats() if self._aggregator else collect([])
+        return self._aggregator.stats() if self._aggregator else merge([])
 
 
 def tf_variable(variable: object) -> tf.Variable:
@@ -95,22 +121,24 @@ def tf_variable(variable: object) -> tf.Variable:
     return inner if isinstance(inner, tf.Variable) else variable
 
 
-def _aggregator_of(
-    compressor: Compressor, variables: Sequence[tf.Variable], reduction: tuple[object, float]
-) -> GradientAggregator:
-    """Returns the aggregator of this compressor for these variables; makes it at the first call.
+def _aggregator_of(policy: Policy, variables: Sequence[tf.Variable], options: dict) -> GradientAggregator:
+    """Returns the aggregator of this policy for these variables; makes it at the first call.
 
-    It is kept on the first variable, so that it goes when the model goes.
+    It is kept on the variables, so that it goes when the model goes, and found again from any of them:
+    not all need to have a gradient at every step.
     """
-    states = variables[0].__dict__.setdefault(_STATE, [])
-    key = (compressor.get_config(), [id(variable) for variable in variables], reduction)
+    key = (policy.get_config(), options)
+    states = [state for variable in variables for state in variable.__dict__.get(_STATE, [])]
     alike = [state for state in states if state["key"] == key]
-    mine = [state for state in alike if state["compressor"]() is compressor]
-    orphaned = [state for state in alike if state["compressor"]() is None]
-    for state in mine or orphaned:
-        state["compressor"] = weakref.ref(compressor)
-        return state["aggregator"]
-    # The aggregator gets an equal compressor of its own: it must not keep the user's alive.
-    aggregator = GradientAggregator(dataclasses.replace(compressor), *reduction)
-    states.append({"key": key, "compressor": weakref.ref(compressor), "aggregator": aggregator})
-    return aggregator
+    mine = [state for state in alike if state["policy"]() is policy]
+    orphaned = [state for state in alike if state["policy"]() is None]
+    state = next(iter(mine or orphaned), None)
+    if state is None:
+        # The aggregator gets an equal policy of its own: it must not keep the user's alive.
+        state = {"key": key, "aggregator": GradientAggregator(copy.copy(policy), **options)}
+    state["policy"] = weakref.ref(policy)
+    for variable in variables:
+        kept = variable.__dict__.setdefault(_STATE, [])
+        if not any(state is other for other in kept):
+            kept.append(state)
+    return state["aggregator"]

@@ -7,6 +7,7 @@ A rank that fails stops at once (-x), and horovodrun then ends the others: none 
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
 
 import horovod.tensorflow as hvd
 import numpy as np

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 from oracle_index import INDEX_READERS
 from oracle_joint import JOINT_READERS
+from oracle_sparsify import seeded_support
 from oracle_value import VALUE_READERS
 from oracle_wire import Reader, crc32c, require
 
@@ -15,7 +16,7 @@ HEADER_FIELDS = (
 ).split()
 HEADER_BYTES = HEADER.size + 4
 DTYPE_IDS = {"float32": 1, "float16": 2, "bfloat16": 3}
-FROM_INDEX_SECTION, EVERYTHING, JOINT = 0, 1, 2
+FROM_INDEX_SECTION, EVERYTHING, JOINT, SEEDED = 0, 1, 2, 3
 
 
 def write_frame(header: dict, index_section: bytes = b"", value_section: bytes = b"") -> bytes:
@@ -50,7 +51,7 @@ def read_frame(frame: bytes) -> tuple[dict, np.ndarray | None, np.ndarray | None
     n, k = header["n"], header["k"]
     require(header["magic"] == b"TFCF" and header["version"] == 1, "not a frame")
     require(header["flags"] <= 1 and header["reserved"] == 0, "reserved bits are set")
-    require(header["dtype"] in DTYPE_IDS.values() and header["support"] <= 2, "unknown dtype or support")
+    require(header["dtype"] in DTYPE_IDS.values() and header["support"] <= 3, "unknown dtype or support")
     require(header["num_bytes"] == len(frame) < 2**31 and k <= n < 2**31, "sizes out of range")
     require(header["checksum"] == crc32c(frame[:40] + frame[44:]), "checksum")
     index_section = frame[HEADER_BYTES : HEADER_BYTES + header["num_index_bytes"]]
@@ -70,11 +71,14 @@ def read_frame(frame: bytes) -> tuple[dict, np.ndarray | None, np.ndarray | None
     if header["support"] == JOINT:
         indices, values = JOINT_READERS[header["value_id"]](value_section, n, k, header["seed"])
     else:
-        values = VALUE_READERS[header["value_id"]](value_section, k)
-        indices = np.arange(n)
         if header["support"] == FROM_INDEX_SECTION:
             require(header["index_id"] in INDEX_READERS, "unknown index codec")
             indices = INDEX_READERS[header["index_id"]](index_section, n, k, header["seed"])
+        elif header["support"] == SEEDED:
+            indices = seeded_support(n, k, header["seed"])
+        else:
+            indices = np.arange(n)
+        values = VALUE_READERS[header["value_id"]](value_section, k, indices, header["seed"])
     return header, indices, values
 
 

@@ -7,13 +7,17 @@ import math
 import struct
 
 import numpy as np
+from oracle_deltas import (
+    check_indices,
+    read_adaptive_deltas,
+    read_delta_bytes,
+    read_flagged_deltas,
+    write_adaptive_deltas,
+    write_delta_bytes,
+    write_flagged_deltas,
+)
+from oracle_index_entropy import read_huffman, read_rle, write_huffman, write_rle
 from oracle_wire import Random, Reader, hash_keys, pack, require
-
-
-def check_indices(indices: np.ndarray, n: int) -> np.ndarray:
-    require((np.diff(indices) > 0).all(), "indices do not increase")
-    require(indices.size == 0 or (indices[0] >= 0 and indices[-1] < n), "an index reaches n")
-    return indices
 
 
 def read_raw_indices(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
@@ -39,31 +43,6 @@ def write_bitmap(indices, n: int) -> bytes:
     return pack(np.isin(np.arange(n), indices), 1)
 
 
-DELTA_BLOCK = 65536
-
-
-def read_delta_bytes(reader: Reader, k: int) -> np.ndarray:
-    num_bytes = reader.packed(2, k, zero_tail=True) + 1
-    payload = np.frombuffer(reader.take(int(num_bytes.sum())), np.uint8).astype(np.int64)
-    starts = np.cumsum(num_bytes) - num_bytes
-    deltas = np.zeros(k, np.int64)
-    for byte in range(4):
-        has = num_bytes > byte
-        deltas[has] += payload[starts[has] + byte] << (8 * byte)
-    keys = [np.cumsum(deltas[at : at + DELTA_BLOCK]) for at in range(0, k, DELTA_BLOCK)]
-    return np.concatenate([np.zeros(0, np.int64), *keys])
-
-
-def write_delta_bytes(keys, extra_bytes: int = 0) -> bytes:
-    """Codes ascending keys; with up to `extra_bytes` more bytes a delta than the encoder's fewest."""
-    keys = np.asarray(keys, np.int64)
-    deltas = np.diff(keys, prepend=0)
-    deltas[::DELTA_BLOCK] = keys[::DELTA_BLOCK]
-    num_bytes = [min(4, max(1, -(-int(delta).bit_length() // 8)) + extra_bytes) for delta in deltas]
-    payload = b"".join(int(d).to_bytes(size, "little") for d, size in zip(deltas, num_bytes, strict=True))
-    return pack(np.array(num_bytes, np.int64) - 1, 2) + payload
-
-
 def read_delta_binary(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
     reader = Reader(section)
     keys = read_delta_bytes(reader, k)
@@ -73,6 +52,28 @@ def read_delta_binary(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarr
 
 def write_delta_binary(indices, n: int) -> bytes:
     return write_delta_bytes(indices)
+
+
+def read_delta_adaptive(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
+    reader = Reader(section)
+    keys = read_adaptive_deltas(reader, k)
+    reader.end()
+    return check_indices(keys, n)
+
+
+def write_delta_adaptive(indices, n: int) -> bytes:
+    return write_adaptive_deltas(indices)
+
+
+def read_delta_flag(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
+    reader = Reader(section)
+    keys = read_flagged_deltas(reader, k)
+    reader.end()
+    return check_indices(keys, n)
+
+
+def write_delta_flag(indices, n: int, flag_bits: int = 2) -> bytes:
+    return write_flagged_deltas(indices, flag_bits)
 
 
 POLICIES = ["naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"]
@@ -159,11 +160,33 @@ def write_bloom(indices, n: int, seed: int, policy: str, fpr: float) -> tuple[by
     return section, bloom_select(policy, positives, k, seed, probes[positives])
 
 
-INDEX_READERS = {1: read_raw_indices, 2: read_bitmap, 3: read_delta_binary, 4: read_bloom}
-INDEX_IDS = {"raw": 1, "bitmap": 2, "delta_binary": 3, "bloom": 4}
+INDEX_IDS = {
+    "raw": 1,
+    "bitmap": 2,
+    "delta_binary": 3,
+    "bloom": 4,
+    "rle": 5,
+    "huffman": 6,
+    "delta_adaptive": 7,
+    "delta_flag": 8,
+}
+INDEX_READERS = {
+    1: read_raw_indices,
+    2: read_bitmap,
+    3: read_delta_binary,
+    4: read_bloom,
+    5: read_rle,
+    6: read_huffman,
+    7: read_delta_adaptive,
+    8: read_delta_flag,
+}
 # Of those whose bytes the page determines and that lose nothing.
 INDEX_WRITERS = {
     "raw": write_raw_indices,
     "bitmap": write_bitmap,
     "delta_binary": write_delta_binary,
+    "rle": write_rle,
+    "huffman": write_huffman,
+    "delta_adaptive": write_delta_adaptive,
+    "delta_flag": write_delta_flag,
 }

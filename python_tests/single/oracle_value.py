@@ -1,12 +1,29 @@
-"""The value sections of cc_ops/FORMAT.md in NumPy. Readers take (section, k)."""
+"""The value sections of cc_ops/FORMAT.md in NumPy.
+
+Readers take (section, k, indices, seed), indices None for all; only `minmax` looks at the last two.
+"""
 
 import math
 
 import numpy as np
+from oracle_deflate import read_deflate
+from oracle_minmax import read_minmax
+from oracle_poly import read_poly
+from oracle_quantizer import (
+    read_log,
+    read_logquant,
+    read_qsgd,
+    read_sign,
+    read_ternary,
+    read_uniform,
+    write_logquant,
+    write_ternary,
+    write_uniform,
+)
 from oracle_wire import Reader, num_bits_of, require
 
 
-def read_raw_values(section: bytes, k: int) -> np.ndarray:
+def read_raw_values(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     reader = Reader(section)
     values = reader.array("<f4", k)
     reader.end()
@@ -17,7 +34,7 @@ def write_raw_values(values) -> bytes:
     return np.asarray(values, "<f4").tobytes()
 
 
-def read_fp16(section: bytes, k: int) -> np.ndarray:
+def read_fp16(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     reader = Reader(section)
     values = reader.array("<f2", k).astype(np.float32)
     reader.end()
@@ -28,7 +45,7 @@ def write_fp16(values) -> bytes:
     return np.clip(np.asarray(values, np.float32), -65504, 65504).astype("<f2").tobytes()
 
 
-def read_bf16(section: bytes, k: int) -> np.ndarray:
+def read_bf16(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     reader = Reader(section)
     values = (reader.array("<u2", k).astype(np.uint32) << 16).view(np.float32)
     require(np.isfinite(values).all(), "a float is not finite")
@@ -55,7 +72,7 @@ def parse_quantile(section: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
     return means, codes
 
 
-def read_quantile(section: bytes, k: int) -> np.ndarray:
+def read_quantile(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     means, codes = parse_quantile(section, k)
     return means[codes]
 
@@ -106,7 +123,7 @@ def parse_dexp(section: bytes, k: int) -> tuple[list[dict], np.ndarray]:
     return parts, ranks
 
 
-def read_dexp(section: bytes, k: int) -> np.ndarray:
+def read_dexp(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     parts, ranks = parse_dexp(section, k)
     curves = [np.zeros(0, np.float32)]
     for part, sign in zip(parts, (np.float32(1), np.float32(-1)), strict=True):
@@ -124,11 +141,45 @@ def dexp_ranks(values: np.ndarray) -> np.ndarray:
     return ranks
 
 
-VALUE_READERS = {1: read_raw_values, 2: read_fp16, 3: read_bf16, 4: read_quantile, 5: read_dexp}
-VALUE_IDS = {"raw": 1, "fp16": 2, "bf16": 3, "quantile": 4, "dexp": 5}
+VALUE_READERS = {
+    1: read_raw_values,
+    2: read_fp16,
+    3: read_bf16,
+    4: read_quantile,
+    5: read_dexp,
+    6: read_deflate,
+    7: read_qsgd,
+    8: read_log,
+    9: read_logquant,
+    10: read_uniform,
+    11: read_ternary,
+    12: read_sign,
+    13: read_poly,
+    14: read_minmax,
+}
+VALUE_IDS = {
+    "raw": 1,
+    "fp16": 2,
+    "bf16": 3,
+    "quantile": 4,
+    "dexp": 5,
+    "deflate": 6,
+    "qsgd": 7,
+    "log": 8,
+    "logquant": 9,
+    "uniform": 10,
+    "ternary": 11,
+    "sign": 12,
+    "poly": 13,
+    "minmax": 14,
+}
 # Of those whose bytes the page determines.
 VALUE_WRITERS = {
     "raw": write_raw_values,
     "fp16": write_fp16,
     "bf16": write_bf16,
+    "logquant": write_logquant,
+    "uniform": write_uniform,
 }
+# Likewise, from (values, seed).
+SEEDED_VALUE_WRITERS = {"ternary": write_ternary}

@@ -1,4 +1,4 @@
-"""Sparsifiers and whole frames against their oracles."""
+"""Whole frames against their oracles: every sparsifier with every index, value and joint codec."""
 
 import itertools
 import math
@@ -6,6 +6,8 @@ import math
 import numpy as np
 import oracle_frame
 import oracle_index
+import oracle_joint
+import oracle_quantizer
 import oracle_sparsify
 import oracle_value
 import oracle_wire
@@ -16,46 +18,24 @@ from oracle_inputs import SEEDS, assert_same_bits, float_arrays, outcome, proper
 
 from tfcompress import _core, frames
 
-
-def topk_count(n: int, ratio: float) -> int:
-    """`ratio * n`, halves up, at least one where there is one."""
-    return min(n, max(1, math.floor(ratio * n + 0.5)))
-
-
-class TestSparsifiers:
-    @given(dense=float_arrays(), tau=st.sampled_from([1.5e-45, 1e-38, 0.1, 1.0, 2.0, 3.4e38]))
-    @property_test
-    def test_nonzero_and_threshold(self, dense, tau):
-        assert _core.select("nonzero", dense).tolist() == oracle_sparsify.select_nonzero(dense).tolist()
-        expected = oracle_sparsify.select_threshold(dense, tau)
-        assert _core.select(f"threshold:tau={tau}", dense).tolist() == expected.tolist()
-
-    def test_threshold_compares_floats(self):
-        dense = np.float32([0.1, -0.1, np.nextafter(np.float32(0.1), np.float32(0)), 0.2])
-        assert _core.select("threshold:tau=0.1", dense).tolist() == [0, 1, 3]
-
-    @given(dense=float_arrays(), ratio=st.sampled_from([0.001, 0.01, 0.1, 0.25, 0.5, 0.99, 1.0]))
-    @settings(property_test, max_examples=60)
-    def test_topk(self, dense, ratio):
-        expected = oracle_sparsify.select_topk(dense, topk_count(dense.size, ratio))
-        assert _core.select(f"topk:ratio={ratio}", dense).tolist() == expected.tolist()
-
-    @pytest.mark.parametrize("values", [[0.0], [1, -1, 2], [-0.0, 0.0, 2.0**-149]])
-    def test_topk_ties_of_a_long_vector(self, values):
-        dense = np.random.default_rng(7).choice(np.float32(values), 50000)
-        for ratio in (0.01, 0.3, 0.7):
-            expected = oracle_sparsify.select_topk(dense, topk_count(dense.size, ratio))
-            assert (_core.select(f"topk:ratio={ratio}", dense) == expected).all()
-
-
 SPARSIFIERS = ["nonzero", "topk:ratio=0.2", "threshold:tau=0.5"]
 INDEX_PARTS = [
     *oracle_index.INDEX_WRITERS,
     *(f"bloom:policy={policy},fpr=0.1" for policy in oracle_index.POLICIES),
 ]
-SPECS = ["|".join(parts) for parts in itertools.product(SPARSIFIERS, INDEX_PARTS, oracle_value.VALUE_IDS)]
-SPECS += [f"dense|raw|{value}" for value in oracle_value.VALUE_IDS]
-SPECS += [f"{sparsifier}|sketchml" for sparsifier in ("dense", *SPARSIFIERS)]
+VALUES = [*oracle_value.VALUE_IDS]
+WITHOUT_INDICES = ["dense", "randomk:ratio=0.3"]
+SPECS = [f"{sparsifier}|raw|{value}" for sparsifier in WITHOUT_INDICES for value in VALUES]
+SPECS += map("|".join, itertools.product([*WITHOUT_INDICES, *SPARSIFIERS], oracle_joint.JOINT_IDS))
+# Every index codec with every value codec, and either with every sparsifier.
+PAIRS = [
+    f"{SPARSIFIERS[(i + j) % len(SPARSIFIERS)]}|{index}|{value}"
+    for (i, index), (j, value) in itertools.product(enumerate(INDEX_PARTS), enumerate(VALUES))
+]
+ANY_SPEC = st.one_of(
+    st.sampled_from(SPECS),
+    st.tuples(*map(st.sampled_from, (SPARSIFIERS, INDEX_PARTS, VALUES))).map("|".join),
+)
 
 
 def widen(stored: np.ndarray, dtype: str) -> np.ndarray:
@@ -76,47 +56,74 @@ def narrow(values: np.ndarray, dtype: str) -> np.ndarray:
     return values
 
 
-def select(part: str, dense: np.ndarray) -> np.ndarray:
+def select(part: str, dense: np.ndarray, seed: int) -> np.ndarray:
     name, _, parameters = part.partition(":")
-    if name == "nonzero":
-        return oracle_sparsify.select_nonzero(dense)
+    if name in ("dense", "nonzero"):
+        return np.arange(dense.size) if name == "dense" else oracle_sparsify.select_nonzero(dense)
+    argument = float(parameters.split("=")[1])
     if name == "threshold":
-        return oracle_sparsify.select_threshold(dense, float(parameters.split("=")[1]))
-    return oracle_sparsify.select_topk(dense, topk_count(dense.size, float(parameters.split("=")[1])))
+        return oracle_sparsify.select_threshold(dense, argument)
+    count = oracle_sparsify.share_of(dense.size, argument)
+    if name == "randomk":
+        return oracle_sparsify.seeded_support(dense.size, count, seed)
+    return oracle_sparsify.select_topk(dense, count)
+
+
+def within_tau(values: np.ndarray) -> np.ndarray:
+    """Which values `log` sends, by default: those with a logarithm up to tau."""
+    normal = oracle_quantizer.without_subnormals(values)
+    if not normal.any():
+        return np.zeros(values.size, bool)
+    total = math.fsum(np.abs(normal.astype(np.float64)))
+    _, ladder = oracle_quantizer.log_ladder(values, total, 1.1, 128)
+    return np.abs(values) >= ladder.min(initial=np.inf)
+
+
+def write_values(name: str, values: np.ndarray, seed: int) -> bytes | None:
+    """The value section, where the page determines it."""
+    if name in oracle_value.SEEDED_VALUE_WRITERS:
+        return oracle_value.SEEDED_VALUE_WRITERS[name](values, seed)
+    return oracle_value.VALUE_WRITERS[name](values) if name in oracle_value.VALUE_WRITERS else None
 
 
 def expected_frame(dense: np.ndarray, dtype: str, spec: str, seed: int) -> tuple[dict, bytes | None]:
     """The header fields that are determined; the frame, where all of its bytes are."""
     sparsifier, index, *value = spec.split("|")
     header = {"magic": b"TFCF", "version": 1, "flags": 0, "reserved": 0, "seed": seed, "n": dense.size}
-    header["dtype"] = oracle_frame.DTYPE_IDS[dtype]
-    everything = sparsifier == "dense"
-    indices = np.arange(dense.size) if everything else select(sparsifier, dense)
+    header |= {"dtype": oracle_frame.DTYPE_IDS[dtype], "index_id": 0}
+    indices = select(sparsifier, dense, seed)
+    section, value_section = b"", None
     if not value:
-        header |= {
-            "support": oracle_frame.JOINT,
-            "k": indices.size,
-            "index_id": 0,
-            "value_id": 1,
-            "num_index_bytes": 0,
-        }
-        return header, None
-    header["support"] = oracle_frame.EVERYTHING if everything else oracle_frame.FROM_INDEX_SECTION
-    header["value_id"] = oracle_value.VALUE_IDS[value[0]]
-    header["index_id"] = 0 if everything else oracle_index.INDEX_IDS[index.partition(":")[0]]
-    section = b""
-    values = dense[indices]
-    if not everything and indices.size:
-        if index.startswith("bloom"):
+        header |= {"support": oracle_frame.JOINT, "value_id": oracle_joint.JOINT_IDS[index]}
+        if index == "threelc":
+            selected = np.zeros_like(dense)
+            selected[indices] = dense[indices]
+            _, trits = oracle_joint.threelc_trits(selected, 1.0)
+            indices, value_section = np.flatnonzero(trits), oracle_joint.write_threelc(selected)
+    elif sparsifier.startswith(("dense", "randomk")):
+        everything = sparsifier == "dense"
+        header["support"] = oracle_frame.EVERYTHING if everything else oracle_frame.SEEDED
+        header["value_id"] = oracle_value.VALUE_IDS[value[0]]
+        value_section = write_values(value[0], dense[indices], seed)
+    else:
+        header |= {"support": oracle_frame.FROM_INDEX_SECTION, "value_id": oracle_value.VALUE_IDS[value[0]]}
+        header["index_id"] = oracle_index.INDEX_IDS[index.partition(":")[0]]
+        if value[0] == "log":
+            indices = indices[within_tau(dense[indices])]
+        values = dense[indices]
+        if indices.size and index.startswith("bloom"):
             policy = index.split("=")[1].split(",")[0]
             section, indices = oracle_index.write_bloom(indices, dense.size, seed, policy, 0.1)
             values = values if policy == "naive" else dense[indices]
-        else:
+        elif indices.size:
             section = oracle_index.INDEX_WRITERS[index](indices, dense.size)
+        value_section = write_values(value[0], values, seed) if indices.size else None
     header |= {"k": indices.size, "num_index_bytes": len(section)}
-    if value[0] not in oracle_value.VALUE_WRITERS:
+    if indices.size == 0:
+        return header, oracle_frame.write_frame(header)
+    if value_section is None:
         return header, None
-    return header, oracle_frame.write_frame(header, section, oracle_value.VALUE_WRITERS[value[0]](values))
+    return header, oracle_frame.write_frame(header, section, value_section)
 
 
 def check_frame(values: np.ndarray, dtype: str, spec: str, seed: int):
@@ -143,7 +150,7 @@ def check_frame(values: np.ndarray, dtype: str, spec: str, seed: int):
 
 
 class TestFrames:
-    @pytest.mark.parametrize("spec", SPECS)
+    @pytest.mark.parametrize("spec", [*SPECS, *PAIRS])
     def test_every_spec(self, spec):
         values = np.random.default_rng(8).standard_t(3, 300).astype(np.float32)
         values[::3] = 0
@@ -153,7 +160,7 @@ class TestFrames:
     @given(
         values=float_arrays(),
         dtype=st.sampled_from([*oracle_frame.DTYPE_IDS]),
-        spec=st.sampled_from(SPECS),
+        spec=ANY_SPEC,
         seed=SEEDS,
     )
     @settings(property_test, max_examples=150)
@@ -163,10 +170,20 @@ class TestFrames:
     def test_a_large_tensor(self):
         """More elements than any block of the encoder."""
         values = np.random.default_rng(10).standard_normal(150000).astype(np.float32)
-        for spec in ("dense|raw|fp16", "dense|raw|dexp", "nonzero|delta_binary|quantile", "nonzero|sketchml"):
+        for spec in (
+            "dense|raw|fp16",
+            "dense|raw|dexp",
+            "nonzero|delta_binary|quantile",
+            "nonzero|sketchml",
+            "topk:ratio=0.5|delta_adaptive|log",
+            "randomk:ratio=0.02|raw|qsgd",
+            "dense|threelc",
+        ):
             check_frame(values, "float32", spec, seed=11)
 
-    @pytest.mark.parametrize("spec", ["dense|raw|raw", "topk|bloom|fp16", "nonzero|sketchml"])
+    @pytest.mark.parametrize(
+        "spec", ["dense|raw|raw", "topk|bloom|fp16", "nonzero|sketchml", "randomk|raw|sign"]
+    )
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_a_tensor_that_is_not_finite(self, spec, value):
         frame = frames.encode(np.float32([1, value, 3]), spec, seed=12)
@@ -175,7 +192,7 @@ class TestFrames:
         assert indices is None
         assert np.isnan(frames.decode(frame)).all()
 
-    @given(at=st.integers(0, 39), bit=st.integers(0, 7), spec=st.sampled_from(SPECS))
+    @given(at=st.integers(0, 39), bit=st.integers(0, 7), spec=ANY_SPEC)
     @settings(property_test, max_examples=150)
     def test_a_changed_header_is_refused_or_read_alike(self, at, bit, spec):
         values = np.random.default_rng(13).standard_normal(100).astype(np.float32)
@@ -199,7 +216,15 @@ class TestFrames:
     @pytest.mark.parametrize("dtype", oracle_frame.DTYPE_IDS)
     def test_sum_over_ranks(self, dtype):
         rng = np.random.default_rng(15)
-        specs = ["topk:ratio=0.3|bloom:policy=p1|dexp", "nonzero|sketchml", "dense|raw|raw"]
+        specs = [
+            "topk:ratio=0.3|bloom:policy=p1|dexp",
+            "nonzero|sketchml",
+            "dense|raw|raw",
+            "randomk:ratio=0.3|raw|ternary",
+            "topk:ratio=0.3|rle|minmax",
+            "threshold:tau=0.5|skcompress",
+            "dense|threelc",
+        ]
         packets = []
         for rank in range(3):
             tensors = [narrow(rng.standard_normal(50).astype(np.float32), dtype) for _ in specs]
@@ -208,7 +233,7 @@ class TestFrames:
             )
         scale = 1 / 3
         data = b"".join(itertools.chain(*packets))
-        sums, num_bytes = _core.decode_sum(data, 3, scale, [50] * 3, [dtype] * 3)
+        sums, num_bytes = _core.decode_sum(data, 3, scale, [50] * len(specs), [dtype] * len(specs))
         for actual, expected in zip(sums, oracle_frame.decode_sum(packets, scale), strict=True):
             assert_same_bits(actual, narrow(expected, dtype))
         assert num_bytes == [sum(map(len, tensor)) for tensor in zip(*packets, strict=True)]

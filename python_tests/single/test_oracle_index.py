@@ -1,6 +1,7 @@
 """Every index codec against its oracle, both ways where possible."""
 
 import numpy as np
+import oracle_deltas
 import oracle_index
 import pytest
 from hypothesis import given, settings
@@ -30,21 +31,27 @@ class TestIndices:
     def test_delta_lengths(self, gap, first):
         indices = np.array([0, gap], np.uint32)[1 - first :]
         section, _ = _core.encode_indices("delta_binary", indices, 2**31 - 1)
-        assert section == oracle_index.write_delta_bytes(indices)
+        assert section == oracle_deltas.write_delta_bytes(indices)
         assert oracle_index.read_delta_binary(section, 2**31 - 1, indices.size).tolist() == indices.tolist()
 
-    def test_delta_blocks_start_again(self):
-        indices = np.cumsum(np.random.default_rng(0).integers(1, 600, 2 * 65536 + 10)).astype(np.uint32)
+    @pytest.mark.parametrize("name", [name for name in oracle_index.INDEX_WRITERS if name != "bitmap"])
+    @pytest.mark.parametrize("num_indices", [65536, 2 * 65536 + 1])
+    def test_borders_of_blocks(self, name, num_indices):
+        """No gap is 1, so that an index is a run; one gap, the first of the second block, is wide."""
+        indices = np.cumsum(np.random.default_rng(0).integers(2, 600, num_indices)).astype(np.uint32)
+        indices[65536:] += np.uint32(2**30)
         n = int(indices[-1]) + 1
-        section, _ = _core.encode_indices("delta_binary", indices, n)
-        assert section == oracle_index.write_delta_bytes(indices)
-        assert (oracle_index.read_delta_binary(section, n, indices.size) == indices).all()
+        section, _ = _core.encode_indices(name, indices, n)
+        assert section == oracle_index.INDEX_WRITERS[name](indices, n)
+        read = oracle_index.INDEX_READERS[oracle_index.INDEX_IDS[name]](section, n, indices.size)
+        assert (read == indices).all()
+        assert_same_bits(_core.decode_indices(name, section, n, indices.size), indices)
 
     @given(support=supports(), extra=st.integers(1, 3))
     @property_test
     def test_longer_deltas_than_needed_are_read(self, support, extra):
         n, indices = support
-        section = oracle_index.write_delta_bytes(indices, extra)
+        section = oracle_deltas.write_delta_bytes(indices, extra)
         assert_same_bits(_core.decode_indices("delta_binary", section, n, indices.size), indices)
 
     @given(support=supports(max_n=3000), part=BLOOM_PARTS, seed=SEEDS)
@@ -101,7 +108,15 @@ class TestIndices:
 
     def test_bits_after_the_last_are_refused(self):
         indices, n = np.array([1, 5, 7], np.uint32), 12
-        for part in ("bitmap", "delta_binary", "bloom:policy=p0,fpr=0.05"):
+        for part in (
+            "bitmap",
+            "delta_binary",
+            "bloom:policy=p0,fpr=0.05",
+            "rle",
+            "huffman",
+            "delta_adaptive",
+            "delta_flag",
+        ):
             name = part.partition(":")[0]
             section, decoded = _core.encode_indices(part, indices, n)
             at = 0 if name == "delta_binary" else len(section) - 1

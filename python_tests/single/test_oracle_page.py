@@ -1,8 +1,13 @@
 """The worked examples of cc_ops/FORMAT.md, as the oracles read them."""
 
 import numpy as np
+import oracle_deflate
+import oracle_entropy
 import oracle_index
+import oracle_index_entropy
 import oracle_joint
+import oracle_quantizer
+import oracle_sparsify
 import oracle_value
 import oracle_wire
 import pytest
@@ -74,3 +79,132 @@ class TestExamplesOfThePage:
     def test_checksum_is_crc32c(self):
         assert oracle_wire.crc32c(b"123456789") == 0xE3069283  # The check value of the CRC catalogue.
         assert oracle_wire.crc32c(bytes(32)) == 0x8A9136AA  # RFC 3720 B.4.
+
+
+class TestExamplesOfTheValueCodecs:
+    """The worked examples of FORMAT.md from `deflate` on."""
+
+    def test_deflate(self):
+        section = bytes.fromhex("00 05000000 6360400500")
+        assert oracle_deflate.read_deflate(section, 4).tolist() == [0, 0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("name", "written", "expected", "decoded"),
+        [
+            (
+                "qsgd",
+                oracle_quantizer.write_qsgd([3, -4, 7], [5, 7], bits=4, bucket=2, seed=0),
+                "04 02000000 0000A040 0000E040 E507",
+                [5 * 5 / 7, -6 * 5 / 7, 7],
+            ),
+            (
+                "log",
+                oracle_quantizer.write_log([2, -4, 1, 1, 0], 8, base=2, tau=3),
+                "0000000000000040 0000000000002040 0100 0300 530B",
+                [2, -4, 1, 1, 0],
+            ),
+            ("logquant", oracle_quantizer.write_logquant([8, -4, 0], bits=4), "04 82 E700", [8, -4, 0]),
+            (
+                "uniform",
+                oracle_quantizer.write_uniform([-1, 0, 4], bits=8),
+                "08 000080BF 00008040 0033FF",
+                [-1, 0, 4],
+            ),
+            (
+                "ternary",
+                oracle_quantizer.write_ternary([2, 0, -2, 0, 2, -2], seed=0),
+                "00000040 6402",
+                [2, 0, -2, 0, 2, -2],
+            ),
+            (
+                "sign",
+                oracle_quantizer.write_sign([2, 0, -4, -6, 1, -0.0, 2], 1, -5),
+                "0000803F 0000A0C0 0C",
+                [1, 1, -5, -5, 1, 1, 1],
+            ),
+        ],
+    )
+    def test_quantizers(self, name, written, expected, decoded):
+        assert written == bytes.fromhex(expected)
+        read = oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]]
+        np.testing.assert_allclose(read(written, len(decoded)), decoded, rtol=1e-7)
+
+    def test_poly(self):
+        section = bytes.fromhex(
+            "01000000 01000000 02000000 00000040 00004040 0000003f 000000bf"
+            "01000000 03000000 0000803f 0000a040 5555153f 000000bf 0835"
+        )
+        decoded = oracle_value.VALUE_READERS[13](section, 5)
+        np.testing.assert_allclose(decoded, [3, 2, -4 / 3, -5, -10 / 3], rtol=1e-6)
+
+    def test_minmax(self):
+        section = bytes.fromhex(
+            "02000000 02 03000000 0000003f 0000803f 00000040 01000000 00 01000000 00000040 01000000"
+        )
+        decoded = oracle_value.VALUE_READERS[14](section, 4, np.array([1, 4, 9, 12]), 0)
+        assert decoded.tolist() == [0.5, -2, 0.5, 0.5]
+
+
+class TestExamplesOfTheEntropyCodes:
+    """The worked examples of seeded supports, `rle` to `delta_flag`, `skcompress` and `threelc`."""
+
+    def test_seeded_support(self):
+        assert oracle_sparsify.seeded_support(10, 3, seed=1).tolist() == [2, 5, 7]
+
+    @pytest.mark.parametrize(
+        ("name", "indices", "n", "expected"),
+        [
+            ("rle", [4], 7, "01000000 01 00 14"),
+            ("huffman", [1, 2], 4, "c301"),
+            (
+                "delta_adaptive",
+                [5, 14, 19, 28, 128, 228, 628, 1028],
+                1029,
+                "02 28 24 0a 49 32 92 09 32 04 19",
+            ),
+            ("delta_flag", [200, 432, 575, 578], 579, "02 08 23 8f fe 23 03"),
+        ],
+    )
+    def test_indices(self, name, indices, n, expected):
+        section = bytes.fromhex(expected)
+        assert oracle_index.INDEX_WRITERS[name](indices, n) == section
+        read = oracle_index.INDEX_READERS[oracle_index.INDEX_IDS[name]]
+        assert read(section, n, len(indices)).tolist() == indices
+
+    def test_words_of_bytes(self):
+        words = oracle_index_entropy.index_words(4)
+        assert words == {0: "0", 1: "110", 2: "111", 3: "10"}
+
+    def test_huffman_code(self):
+        lengths = oracle_entropy.huffman_lengths([10, 2, 1])
+        words = oracle_entropy.canonical_words(lengths)
+        assert words == {0: "0", 1: "10", 2: "11"}
+        assert "".join(words["abc".index(x)] for x in "aaaabaacaabaa") == "0000100011001000"
+        assert oracle_entropy.write_lengths(lengths) == bytes.fromhex("54 01")
+        assert oracle_entropy.read_lengths(oracle_wire.Reader(b"\x54\x01"), 3) == [1, 2, 2]
+
+    def test_skcompress(self):
+        section = bytes.fromhex(
+            "02000000 01000000 03000000 0000003f 0000803f 00000040"
+            "0e000000 03000000 01000000 0310220c 00 00"
+            "01000000 00000040 0b000000 01000000 01000000 0220 00"
+        )
+        indices, values = oracle_joint.read_skcompress(section, 16, 4, seed=0)
+        assert indices.tolist() == [1, 4, 9, 12]
+        assert values.tolist() == [0.5, -2, 0.5, 0.5]
+        parsed = oracle_joint.parse_sketch("skcompress", section, 16, 4, seed=0)
+        assert oracle_joint.write_sketch("skcompress", parsed) == section
+
+    def test_words_of_cells(self):
+        counts = [6, 3, 2, 1]
+        words = oracle_entropy.canonical_words(oracle_entropy.huffman_lengths(counts))
+        assert [*words.values()] == ["0", "10", "110", "111"]
+        assert sum(count * len(words[cell]) for cell, count in enumerate(counts)) == 21
+
+    def test_threelc(self):
+        dense = np.zeros(33, np.float32)
+        dense[[0, 1, 3, 31]] = 0.75, -1, 0.25, 0.5
+        section = bytes.fromhex("0000803f af f6 94")
+        assert oracle_joint.write_threelc(dense) == section
+        indices, values = oracle_joint.read_threelc(section, 33, 3, seed=0)
+        assert (indices.tolist(), values.tolist()) == ([0, 1, 31], [1, -1, 1])

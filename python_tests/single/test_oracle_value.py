@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_inputs import (
+    SEEDS,
     assert_buckets_are_means_of_intervals,
     assert_same_bits,
     damages,
@@ -22,17 +23,53 @@ from tfcompress import _core
 SAMPLE = 65536  # Above it, quantiles come from a sample of so many values.
 SAMPLE_RANK_ERROR = 0.0064  # Of the sample, with 99 % confidence (docs/design.md).
 
+PARAMETERS = {  # Beside the defaults.
+    "deflate": ["shuffle=1", "level=1"],
+    "qsgd": ["bits=2,bucket=1", "bits=4,bucket=3", "bits=8,bucket=65536"],
+    "log": ["base=2,tau=20", "base=1.001,tau=32767", "base=16,tau=1"],
+    "logquant": ["bits=2", "bits=4"],
+    "uniform": ["bits=16"],
+    "ternary": ["clip=0.1", "clip=2.5"],
+    "poly": ["degree=1", "degree=3,segments=1", "degree=8,segments=256"],
+    "minmax": ["buckets=2", "buckets=3,rows=1,columns=0.01", "rows=8,columns=1"],
+}
+
+
+@st.composite
+def coded(draw, name, arrays):
+    """A value codec of this name with any parameters: (part, values, indices or None, n, seed)."""
+    part = draw(st.sampled_from([name, *(f"{name}:{rest}" for rest in PARAMETERS.get(name, []))]))
+    values, seed = draw(arrays), draw(SEEDS)
+    step = draw(st.sampled_from([0, 1, 7, 2**20]))  # 0 for everything.
+    indices = (np.arange(values.size) * step + 3).astype(np.uint32) if step else None
+    return part, values, indices, int(indices[-1]) + 9 if step else values.size, seed
+
+
+def read(name, section, k, indices, seed):
+    return oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]](section, k, indices, seed)
+
 
 class TestValues:
     @pytest.mark.parametrize("name", oracle_value.VALUE_IDS)
-    @given(values=float_arrays())
+    @given(data=st.data())
     @settings(property_test, max_examples=60)
-    def test_decoded_alike(self, name, values):
-        section = _core.encode_values(name, values, None, values.size)
-        decoded = _core.decode_values(name, section, None, values.size)
+    def test_decoded_alike(self, name, data):
+        part, values, indices, n, seed = data.draw(coded(name, float_arrays()))
+        section = _core.encode_values(part, values, indices, n, seed)
+        decoded = _core.decode_values(name, section, indices, n, seed)
+        assert_same_bits(decoded, read(name, section, values.size, indices, seed))
+
+    @pytest.mark.parametrize("size", [65536, 65537, 262145])
+    @pytest.mark.parametrize("name", oracle_value.VALUE_IDS)
+    def test_long_vectors_are_decoded_alike(self, name, size):
+        """On both sides of the ends of blocks."""
+        values = np.random.default_rng(size).standard_t(2, size).astype(np.float32)
+        section = _core.encode_values(name, values, None, size, 5)
         assert_same_bits(
-            decoded, oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]](section, values.size)
+            _core.decode_values(name, section, None, size, 5), read(name, section, size, None, 5)
         )
+        if name in oracle_value.VALUE_WRITERS:
+            assert section == oracle_value.VALUE_WRITERS[name](values)
 
     @pytest.mark.parametrize("name", oracle_value.VALUE_WRITERS)
     @given(values=float_arrays())
@@ -41,6 +78,13 @@ class TestValues:
         assert _core.encode_values(name, values, None, values.size) == oracle_value.VALUE_WRITERS[name](
             values
         )
+
+    @pytest.mark.parametrize("name", oracle_value.SEEDED_VALUE_WRITERS)
+    @given(values=float_arrays(), seed=SEEDS)
+    @settings(property_test, max_examples=60)
+    def test_determined_bytes_of_a_seed(self, name, values, seed):
+        found = _core.encode_values(name, values, None, values.size, seed)
+        assert found == oracle_value.SEEDED_VALUE_WRITERS[name](values, seed)
 
     @pytest.mark.parametrize("name", oracle_value.VALUE_WRITERS)
     def test_rounding_at_every_edge(self, name):
@@ -57,13 +101,13 @@ class TestValues:
         )
 
     @pytest.mark.parametrize("name", oracle_value.VALUE_IDS)
-    @given(values=float_arrays(), damage=damages())
-    @property_test
-    def test_damage_is_refused_or_read_alike(self, name, values, damage):
-        k = values.size
-        section = damage(_core.encode_values(name, values, None, k))
-        actual = outcome(lambda: _core.decode_values(name, section, None, k))
-        expected = outcome(lambda: oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]](section, k))
+    @given(data=st.data(), damage=damages())
+    @settings(property_test, max_examples=60)
+    def test_damage_is_refused_or_read_alike(self, name, data, damage):
+        part, values, indices, n, seed = data.draw(coded(name, float_arrays(max_size=60)))
+        section = damage(_core.encode_values(part, values, indices, n, seed))
+        actual = outcome(lambda: _core.decode_values(name, section, indices, n, seed))
+        expected = outcome(lambda: read(name, section, values.size, indices, seed))
         assert (actual is None) == (expected is None)
         if actual is not None:
             assert_same_bits(actual, expected)
@@ -72,15 +116,27 @@ class TestValues:
 class TestPadding:
     """Bits after the last: zero when written, not looked at when read."""
 
-    @pytest.mark.parametrize("name", ["quantile", "dexp"])
-    def test_bits_after_the_last(self, name):
-        values = np.float32([1, 2, 3, -4, 5])
-        section = bytearray(_core.encode_values(name, values, None, 5))
+    @pytest.mark.parametrize(
+        "part",
+        [
+            "quantile",
+            "dexp",
+            "qsgd",
+            "log:base=2,tau=20",
+            "logquant:bits=3",
+            "sign",
+            "poly",
+            "minmax:buckets=5",
+        ],
+    )
+    def test_bits_after_the_last(self, part):
+        name, values = part.partition(":")[0], np.float32([-1, -2, -3, -4, -5])
+        section = bytearray(_core.encode_values(part, values, None, 5))
         assert section[-1] < 0x80
         decoded = _core.decode_values(name, bytes(section), None, 5)
         section[-1] |= 0x80
         assert_same_bits(_core.decode_values(name, bytes(section), None, 5), decoded)
-        assert_same_bits(oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]](bytes(section), 5), decoded)
+        assert_same_bits(read(name, bytes(section), 5, None, 0), decoded)
 
 
 class TestQuantile:

@@ -90,9 +90,9 @@ def test_compressors_are_immutable_and_horovods():
 
 def test_policy_leaves_small_tensors_uncompressed():
     compressor = tfc.Compression.topk(min_elements=100)
-    assert compressor.spec_for("float32", 99) == "dense|raw|raw"
-    assert compressor.spec_for("bfloat16", 99) == "dense|raw|bf16"
-    assert compressor.spec_for("float32", 100) == compressor.spec
+    assert compressor.spec_for("w", "float32", [99]) == "dense|raw|raw"
+    assert compressor.spec_for("w", "bfloat16", [99]) == "dense|raw|bf16"
+    assert compressor.spec_for("w", "float32", [10, 10]) == compressor.spec
     with pytest.raises(ValueError, match="min_elements"):
         tfc.Compression.topk(min_elements=-1)
 

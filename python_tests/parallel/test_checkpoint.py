@@ -1,0 +1,145 @@
+"""Residuals in checkpoints, on Keras 3 and on tf_keras alike: what is saved is their mean over the ranks."""
+
+import pathlib
+import warnings
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+from training import make_data, make_model
+
+import tfcompress as tfc
+from tfcompress.checkpoint import aggregator_of
+
+keras = tf.keras
+IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
+COMPRESSION = tfc.Compression.topk(0.05, min_elements=64)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One folder for all ranks: rank 0's."""
+    name = np.frombuffer(str(tmp_path).encode().ljust(200), np.uint8)
+    return pathlib.Path(hvd.broadcast(tf.constant(name), 0).numpy().tobytes().decode().strip())
+
+
+def trained_model(callbacks=(), epochs=2):
+    model = make_model(keras)
+    model.compile(tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=COMPRESSION), "mse")
+    x, y = make_data(32)
+    callbacks = [tfc.callbacks.BroadcastVariables(0), *callbacks]
+    model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, shuffle=False, callbacks=callbacks)
+    return model
+
+
+def residuals(model):
+    """This rank's."""
+    return [slots[0].numpy() for slots in aggregator_of(model.optimizer).tensors.memories().values()]
+
+
+def variables_of(optimizer):
+    return optimizer.variables if IS_KERAS_3 else optimizer.variables()
+
+
+def means(arrays):
+    return [hvd.allreduce(tf.constant(array), op=hvd.Average).numpy() for array in arrays]
+
+
+def assert_starts_with(model, expected):
+    """The memories of a loaded model, which are made by its first step or wait for it."""
+    waiting = [values[0] for values in aggregator_of(model.optimizer).tensors.waiting().values()]
+    found = waiting or residuals(model)
+    assert len(found) == len(expected) > 0
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def assert_trains_on(model, assert_same_on_all_ranks):
+    before = model.get_weights()
+    x, y = make_data(8)
+    model.fit(x, y, batch_size=8, verbose=0)
+    assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
+    assert not aggregator_of(model.optimizer).tensors.waiting()
+    assert_same_on_all_ranks(model.get_weights())
+
+
+def test_model_save_and_load_model(folder, assert_same_on_all_ranks):
+    model = trained_model()
+    expected = means(residuals(model))
+    tfc.prepare_checkpoint(model.optimizer)
+    path = str(folder / "model.keras")
+    if hvd.rank() == 0:
+        model.save(path)
+    hvd.allreduce(tf.zeros(1))  # The file is there.
+    loaded = tfc.load_model(path, compression=COMPRESSION)
+    assert_starts_with(loaded, expected)
+    own, saved = (variables_of(each.optimizer) for each in (loaded, model))
+    for ours, theirs in zip(own, saved, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    for ours, theirs in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert_trains_on(loaded, assert_same_on_all_ranks)
+
+
+def test_model_checkpoint_on_one_rank(folder, assert_same_on_all_ranks):
+    path = str(folder / "model_{epoch}.keras")
+    callbacks = [tfc.callbacks.PrepareCheckpoint()]
+    if hvd.rank() == 0:
+        callbacks.append(keras.callbacks.ModelCheckpoint(path))
+    model = trained_model(callbacks)
+    expected = means(residuals(model))
+    loaded = tfc.load_model(path.format(epoch=2), compression=COMPRESSION)
+    assert_starts_with(loaded, expected)
+    assert_trains_on(loaded, assert_same_on_all_ranks)
+
+
+def test_tf_train_checkpoint(folder, assert_same_on_all_ranks):
+    model = trained_model()
+    expected = means(residuals(model))
+    tfc.prepare_checkpoint(model.optimizer)
+    # Every rank writes its own: they hold the same.
+    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(folder / f"ckpt_{hvd.rank()}")
+    fresh = trained_model(epochs=1)
+    tf.train.Checkpoint(model=fresh, optimizer=fresh.optimizer).restore(path).expect_partial()
+    assert_starts_with(fresh, expected)
+    for ours, theirs in zip(fresh.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert_trains_on(fresh, assert_same_on_all_ranks)
+
+
+def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
+    model = trained_model()
+    path = str(folder / f"model_{hvd.rank()}.keras")
+    with pytest.warns(UserWarning, match="prepare_checkpoint"):
+        model.save(path)
+    assert not aggregator_of(tfc.load_model(path, compression=COMPRESSION).optimizer).tensors.waiting()
+    tfc.prepare_checkpoint(model.optimizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model.save(path)
+    x, y = make_data(8)
+    model.fit(x, y, verbose=0)  # A step later, the mean is another.
+    with pytest.warns(UserWarning, match="prepare_checkpoint"):
+        model.save(path)
+
+
+def test_a_memory_of_another_model_is_refused():
+    aggregator = aggregator_of(trained_model().optimizer)
+    with pytest.raises(ValueError, match="of another model"):
+        aggregator.tensors.restore({0: np.zeros((1, 3, 3), np.float32)})
+
+
+def test_only_our_optimizers_can_be_prepared():
+    with pytest.raises(TypeError, match="DistributedOptimizer"):
+        tfc.prepare_checkpoint(keras.optimizers.SGD())
+
+
+def test_load_model_wraps_with_the_options_given(folder):
+    model = make_model(keras)
+    model.compile(keras.optimizers.SGD(0.5, momentum=0.9), "mse")
+    path = str(folder / f"plain_{hvd.rank()}.keras")
+    model.save(path)
+    loaded = tfc.load_model(path, COMPRESSION, optimizer_options={"op": hvd.Sum})
+    assert aggregator_of(loaded.optimizer)._op == "sum"
+    assert loaded.optimizer.get_config()["momentum"] == 0.9

@@ -1,0 +1,78 @@
+"""Gradients of several backward passes, added up locally before they are exchanged."""
+
+from collections.abc import Callable, Hashable, Sequence
+
+import tensorflow as tf
+
+from tfcompress.tensors import Gradient
+
+
+class LocalAccumulator:
+    """Adds up gradients and lets every k-th call through."""
+
+    def __init__(self, num_passes: int, average: bool) -> None:
+        """Takes what Horovod's wrappers take.
+
+        Args:
+          num_passes: k, at least 1.
+          average: Whether the sum is divided by k.
+
+        Raises:
+          ValueError: k is below 1.
+        """
+        if num_passes < 1:
+            raise ValueError(f"backward_passes_per_step must be at least 1, got {num_passes}")
+        self._num_passes = num_passes
+        self._scale = 1.0 / num_passes if average else 1.0
+        self._sums: dict[Hashable, tf.Variable] = {}
+        self._count: tf.Variable | None = None
+
+    def run(
+        self,
+        gradients: Sequence[Gradient],
+        keys: Sequence[Hashable],
+        apply: Callable[[list[Gradient]], object],
+    ) -> None:
+        """Adds gradients; at every k-th call, calls `apply` with the sums and starts again.
+
+        Args:
+          gradients: None stays None.
+          keys: What each belongs to, the same at every call.
+          apply: Called while tracing too, in a branch of a tf.cond: must not create variables there.
+
+        Raises:
+          ValueError: A gradient is IndexedSlices.
+        """
+        if self._num_passes == 1:
+            apply(list(gradients))
+            return
+        present = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        sums = {i: self._sum_for(keys[i], gradients[i]) for i in present}
+        added = [sums[i].assign_add(gradients[i], read_value=False) for i in present]
+        with tf.control_dependencies([op for op in added if op is not None]):
+            count = self._count.assign_add(1, read_value=True)
+
+        def apply_sums() -> tf.Tensor:
+            scaled: list[Gradient] = [None] * len(gradients)
+            for i in present:
+                scaled[i] = sums[i].read_value() * tf.cast(self._scale, sums[i].dtype)
+            apply(scaled)
+            resets = [sums[i].assign(tf.zeros_like(sums[i]), read_value=False) for i in present]
+            resets.append(self._count.assign(0, read_value=False))
+            with tf.control_dependencies([op for op in resets if op is not None]):
+                return tf.constant(True)
+
+        tf.cond(tf.equal(count, self._num_passes), apply_sums, lambda: tf.constant(False))
+
+    def _sum_for(self, key: Hashable, gradient: Gradient) -> tf.Variable:
+        if isinstance(gradient, tf.IndexedSlices):
+            raise ValueError(
+                "backward_passes_per_step adds up dense gradients, and an embedding's are not: pass "
+                "sparse_as_dense=True"
+            )
+        with tf.init_scope():
+            if self._count is None:
+                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+            if key not in self._sums:
+                self._sums[key] = tf.Variable(tf.zeros(gradient.shape, gradient.dtype), trainable=False)
+        return self._sums[key]
