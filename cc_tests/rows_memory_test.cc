@@ -12,9 +12,13 @@ namespace {
 
 std::atomic<size_t> num_allocated_bytes{0};
 
-void* Allocate(size_t num_bytes) {
+void* TryToAllocate(size_t num_bytes) {
   num_allocated_bytes += num_bytes;
-  if (void* memory = std::malloc(num_bytes)) return memory;
+  return std::malloc(num_bytes);
+}
+
+void* Allocate(size_t num_bytes) {
+  if (void* memory = TryToAllocate(num_bytes)) return memory;
   throw std::bad_alloc();
 }
 
@@ -22,6 +26,12 @@ void* Allocate(size_t num_bytes) {
 
 void* operator new(size_t num_bytes) { return Allocate(num_bytes); }
 void* operator new[](size_t num_bytes) { return Allocate(num_bytes); }
+void* operator new(size_t num_bytes, const std::nothrow_t&) noexcept {
+  return TryToAllocate(num_bytes);
+}
+void* operator new[](size_t num_bytes, const std::nothrow_t&) noexcept {
+  return TryToAllocate(num_bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
