@@ -12,6 +12,8 @@
 #include "contract_inputs.h"
 #include "core/hash.h"
 #include "core/pipeline.h"
+#include "core/rows.h"
+#include "core/spec.h"
 #include "fuzz/frame_fields.h"
 
 namespace tfcompress {
@@ -44,6 +46,7 @@ std::vector<float> Input() {
 struct Golden {
   std::string file;  // Without extension.
   std::string spec;
+  bool is_rows = false;
 };
 
 // "index_bloom", and "index_bloom_policy_p0" for the choices of a parameter.
@@ -69,6 +72,9 @@ std::vector<Golden> Goldens() {
   AddGoldens<IndexCodec>("index", "nonzero|", "|raw", &goldens);
   AddGoldens<ValueCodec>("value", "nonzero|raw|", "", &goldens);
   AddGoldens<SparseCodec>("joint", "nonzero|", "", &goldens);
+  goldens.push_back({"rows_raw", "topk|raw|raw", true});
+  goldens.push_back({"rows_dense", "dense|raw|fp16", true});
+  goldens.push_back({"rows_bloom", "topk|bloom:policy=p0,fpr=0.1|bf16", true});
   return goldens;
 }
 
@@ -93,22 +99,55 @@ Bytes Encode(const std::string& spec) {
   return frame;
 }
 
-Status Decode(const Bytes& bytes, SparseTensor* decoded) {
+constexpr uint64_t kWidth = 4;
+
+// 40 of 300 rows, some of them twice, and a value of Input in each element.
+Bytes EncodeRows(const std::string& spec) {
+  Random random(2025);
+  const std::vector<float> input = Input();
+  std::vector<int32_t> ids(40);
+  std::vector<float> values(ids.size() * kWidth);
+  for (int32_t& id : ids) id = static_cast<int32_t>(random.Below(kElements));
+  for (float& value : values) value = input[random.Below(kElements)];
+  ids[7] = ids[3];
+  ids[20] = ids[30];
+  const auto compressor = Compressor::FromSpec(spec);
+  const auto row_sparsifier = ParsePart<Sparsifier>("row sparsifier", "nonzero");
+  const RowsView slices = {values.data(), DType::kFloat32, ids.data(), IdType::kInt32,
+                           ids.size(),    kWidth,          kElements};
+  Bytes frame;
+  const Status status = EncodeRowsFrame(*compressor.value(), *row_sparsifier.value().object, slices,
+                                        nullptr, {kSeed}, &frame);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return frame;
+}
+
+// What a frame decodes to in lines: "index value", or "row value ..."; nine digits tell floats
+// apart.
+Status DecodeToText(const Bytes& bytes, std::string* text) {
   ByteReader reader(bytes);
   Frame frame;
   TFC_RETURN_IF_ERROR(ReadFrame(&reader, &frame));
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("packet"));
-  return DecodeFrame(frame, SerialExecutor(), decoded);
-}
-
-// "index value" in lines; nine digits tell floats apart.
-std::string Text(const SparseTensor& decoded) {
-  std::ostringstream text;
-  text.precision(9);
-  const Support support = decoded.support();
-  for (size_t i = 0; i < decoded.values.size(); ++i)
-    text << support[i] << ' ' << decoded.values[i] << '\n';
-  return text.str();
+  std::ostringstream lines;
+  lines.precision(9);
+  if (frame.header.support == SupportKind::kRows) {
+    SparseRows rows;
+    const Table table = {frame.header.n, kWidth, frame.header.dtype};
+    TFC_RETURN_IF_ERROR(DecodeRowsFrame(frame, table, SerialExecutor(), &rows));
+    for (size_t i = 0; i < rows.values.size(); ++i) {
+      if (i % kWidth == 0) lines << rows.ids[i / kWidth];
+      lines << ' ' << rows.values[i] << (i % kWidth == kWidth - 1 ? "\n" : "");
+    }
+  } else {
+    SparseTensor decoded;
+    TFC_RETURN_IF_ERROR(DecodeFrame(frame, SerialExecutor(), &decoded));
+    const Support support = decoded.support();
+    for (size_t i = 0; i < decoded.values.size(); ++i)
+      lines << support[i] << ' ' << decoded.values[i] << '\n';
+  }
+  *text = lines.str();
+  return OkStatus();
 }
 
 class GoldenTest : public testing::TestWithParam<Golden> {};
@@ -116,11 +155,10 @@ class GoldenTest : public testing::TestWithParam<Golden> {};
 TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
   const auto bytes_path = GoldenFolder() / (GetParam().file + ".bin");
   const auto text_path = GoldenFolder() / (GetParam().file + ".txt");
-  const Bytes encoded = Encode(GetParam().spec);
-  SparseTensor decoded;
+  const Bytes encoded = GetParam().is_rows ? EncodeRows(GetParam().spec) : Encode(GetParam().spec);
+  std::string text;
   if (Updates()) {
-    ASSERT_TRUE(Decode(encoded, &decoded).ok());
-    const std::string text = Text(decoded);
+    ASSERT_TRUE(DecodeToText(encoded, &text).ok());
     WriteFile(bytes_path, encoded);
     WriteFile(text_path, Bytes(text.begin(), text.end()));
   }
@@ -128,10 +166,10 @@ TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
       << bytes_path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
   const Bytes golden = ReadFile(bytes_path);
   EXPECT_EQ(encoded, golden) << GetParam().spec << " no longer gives the same bytes";
-  const Status status = Decode(golden, &decoded);
+  const Status status = DecodeToText(golden, &text);
   ASSERT_TRUE(status.ok()) << status.message();
-  const Bytes text = ReadFile(text_path);
-  EXPECT_EQ(Text(decoded), std::string(text.begin(), text.end()));
+  const Bytes golden_text = ReadFile(text_path);
+  EXPECT_EQ(text, std::string(golden_text.begin(), golden_text.end()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),
@@ -141,12 +179,15 @@ INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),
 std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
   using namespace frame_fields;
   std::vector<std::pair<std::string, Bytes>> frames;
-  const auto add = [&](const std::string& name, const std::string& spec, auto change,
-                       bool repairs = true) {
-    Bytes frame = Encode(spec);
+  const auto add_changed = [&](const std::string& name, Bytes frame, auto change, bool repairs) {
     change(&frame);
     if (repairs) RepairChecksum(&frame);
     frames.emplace_back(name, frame);
+  };
+  const auto add = [&](const std::string& name, const std::string& spec, auto change,
+                       bool repairs = true) { add_changed(name, Encode(spec), change, repairs); };
+  const auto add_rows = [&](const std::string& name, auto change) {
+    add_changed(name, EncodeRows("topk|raw|raw"), change, true);
   };
   const std::string raw = "nonzero|raw|raw";
   add("bad_checksum", raw, [](Bytes* f) { f->back() ^= 1; }, false);
@@ -190,6 +231,14 @@ std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
       [](Bytes* f) { SetField<uint8_t>(kHeaderBytes, 0xFF, f); });
   add("sketchml_huge_counts", "nonzero|sketchml",
       [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 8, 0xFFFFFFFF, f); });
+  add_rows("rows_width_0", [](Bytes* f) { SetField<uint32_t>(kHeaderBytes, 0, f); });
+  add_rows("rows_huge_width", [](Bytes* f) { SetField<uint32_t>(kHeaderBytes, 0xFFFFFFFF, f); });
+  add_rows("rows_id_out_of_range",
+           [](Bytes* f) { SetField<uint32_t>(kHeaderBytes + 4, kElements, f); });
+  add_rows("rows_without_index_section", [](Bytes* f) {
+    SetField<uint32_t>(kNumValueBytes, static_cast<uint32_t>(f->size() - kHeaderBytes), f);
+    SetField<uint32_t>(kNumIndexBytes, 0, f);
+  });
   frames.emplace_back("empty", Bytes());
   return frames;
 }
@@ -202,8 +251,8 @@ TEST(CorruptGolden, EachFrameIsDataLoss) {
         << path << ": run with TFC_UPDATE_GOLDEN=1 and commit it";
   }
   for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder() / "corrupt")) {
-    SparseTensor decoded;
-    EXPECT_EQ(Decode(ReadFile(entry.path()), &decoded).code(), StatusCode::kDataLoss)
+    std::string text;
+    EXPECT_EQ(DecodeToText(ReadFile(entry.path()), &text).code(), StatusCode::kDataLoss)
         << entry.path();
   }
 }

@@ -2,6 +2,7 @@
 //
 // An input is tried twice: as a packet, as it is; and as one frame whose framing (magic, version,
 // lengths, checksum) is made right, so that the codecs behind it are reached.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "core/pipeline.h"
 #include "core/registry.h"
+#include "core/rows.h"
 #include "frame_fields.h"
 
 namespace tfcompress {
@@ -17,6 +19,7 @@ namespace {
 
 // Bounds time and memory of one input: codecs may allocate in proportion to k, and query all of n.
 constexpr uint32_t kMaxFuzzElements = 1 << 14;
+constexpr uint32_t kMaxFuzzWidth = 8;
 
 #define TFC_FUZZ_CHECK(condition)                                                   \
   do {                                                                              \
@@ -56,11 +59,35 @@ void CheckSum(const Frame& frame, const SparseTensor& decoded) {
   }
 }
 
+// A frame of rows, or a joint one that may be taken for it.
+void DecodeRows(const Frame& frame, const Table& table) {
+  SparseRows rows, sum;
+  if (!DecodeRowsFrame(frame, table, SerialExecutor(), &rows).ok()) return;
+  TFC_FUZZ_CHECK(CheckIndices(rows.ids, static_cast<uint32_t>(table.num_rows)).ok());
+  TFC_FUZZ_CHECK(rows.values.size() == rows.ids.size() * table.width);
+  for (float value : rows.values) TFC_FUZZ_CHECK(std::isfinite(value));
+  TFC_FUZZ_CHECK(
+      DecodeRowsSum({frame.bytes, 1, 1}, 0, table, 1.0f, SerialExecutor(), &sum, nullptr).ok());
+  if (frame.header.nonfinite) {
+    TFC_FUZZ_CHECK(sum.ids.size() == (table.num_rows > 0));
+    return;
+  }
+  TFC_FUZZ_CHECK(sum.ids == rows.ids);
+  TFC_FUZZ_CHECK(sum.values == rows.values);
+}
+
 void DecodePacket(const Bytes& packet) {
   ByteReader reader(packet);
   Frame frame;
   while (reader.remaining() > 0 && ReadFrame(&reader, &frame).ok()) {
     if (frame.header.n > kMaxFuzzElements) continue;
+    if (frame.header.support == SupportKind::kRows) {
+      const uint32_t width = std::min(std::max(1u, RowWidth(frame)), kMaxFuzzWidth);
+      DecodeRows(frame, {frame.header.n, width, frame.header.dtype});
+    } else if (frame.header.support == SupportKind::kJoint) {
+      const uint32_t width = frame.header.n % 4 == 0 ? 4 : 1;
+      DecodeRows(frame, {frame.header.n / width, width, frame.header.dtype});
+    }
     SparseTensor decoded;
     if (!DecodeFrame(frame, SerialExecutor(), &decoded).ok()) continue;
     CheckDecoded(frame, decoded);
@@ -81,9 +108,11 @@ std::vector<Selection> Selections() {
   std::vector<Selection> selections;
   for (const auto& row : Registry<IndexCodec>()) {
     selections.push_back({SupportKind::kIndexSection, row.id, raw_value});
+    selections.push_back({SupportKind::kRows, row.id, raw_value});
   }
   for (const auto& row : Registry<ValueCodec>()) {
     selections.push_back({SupportKind::kIndexSection, raw_index, row.id});
+    selections.push_back({SupportKind::kRows, raw_index, row.id});
     selections.push_back({SupportKind::kEverything, 0, row.id});
     selections.push_back({SupportKind::kSeeded, 0, row.id});
   }
@@ -109,11 +138,13 @@ Bytes RepairFrame(Bytes frame) {
   SetField(kVersion, kFrameVersion, &frame);
   SetField<uint8_t>(kFlags, 0, &frame);
   SetField<uint8_t>(kDType, 1 + frame[kDType] % 3, &frame);
-  SetField<uint8_t>(kSupport, frame[kSupport] % 4, &frame);
+  SetField<uint8_t>(kSupport, frame[kSupport] % 5, &frame);
   SetField<uint16_t>(kReserved, 0, &frame);
 
   const uint32_t n = 1 + GetField<uint32_t>(frame, kN) % kMaxFuzzElements;
-  const bool is_indexed = frame[kSupport] == static_cast<uint8_t>(SupportKind::kIndexSection);
+  const bool is_rows = frame[kSupport] == static_cast<uint8_t>(SupportKind::kRows);
+  const bool is_indexed =
+      is_rows || frame[kSupport] == static_cast<uint8_t>(SupportKind::kIndexSection);
   const bool is_everything = frame[kSupport] == static_cast<uint8_t>(SupportKind::kEverything);
   SetField(kN, n, &frame);
   SetField(kK, is_everything ? n : 1 + GetField<uint32_t>(frame, kK) % n, &frame);
@@ -122,6 +153,10 @@ Bytes RepairFrame(Bytes frame) {
   const auto num_section_bytes = static_cast<uint32_t>(frame.size() - kHeaderBytes);
   const uint32_t num_index_bytes =
       is_indexed ? GetField<uint32_t>(frame, kNumIndexBytes) % (num_section_bytes + 1) : 0;
+  if (is_rows && num_index_bytes >= sizeof(uint32_t)) {
+    const uint32_t width = 1 + GetField<uint32_t>(frame, kHeaderBytes) % kMaxFuzzWidth;
+    SetField(kHeaderBytes, width, &frame);
+  }
   SetField(kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
   SetField(kNumIndexBytes, num_index_bytes, &frame);
   SetField(kNumValueBytes, num_section_bytes - num_index_bytes, &frame);

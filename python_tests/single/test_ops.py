@@ -311,3 +311,219 @@ class TestDecodeSum:
             decode_sum(packets[tf.newaxis])
         with pytest.raises(tf.errors.InvalidArgumentError):
             decode_sum(packets, shapes=[[-1]])
+
+
+class TestPositions:
+    """Some frames of packets that hold others too."""
+
+    @pytest.fixture
+    def packets(self):
+        """Two ranks of three tensors with 1000, 10 and 1000 elements."""
+        sizes = (1000, 10, 1000)
+        return tf.concat([encode(gradient_of(n, 10 * rank + n % 7)) for rank in range(2) for n in sizes], 0)
+
+    def test_takes_the_frames_at_the_positions(self, packets):
+        everything = decode_sum(packets, 2, 0.5, [[1000], [10], [1000]], [tf.float32] * 3)
+        for positions in ([0], [1], [2], [0, 2], [1, 2], [0, 1, 2]):
+            shapes = [everything[i].shape.as_list() for i in positions]
+            found, num_bytes, _ = ops.decode_sum(
+                packets, 2, 0.5, shapes, [tf.float32] * len(positions), positions, num_frames=3
+            )
+            for i, tensor in zip(positions, found, strict=True):
+                np.testing.assert_array_equal(tensor, everything[i])
+            assert num_bytes.shape == [len(positions)]
+
+    @pytest.mark.parametrize("positions", [[3], [-1], [0, 0], [1, 0], [0]])
+    def test_refuses_other_positions(self, packets, positions):
+        shapes = [[1000]] * max(2, len(positions))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="positions"):
+            ops.decode_sum(packets, 2, 0.5, shapes, [tf.float32] * len(shapes), positions, num_frames=3)
+
+    def test_errors_name_the_position(self, packets):
+        with pytest.raises(tf.errors.DataLossError, match="rank 0, tensor 1: frame of 10 elements"):
+            ops.decode_sum(packets, 2, 0.5, [[1000]], [tf.float32], [1], num_frames=3)
+        with pytest.raises(tf.errors.DataLossError, match="rank 1, tensor 2: checksum"):
+            changed = with_byte_flipped(packets, -1)
+            ops.decode_sum(changed, 2, 0.5, [[1000]], [tf.float32], [2], num_frames=3)
+
+
+def slices_of(num_rows: int, row_shape=(4,), count: int = 50, seed: int = 0, dtype=tf.float32):
+    """Values and indices of a gradient in which rows repeat."""
+    random = np.random.default_rng(seed)
+    indices = random.integers(0, num_rows, count)
+    indices[count // 2 :] = random.choice(indices, count - count // 2)
+    return tf.cast(random.standard_normal((count, *row_shape)), dtype), tf.constant(indices, tf.int64)
+
+
+def encode_rows(values, indices, num_rows, residual=(), spec="dense|raw|raw", row_sparsifier="dense", seed=7):
+    frame, nanoseconds = ops.encode_rows(
+        values,
+        indices,
+        tf.constant(num_rows, tf.int64),
+        residual,
+        tf.constant(seed, tf.int64),
+        spec,
+        row_sparsifier,
+    )
+    assert nanoseconds.shape == []
+    return frame
+
+
+def decode_rows(packets, num_rows, num_ranks=1, scale=1.0, row_shape=(4,), dtype=tf.float32, **position):
+    rows, values, num_bytes, nanoseconds = ops.decode_rows(
+        packets, num_ranks, scale, num_rows, list(row_shape), dtype, **position
+    )
+    assert rows.dtype == num_bytes.dtype == nanoseconds.dtype == tf.int64
+    return rows, values
+
+
+def to_table(rows, values, num_rows: int) -> np.ndarray:
+    return tf.scatter_nd(rows[:, tf.newaxis], values, [num_rows, *values.shape[1:]]).numpy()
+
+
+class TestRows:
+    @pytest.mark.parametrize("row_shape", [(), (1,), (4,), (2, 3)])
+    @pytest.mark.parametrize("index_dtype", [tf.int32, tf.int64])
+    def test_equals_unsorted_segment_sum(self, row_shape, index_dtype):
+        values, indices = slices_of(100, row_shape)
+        frame = encode_rows(values, tf.cast(indices, index_dtype), 100)
+        rows, found = decode_rows(frame, 100, row_shape=row_shape)
+        np.testing.assert_array_equal(rows, np.unique(indices))
+        expected = tf.math.unsorted_segment_sum(values, indices, 100)
+        np.testing.assert_array_equal(found, tf.gather(expected, rows))
+
+    @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+    def test_half_precision(self, dtype):
+        values, indices = slices_of(100, dtype=dtype)
+        rows, found = decode_rows(encode_rows(values, indices, 100), 100, dtype=dtype)
+        assert found.dtype == dtype
+        expected = tf.math.unsorted_segment_sum(tf.cast(values, tf.float32), indices, 100)
+        np.testing.assert_array_equal(found, tf.cast(tf.gather(expected, rows), dtype))
+
+    def test_mean_of_several_ranks_among_other_frames(self):
+        packets, expected = [], np.zeros((100, 4), np.float32)
+        for rank in range(3):
+            values, indices = slices_of(100, seed=rank)
+            packets += [encode(gradient_of(1000, rank)), encode_rows(values, indices, 100)]
+            expected += np.float32(0.25) * tf.math.unsorted_segment_sum(values, indices, 100).numpy()
+        packets = tf.concat(packets, 0)
+        rows, found = decode_rows(packets, 100, 3, 0.25, position=1, num_frames=2)
+        np.testing.assert_array_equal(to_table(rows, found, 100), expected)
+        dense, _, _ = ops.decode_sum(packets, 3, 0.25, [[1000]], [tf.float32], [0], num_frames=2)
+        assert dense[0].shape == [1000]
+
+    @pytest.mark.parametrize("spec", SPECS)
+    def test_what_is_not_decoded_stays_in_the_residual(self, spec):
+        residual = tf.Variable(tf.reshape(gradient_of(400, 3), [100, 4]), trainable=False)
+        for step in range(3):
+            values, indices = slices_of(100, seed=step)
+            before = residual.numpy()
+            frame = encode_rows(values, indices, 100, [residual], spec, "topk:ratio=0.3", seed=step)
+            decoded = to_table(*decode_rows(frame, 100), 100)
+            compensated = tf.math.unsorted_segment_sum(values, indices, 100).numpy() + before
+            np.testing.assert_array_equal(residual, compensated - decoded)
+
+    def test_updates_the_variable_and_not_what_was_read_from_it(self):
+        residual = tf.Variable(tf.ones([100, 4]))
+        earlier = residual.read_value()
+        encode_rows(*slices_of(100), 100, [residual], row_sparsifier="topk:ratio=0.1")
+        np.testing.assert_array_equal(earlier, tf.ones([100, 4]))
+        assert np.any(residual.numpy() != 1)
+
+    def test_row_sparsifier_chooses_by_norm(self):
+        values = tf.constant([[3.0, 4.0], [0.0, 1.0], [2.0, 0.0]])
+        frame = encode_rows(values, tf.constant([9, 5, 7]), 10, row_sparsifier="threshold:tau=2")
+        rows, found = decode_rows(frame, 10, row_shape=(2,))
+        np.testing.assert_array_equal(rows, [7, 9])
+        np.testing.assert_array_equal(found, [[2, 0], [3, 4]])
+
+    def test_nonfinite_gradient_leaves_the_residual_and_decodes_to_nan(self):
+        residual = tf.Variable(tf.ones([100, 4]))
+        values, indices = slices_of(100)
+        bad = tf.tensor_scatter_nd_update(values, [[3, 1]], [np.inf])
+        frame = encode_rows(bad, indices, 100, [residual])
+        np.testing.assert_array_equal(residual, tf.ones([100, 4]))
+        rows, found = decode_rows(frame, 100)
+        np.testing.assert_array_equal(rows, [0])
+        assert np.all(np.isnan(found)) and found.shape == [1, 4]
+        rows, found = decode_rows(tf.concat([encode_rows(values, indices, 100), frame], 0), 100, 2)
+        np.testing.assert_array_equal(rows, np.unique(indices))
+        assert np.all(np.isnan(found))
+
+    def test_no_slices(self):
+        frame = encode_rows(tf.zeros([0, 2, 3]), tf.zeros([0], tf.int32), 100)
+        rows, values = decode_rows(frame, 100, row_shape=(2, 3))
+        assert rows.shape == [0] and values.shape == [0, 2, 3]
+
+    def test_a_table_of_ten_million_rows(self):
+        values, indices = slices_of(10_000_000, (16,), 1000)
+        rows, found = decode_rows(encode_rows(values, indices, 10_000_000), 10_000_000, row_shape=(16,))
+        np.testing.assert_array_equal(rows, np.unique(indices))
+        assert found.shape == [rows.shape[0], 16]
+
+    def test_graph_and_eager_agree(self):
+        @tf.function
+        def step(values, indices, residual):
+            frame = encode_rows(values, indices, 100, [residual], EXACT, "topk:ratio=0.3")
+            return (frame, *decode_rows(frame, 100))
+
+        eager, graph = tf.Variable(tf.zeros([100, 4])), tf.Variable(tf.zeros([100, 4]))
+        for round_ in range(3):
+            values, indices = slices_of(100, seed=round_)
+            for a, b in zip(
+                step(values, indices, graph), step.python_function(values, indices, eager), strict=True
+            ):
+                np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(graph, eager)
+
+    def test_shape_inference(self):
+        @tf.function(input_signature=[tf.TensorSpec([None, 4]), tf.TensorSpec([None], tf.int64)])
+        def step(values, indices):
+            frame = encode_rows(values, indices, 100)
+            assert frame.shape.as_list() == [None]
+            rows, found = decode_rows(frame, 100)
+            assert rows.shape.as_list() == [None]
+            assert found.shape.as_list() == [None, 4]
+            return found
+
+        step.get_concrete_function()
+        with pytest.raises(ValueError, match="must be equal"):
+            tf.function(encode_rows).get_concrete_function(tf.zeros([3, 2]), tf.zeros([4], tf.int32), 9)
+
+    @pytest.mark.parametrize("index", [100, -1])
+    def test_rows_outside_the_table(self, index):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="slice 1 belongs to row .*outside"):
+            encode_rows(tf.zeros([2, 4]), tf.constant([5, index]), 100)
+
+    def test_bad_arguments(self):
+        values, indices = slices_of(100)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"codes every element .*sparse_as_dense"):
+            encode_rows(values, indices, 100, spec="dense|threelc")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="unknown row sparsifier 'all'"):
+            encode_rows(values, indices, 100, row_sparsifier="all")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="unknown index codec"):
+            encode_rows(values, indices, 100, spec="topk|nonsense|raw")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="slot 0 has 99 elements, the table has 400"):
+            encode_rows(values, indices, 100, [slot_of(99)])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at most one residual"):
+            encode_rows(values, indices, 100, [slot_of(400), slot_of(400)])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at least one element"):
+            encode_rows(tf.zeros([3, 0]), tf.constant([1, 2, 3]), 100)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_rows must not be negative"):
+            encode_rows(values, indices, -1)
+
+    def test_frames_of_something_else_are_data_loss(self):
+        frame = encode_rows(*slices_of(100), 100)
+        with pytest.raises(tf.errors.DataLossError, match="rank 0, tensor 0: frame of a table of 100 rows"):
+            decode_rows(frame, 101)
+        with pytest.raises(tf.errors.DataLossError, match="rows of 4 elements, expected 5"):
+            decode_rows(frame, 100, row_shape=(5,))
+        with pytest.raises(tf.errors.DataLossError, match="frame of 100 rows, expected 100 elements"):
+            decode_sum(frame, shapes=[[100]])
+        with pytest.raises(tf.errors.DataLossError, match="a frame of a dense tensor, expected one of rows"):
+            decode_rows(encode(gradient_of(400)), 100)
+        for position in (0, 20, 44, 50, -1):
+            with pytest.raises(tf.errors.DataLossError):
+                decode_rows(with_byte_flipped(frame, position), 100)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="positions must ascend"):
+            decode_rows(frame, 100, position=1)

@@ -1,0 +1,84 @@
+// A few rows of a huge table cost what the rows cost. This executable counts its allocations.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "rows_inputs.h"
+
+namespace {
+
+std::atomic<size_t> num_allocated_bytes{0};
+
+void* TryToAllocate(size_t num_bytes) {
+  num_allocated_bytes += num_bytes;
+  return std::malloc(num_bytes);
+}
+
+void* Allocate(size_t num_bytes) {
+  if (void* memory = TryToAllocate(num_bytes)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(size_t num_bytes) { return Allocate(num_bytes); }
+void* operator new[](size_t num_bytes) { return Allocate(num_bytes); }
+void* operator new(size_t num_bytes, const std::nothrow_t&) noexcept {
+  return TryToAllocate(num_bytes);
+}
+void* operator new[](size_t num_bytes, const std::nothrow_t&) noexcept {
+  return TryToAllocate(num_bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace tfcompress {
+namespace {
+
+// 2^31 - 16 elements: 8 GiB as a dense tensor.
+constexpr uint64_t kRows = (uint64_t{1} << 27) - 1;
+constexpr uint64_t kWidth = 16;
+constexpr size_t kSlices = 1000;
+
+void ExpectCostOfRows(const std::string& spec) {
+  SCOPED_TRACE(spec);
+  const RowsInput input = RandomRows(kRows, kWidth, kSlices, 1);
+  MustDecodeRows(MustEncodeRows(spec, input), input.table());  // Tables that are built once.
+  const size_t before = num_allocated_bytes;
+  const Bytes frame = MustEncodeRows(spec, input, nullptr, "topk:ratio=0.5");
+  const SparseRows decoded = MustDecodeRows(frame, input.table());
+  const size_t num_bytes = num_allocated_bytes - before;
+  EXPECT_GT(decoded.ids.size(), 300u);
+  EXPECT_LT(num_bytes, 40 * 4 * kSlices * kWidth);  // All allocations together.
+}
+
+TEST(RowsMemory, IsOfTheOrderOfTheRows) {
+  for (const auto& row : Registry<IndexCodec>()) {
+    if (row.name == "bitmap" || row.name == "bloom") continue;  // They look at the universe.
+    ExpectCostOfRows("topk|" + row.name + "|raw");
+  }
+  for (const auto& row : Registry<ValueCodec>()) ExpectCostOfRows("dense|raw|" + row.name);
+  for (const char* joint : {"sketchml", "skcompress"}) {
+    ExpectCostOfRows(std::string("dense|") + joint);
+  }
+}
+
+TEST(RowsMemory, OfATableOfTenMillionRows) {
+  const RowsInput input = RandomRows(10000000, kWidth, kSlices, 2);
+  // The system gives memory only to the pages that are written.
+  const std::unique_ptr<float, void (*)(void*)> residual(
+      static_cast<float*>(std::calloc(input.num_rows * kWidth, sizeof(float))), &std::free);
+  const size_t before = num_allocated_bytes;
+  Bytes frame;
+  ASSERT_TRUE(EncodeRows("dense|raw|raw", "dense", input.view(), residual.get(), {1}, &frame).ok());
+  MustDecodeRows(frame, input.table());
+  EXPECT_LT(num_allocated_bytes - before, 40 * 4 * kSlices * kWidth);
+}
+
+}  // namespace
+}  // namespace tfcompress
