@@ -63,9 +63,7 @@ class Compressor(HorovodAdapter):
             raise ValueError(f"min_elements must be at least 0, got {self.min_elements}")
         if self.row_residual and "|bloom" in self.spec:
             raise ValueError("row_residual needs an index codec that loses nothing, not bloom")
-        _core.canonical_spec(
-            f"{self.row_sparsifier}|delta_binary|raw" if self.row_sparsifier != "dense" else "dense|raw|raw"
-        )
+        _check_row_sparsifier(self.row_sparsifier)
         if not callable(self.exclude):
             patterns = (self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude)
             for pattern in patterns:
@@ -120,6 +118,14 @@ class Compressor(HorovodAdapter):
         if callable(self.exclude):
             return bool(self.exclude(name, tuple(shape)))
         return any(re.search(pattern, name) for pattern in self.exclude)
+
+
+def _check_row_sparsifier(part: str) -> None:
+    index = "raw" if part == "dense" else "delta_binary"
+    try:
+        _core.canonical_spec(f"{part}|{index}|raw")
+    except ValueError as error:
+        raise ValueError(f"row_sparsifier {part!r}: {error}") from error
 
 
 class PerVariable:

@@ -228,7 +228,7 @@ def _columns(
 
 
 def num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
-    """Returns the bytes of a gradient in memory, int64 scalar; with `wire_dtype`, as all-reduce carries it."""
+    """Returns the bytes of a gradient, int64 scalar; with `wire_dtype`, as all-reduce carries it."""
     if isinstance(gradient, tf.IndexedSlices):
         return num_bytes(gradient.values) + num_bytes(gradient.indices)
     width = exchange.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
