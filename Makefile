@@ -12,6 +12,9 @@ FUZZ_CXX ?= clang++
 FUZZ_SECONDS ?= 60
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
+# What tests training on any Keras: TF_USE_LEGACY_KERAS=1 is chosen for a whole run.
+LEGACY_TESTS = $(addprefix python_tests/parallel/,test_tf_keras.py test_callbacks.py)
+
 # A rank that fails must stop at once (-x), or the others wait for it in a collective.
 horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \
 	    python -m pytest -x -p no:cacheprovider
@@ -46,7 +49,7 @@ test: setup  ## all tests: C++, Python in one process, Python under horovodrun (
 	    echo "TensorFlow 2.15 has no tf_keras: its own Keras 2 was tested above"; continue; \
 	  fi; \
 	  TF_USE_LEGACY_KERAS=1 \
-	    $(call horovodrun_pytest,$$ranks) python_tests/parallel/test_tf_keras.py || exit 1; \
+	    $(call horovodrun_pytest,$$ranks) $(LEGACY_TESTS) || exit 1; \
 	done
 
 bench: tools  ## speed of the codecs (BENCH_ARGS="--benchmark_filter=topk")

@@ -1,4 +1,4 @@
-"""Keras callbacks that work on Keras 3 and on tf_keras; Horovod's own do not work on Keras 3.
+"""Keras callbacks that work on Keras 3, tf_keras and Keras 2; most of Horovod's own work on the last only.
 
 Keras calls callbacks in the order of the list: those that write logs stand before those that read them::
 
