@@ -22,8 +22,10 @@ _LAZY = {
     "DistributedOptimizer": "tfcompress.optimizer",
     "PerVariable": "tfcompress.compressor",
     "callbacks": None,
+    "Schedule": "tfcompress.schedule",
     "load_model": "tfcompress.optimizer",
     "prepare_checkpoint": "tfcompress.checkpoint",
+    "set_compression": "tfcompress.optimizer",
     "stats": "tfcompress.statistics",
 }
 

@@ -11,6 +11,7 @@ from tfcompress.compressor import Policy
 from tfcompress.exchange import Ranks
 from tfcompress.handshake import check_equal_configuration
 from tfcompress.packet import Exchanged, exchange_packet, num_bytes, num_elements
+from tfcompress.schedule import Schedule
 from tfcompress.statistics import COLUMNS, Counter, Stats, merge
 from tfcompress.tensors import Gradient, Tensor, TensorTable
 
@@ -28,7 +29,7 @@ class GradientAggregator:
 
     def __init__(
         self,
-        policy: Policy,
+        plan: Policy | Schedule,
         op: object = None,
         gradient_predivide_factor: float = 1.0,
         *,
@@ -40,7 +41,7 @@ class GradientAggregator:
         """Takes the arguments of Horovod's wrappers.
 
         Args:
-          policy: What to apply to which variable.
+          plan: What to apply to which variable, and when.
           op: hvd.Average (default) or hvd.Sum.
           gradient_predivide_factor: Splits the division of an average in two. Only payloads that
             all-reduce sums can overflow, so it changes nothing for the others.
@@ -68,7 +69,7 @@ class GradientAggregator:
         self._scales_local = scale_local_gradients and self._op == exchange.AVERAGE
         self._local: set[Hashable] = set()
         self._name = f"tfcompress_{next(_serial_numbers)}"
-        self.tensors = TensorTable(policy)
+        self.tensors = TensorTable(plan)
         self._step: tf.Variable | None = None
         self._prepared: tuple[int, dict[int, np.ndarray]] = (-1, {})
         # One for each list of gradients that was seen.
@@ -119,6 +120,16 @@ class GradientAggregator:
         for i, gradient in zip(shared, exchanged, strict=True):
             results[i] = gradient
         return results
+
+    def change(self, plan: Policy | Schedule) -> None:
+        """Applies another policy from the next step on. Every rank must call it; memories go on.
+
+        Raises:
+          ValueError: Ranks want different things, or a tensor would need another memory.
+        """
+        tensors = self.tensors.change(plan)
+        if self._ranks.size() > 1:
+            self._check_equal(tensors)
 
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
@@ -211,18 +222,22 @@ class GradientAggregator:
         if signature not in self._counters:
             # Ranks that join an elastic job later would find nobody to compare with.
             if not exchange.is_elastic():
-                settings = {"op": self._op, "gradient_predivide_factor": self._predivide_factor}
-                check_equal_configuration(self._ranks, settings, [tensor.describe() for tensor in tensors])
+                self._check_equal(tensors)
             self._counters[signature] = Counter([tensor.name for tensor in tensors])
         if self._step is None:
             with tf.init_scope():
                 self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
         return self._counters[signature]
 
+    def _check_equal(self, tensors: Sequence[Tensor]) -> None:
+        settings = {"op": self._op, "gradient_predivide_factor": self._predivide_factor}
+        check_equal_configuration(self._ranks, settings, [tensor.describe() for tensor in tensors])
+
     def _exchange_packet(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
         step = self._step.assign_add(1, read_value=True)
         scale = self._scale() if self._op == exchange.AVERAGE else tf.constant(1.0)
-        return exchange_packet(self._ranks, self._name, scale, step, tensors, gradients)
+        stage = self.tensors.stage(step)
+        return exchange_packet(self._ranks, self._name, scale, step, stage, tensors, gradients)
 
     def _allreduce(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
         wires = [t.compressor.wire_dtype if t.compressor.linear else None for t in tensors]

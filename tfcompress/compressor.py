@@ -94,6 +94,11 @@ class Compressor(HorovodAdapter):
         """Number of float32 vectors that the memory keeps for each compressed tensor."""
         return _core.describe_spec(self.spec)["num_slots"]
 
+    @property
+    def rows(self) -> tuple[str, bool]:
+        """What is done with the rows of tables."""
+        return self.row_sparsifier, self.row_residual
+
     def compressor_for(self, name: str) -> "Compressor":
         """Returns itself: it is the policy of all variables."""
         return self

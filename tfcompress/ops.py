@@ -95,7 +95,7 @@ def encode_rows(
     num_rows: tf.Tensor,
     residual: Sequence[tf.Variable],
     seed: tf.Tensor,
-    spec: str,
+    spec: str | tf.Tensor,
     row_sparsifier: str = "dense",
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Merges, compensates, chooses and encodes some rows of a table (`tf.IndexedSlices`).
@@ -109,7 +109,7 @@ def encode_rows(
       num_rows: int64 scalar, rows of the table.
       residual: No variable, or one: float32 of `num_rows` rows, updated in place with what is left out.
       seed: int64 scalar; travels in the frame.
-      spec: The spec whose codecs to apply.
+      spec: The spec whose codecs to apply, a string scalar.
       row_sparsifier: A sparsifier of a spec, such as "topk:ratio=0.1", that chooses among the touched
         rows by their Euclidean norms; "dense" for all.
 

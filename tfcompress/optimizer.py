@@ -8,7 +8,8 @@ from tfcompress import checkpoint, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
-from tfcompress.compressor import Compressor, as_policy
+from tfcompress.compressor import Compressor
+from tfcompress.schedule import Schedule, as_plan
 from tfcompress.statistics import Stats
 from tfcompress.tensors import Gradient
 
@@ -75,7 +76,7 @@ class _Keras2(_Distributed):
 
 def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     optimizer: object,
-    compression: Compressor | Mapping[str, Compressor] = Compression.none,
+    compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
     op: object = None,
     gradient_predivide_factor: float = 1.0,
     *,
@@ -96,7 +97,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
       optimizer: A Keras optimizer that has not been used yet; a LossScaleOptimizer too.
       compression: What to apply to the gradients (default: none, Horovod's plain all-reduce), or
         {regular expression: compressor}, where the first one that is found in a variable's name
-        decides and variables that match none are not compressed.
+        decides and variables that match none are not compressed; or a `Schedule` of these.
       op: hvd.Average (default) or hvd.Sum.
       gradient_predivide_factor: As in Horovod; above 0, default 1.
       backward_passes_per_step: Gradients of so many steps are added up on each rank before they are
@@ -125,11 +126,11 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
             "the optimizer has been used already, and wrapping makes a new one without its state: wrap "
             "it before the model is compiled or the first step is taken, or load it with tfc.load_model"
         )
-    policy = as_policy(compression)
+    plan = as_plan(compression)
 
     def make_parts() -> tuple[GradientAggregator, LocalAccumulator]:
         aggregator = GradientAggregator(
-            policy,
+            plan,
             op,
             gradient_predivide_factor,
             process_set=process_set,
@@ -142,9 +143,26 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     return _subclass(type(optimizer), make_parts).from_config(optimizer.get_config())
 
 
+def set_compression(optimizer: object, compression: Compressor | Mapping[str, Compressor] | Schedule) -> None:
+    """Applies another compression from the next step on, without tracing again; residuals go on.
+
+    Every rank must call it between the same two steps.
+
+    Args:
+      optimizer: What `DistributedOptimizer` returned, or a LossScaleOptimizer around it.
+      compression: As for `DistributedOptimizer`, with the same memory. A schedule counts from the first
+        step of training, not from now.
+
+    Raises:
+      ValueError: Ranks want different things, or the memory or the transport of a gradient would change.
+      TypeError: An argument is of another kind.
+    """
+    checkpoint.aggregator_of(optimizer).change(as_plan(compression))
+
+
 def load_model(
     filepath: object,
-    compression: Compressor | Mapping[str, Compressor] = Compression.none,
+    compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
     *,
     custom_objects: Mapping[str, object] | None = None,
     optimizer_options: Mapping[str, object] | None = None,

@@ -63,6 +63,7 @@ def exchange_packet(
     name: str,
     scale: tf.Tensor,
     step: tf.Tensor,
+    stage: tf.Tensor,
     tensors: Sequence[Tensor],
     gradients: Sequence[tf.Tensor | tf.IndexedSlices],
 ) -> Exchanged:
@@ -76,6 +77,7 @@ def exchange_packet(
       name: Of the collective.
       scale: float32 scalar that multiplies the sums.
       step: int64 scalar, different at every step.
+      stage: int64 scalar, which of the tensors' specs to apply.
       tensors: What is known of each gradient; all have a spec.
       gradients: The local ones.
 
@@ -84,7 +86,7 @@ def exchange_packet(
         but the residual rows of tables.
     """
     encoded = [
-        _encode(tensor, gradient, _seed(ranks, tensor, step))
+        _encode(tensor, gradient, _seed(ranks, tensor, step), tf.gather(tensor.stages, stage))
         for tensor, gradient in zip(tensors, gradients, strict=True)
     ]
     packet = tf.concat([each.frame for each in encoded], axis=0)
@@ -104,15 +106,17 @@ def _seed(ranks: Ranks, tensor: Tensor, step: tf.Tensor) -> tf.Tensor:
     return step * tf.constant(1 << 32, tf.int64) + low
 
 
-def _encode(tensor: Tensor, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:
+def _encode(
+    tensor: Tensor, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Tensor, spec: tf.Tensor
+) -> _Encoded:
     if isinstance(gradient, tf.IndexedSlices):
-        return _encode_rows(tensor, gradient, seed)
-    frame, nanoseconds, new_slots = ops.encode(gradient, tensor.slots, seed, tensor.spec)
+        return _encode_rows(tensor, gradient, seed, spec)
+    frame, nanoseconds, new_slots = ops.encode(gradient, tensor.slots, seed, spec)
     updates = list(zip(tensor.slots, new_slots, strict=True))
     return _Encoded(frame, nanoseconds, _sent_elements(frame, 1), updates, [])
 
 
-def _encode_rows(tensor: Tensor, gradient: tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:
+def _encode_rows(tensor: Tensor, gradient: tf.IndexedSlices, seed: tf.Tensor, spec: tf.Tensor) -> _Encoded:
     touched, _ = tf.unique(gradient.indices)
     undo = [(slot, tf.IndexedSlices(tf.gather(slot, touched), touched)) for slot in tensor.slots]
     with tf.control_dependencies([slices.values for _, slices in undo]):
@@ -122,7 +126,7 @@ def _encode_rows(tensor: Tensor, gradient: tf.IndexedSlices, seed: tf.Tensor) ->
             tf.cast(gradient.dense_shape[0], tf.int64),
             tensor.slots,
             seed,
-            tensor.spec,
+            spec,
             tensor.compressor.row_sparsifier,
         )
     width = tf.reduce_prod(tf.cast(gradient.dense_shape[1:], tf.int64))

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
-from tfcompress.compressor import Compressor, Policy, as_policy
+from tfcompress.compressor import Compressor, Policy
 from tfcompress.keras_objects import tf_variable
+from tfcompress.schedule import Schedule, as_plan
 from tfcompress.statistics import Stats, merge
 
 _STATE = "_tfcompress_tape_state"
@@ -33,7 +34,7 @@ class DistributedGradientTape:
     def __init__(
         self,
         gradtape: tf.GradientTape,
-        compression: Compressor | Mapping[str, Compressor] = Compression.none,
+        compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
         op: object = None,
         gradient_predivide_factor: float = 1.0,
         *,
@@ -60,7 +61,7 @@ class DistributedGradientTape:
           TypeError: `compression` is not a `tfc.Compressor`.
         """
         self._tape = gradtape
-        self._policy = as_policy(compression)
+        self._policy = as_plan(compression)
         self._options = {
             "op": op,
             "gradient_predivide_factor": gradient_predivide_factor,
@@ -116,7 +117,9 @@ class DistributedGradientTape:
         return self._aggregator.stats() if self._aggregator else merge([])
 
 
-def _aggregator_of(policy: Policy, variables: Sequence[tf.Variable], options: dict) -> GradientAggregator:
+def _aggregator_of(
+    policy: Policy | Schedule, variables: Sequence[tf.Variable], options: dict
+) -> GradientAggregator:
     """Returns the aggregator of this policy for these variables; makes it at the first call.
 
     It is kept on the variables, so that it goes when the model goes, and found again from any of them:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfcompress.compressor import Compressor, Policy
 from tfcompress.memory import make_slots
+from tfcompress.schedule import Schedule, stages_of
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
 
@@ -25,8 +26,9 @@ class Tensor:
       dtype: Its dtype's name.
       shape: Of the dense gradient.
       compressor: The one that the policy gives it.
-      spec: What is applied to it; None where it does not travel as a frame.
+      spec: What is applied to it in the last stage; None where it does not travel as a frame.
       slots: The memory's.
+      stages: What is applied in each stage, strings [stages]; None where it does not travel as a frame.
     """
 
     number: int
@@ -36,6 +38,7 @@ class Tensor:
     compressor: Compressor
     spec: str | None
     slots: list[tf.Variable]
+    stages: tf.Variable | None
 
     def describe(self) -> tuple[str, str, list[int | None], str]:
         """Returns what the handshake compares."""
@@ -48,8 +51,9 @@ class TensorTable:
     Variables may come and go: a layer is frozen, another one is thawed. Each keeps its memory.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, plan: Policy | Schedule) -> None:
+        self._boundaries, self._policies = stages_of(plan)
+        self._boundary_variable: tf.Variable | None = None
         self._numbers: dict[Hashable, int] = {}
         self._tensors: dict[int, Tensor] = {}
         self._restored: dict[int, np.ndarray] = {}
@@ -81,15 +85,54 @@ class TensorTable:
 
     def _make(self, number: int, gradient: Gradient, name: str) -> Tensor:
         dtype, shape = gradient.dtype.name, tf.TensorShape(gradient.shape)
-        compressor = self._policy.compressor_for(name)
-        spec, slots = None, []
-        if dtype in COMPRESSED_DTYPES and not compressor.linear:
-            spec = compressor.spec_for(name, dtype, dimensions(shape))
-            num_slots = compressor.slots_for(name, dtype, dimensions(shape))
-            if isinstance(gradient, tf.IndexedSlices):
-                num_slots = int(compressor.row_residual)
-            slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
-        return Tensor(number, name, dtype, shape, compressor, spec, slots)
+        compressor = self._policies[-1].compressor_for(name)
+        if dtype not in COMPRESSED_DTYPES or compressor.linear:
+            return Tensor(number, name, dtype, shape, compressor, None, [], None)
+        num_slots = compressor.slots_for(name, dtype, dimensions(shape))
+        if isinstance(gradient, tf.IndexedSlices):
+            num_slots = int(compressor.row_residual)
+        specs = _specs(self._policies, name, dtype, shape, compressor)
+        slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
+        return Tensor(number, name, dtype, shape, compressor, specs[-1], slots, _strings(specs))
+
+    def stage(self, step: tf.Tensor) -> tf.Tensor:
+        """Returns the stage that a step, counted from 1, belongs to: int64 scalar."""
+        with tf.init_scope():
+            if self._boundary_variable is None:
+                self._boundary_variable = tf.Variable(
+                    tf.constant(self._boundaries, tf.int64, shape=[len(self._boundaries)]),
+                    trainable=False,
+                    shape=[None],
+                )
+        return tf.searchsorted(self._boundary_variable, [step - 1], side="right", out_type=tf.int64)[0]
+
+    def change(self, plan: Policy | Schedule) -> list[Tensor]:
+        """Applies another policy from the next step on; memories go on.
+
+        Returns:
+          The tensors as they are now.
+
+        Raises:
+          ValueError: A tensor would need another memory, or another way to travel.
+        """
+        boundaries, policies = stages_of(plan)
+        changed = {}
+        for number, tensor in sorted(self._tensors.items()):
+            specs = None
+            compressor = policies[-1].compressor_for(tensor.name)
+            if tensor.spec is not None:
+                specs = _specs(policies, tensor.name, tensor.dtype, tensor.shape, tensor.compressor)
+            elif not compressor.linear:
+                raise ValueError(f"gradient '{tensor.name}' travels by all-reduce, and must go on to")
+            changed[number] = (tensor, specs)
+        self._boundaries, self._policies = boundaries, policies
+        if self._boundary_variable is not None:
+            self._boundary_variable.assign(boundaries)
+        for number, (tensor, specs) in changed.items():
+            if specs is not None:
+                tensor.stages.assign(specs)
+                self._tensors[number] = dataclasses.replace(tensor, spec=specs[-1])
+        return list(self._tensors.values())
 
     def memories(self) -> dict[int, list[tf.Variable]]:
         """Returns the slots of all tensors that have some, by number."""
@@ -124,6 +167,33 @@ class TensorTable:
                 continue
             for slot, value in zip(self._tensors[number].slots, values, strict=True):
                 slot.assign(value)
+
+
+def _specs(
+    policies: Sequence[Policy], name: str, dtype: str, shape: tf.TensorShape, like: Compressor
+) -> list[str]:
+    """The spec of a tensor in each stage. All have the memory and the transport of `like`."""
+    specs = []
+    for policy in policies:
+        compressor = policy.compressor_for(name)
+        if compressor.linear != like.linear or (compressor.num_slots, *compressor.rows) != (
+            like.num_slots,
+            *like.rows,
+        ):
+            raise ValueError(
+                f"gradient '{name}' cannot change from '{like.spec}' to '{compressor.spec}': the memory, the "
+                "treatment of rows, and whether Horovod's all-reduce carries it must stay the same"
+            )
+        specs.append(compressor.spec_for(name, dtype, dimensions(shape)))
+    slots = {p.compressor_for(name).slots_for(name, dtype, dimensions(shape)) for p in policies}
+    if slots != {like.slots_for(name, dtype, dimensions(shape))}:
+        raise ValueError(f"gradient '{name}' must have a memory in all stages or in none: {specs}")
+    return specs
+
+
+def _strings(values: Sequence[str]) -> tf.Variable:
+    with tf.init_scope(), tf.device("CPU:0"):
+        return tf.Variable(tf.constant(values), trainable=False, shape=[None])
 
 
 def dimensions(shape: tf.TensorShape) -> list[int | None]:

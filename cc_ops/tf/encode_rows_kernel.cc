@@ -8,6 +8,7 @@
 #include "core/spec.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/compressor_cache.h"
 #include "tf/dtype_conversion.h"
 #include "tf/kernel_io.h"
 #include "tf/locked_slots.h"
@@ -24,17 +25,13 @@ using tensorflow::Tensor;
 class EncodeRowsKernel : public tensorflow::OpKernel {
  public:
   explicit EncodeRowsKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {
-    std::string spec, row_sparsifier;
+    std::string row_sparsifier;
     int num_residuals;
-    OP_REQUIRES_OK(ctx, ctx->GetAttr("spec", &spec));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("row_sparsifier", &row_sparsifier));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("num_residuals", &num_residuals));
     OP_REQUIRES(ctx, num_residuals <= 1,
                 absl::InvalidArgumentError(
                     absl::StrCat("a table has at most one residual, got ", num_residuals)));
-    auto compressor = Compressor::FromSpec(spec);
-    OP_REQUIRES_OK(ctx, ToTensorFlow(compressor.status()));
-    compressor_ = std::move(compressor.value());
     auto part = ParsePart<Sparsifier>("row sparsifier", row_sparsifier);
     OP_REQUIRES_OK(ctx, ToTensorFlow(part.status()));
     row_sparsifier_ = std::move(part.value().object);
@@ -43,11 +40,15 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
   void Compute(OpKernelContext* ctx) override {
     RowsView slices;
     int64_t seed = 0;
+    tensorflow::tstring spec;
     OP_REQUIRES_OK(ctx, ReadSlices(ctx, &slices));
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
+    std::shared_ptr<const Compressor> compressor;
+    OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
     Bytes frame;
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, Encode(ctx, slices, seed, &frame, &nanoseconds));
+    OP_REQUIRES_OK(ctx, Encode(ctx, *compressor, slices, seed, &frame, &nanoseconds));
     OP_REQUIRES_OK(ctx, OutputFrame(ctx, frame, nanoseconds));
   }
 
@@ -80,22 +81,25 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
   }
 
   // Holds the residual's lock no longer than it takes to encode.
-  absl::Status Encode(OpKernelContext* ctx, const RowsView& slices, int64_t seed, Bytes* frame,
-                      int64_t* nanoseconds) const {
-    LockedSlots residuals;
-    TF_RETURN_IF_ERROR(residuals.Acquire(ctx, "residual", "the table",
-                                         static_cast<int64_t>(slices.num_rows * slices.width)));
-    float* residual = residuals.vectors().empty() ? nullptr : residuals.vectors()[0];
+  absl::Status Encode(OpKernelContext* ctx, const Compressor& compressor, const RowsView& slices,
+                      int64_t seed, Bytes* frame, int64_t* nanoseconds) const {
+    tensorflow::OpInputList handles;
+    TF_RETURN_IF_ERROR(ctx->input_list("residual", &handles));
+    LockedSlot residual;
+    if (handles.size() > 0) {
+      TF_RETURN_IF_ERROR(
+          residual.Acquire(ctx, handles[0], static_cast<int64_t>(slices.num_rows * slices.width)));
+    }
     PoolExecutor executor(ctx);
     const CodecContext context{static_cast<uint64_t>(seed), &executor};
     const Stopwatch stopwatch;
     const Status status =
-        EncodeRowsFrame(*compressor_, *row_sparsifier_, slices, residual, context, frame);
+        EncodeRowsFrame(compressor, *row_sparsifier_, slices, residual.data(), context, frame);
     *nanoseconds = stopwatch.nanoseconds();
     return ToTensorFlow(status);
   }
 
-  std::shared_ptr<const Compressor> compressor_;
+  CompressorCache compressors_;
   std::unique_ptr<const Sparsifier> row_sparsifier_;
 };
 

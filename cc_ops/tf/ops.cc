@@ -43,6 +43,7 @@ absl::Status EncodeRowsShape(InferenceContext* c) {
   DimensionHandle unused;
   TF_RETURN_IF_ERROR(c->Merge(c->Dim(values, 0), c->Dim(indices, 0), &unused));
   TF_RETURN_IF_ERROR(CheckScalar(c, "num_rows"));
+  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
   return EncodeShape(c);
 }
 
@@ -173,12 +174,12 @@ REGISTER_OP("Tfcompress>EncodeRows")
     .Input("num_rows: int64")
     .Input("residual: num_residuals * resource")
     .Input("seed: int64")
+    .Input("spec: string")
     .Output("frame: uint8")
     .Output("nanoseconds: int64")
     .Attr("T: {float, half, bfloat16}")
     .Attr("Tindices: {int32, int64}")
     .Attr("num_residuals: int >= 0")
-    .Attr("spec: string")
     .Attr("row_sparsifier: string")
     .SetIsStateful()
     .SetShapeFn(EncodeRowsShape)
@@ -207,10 +208,10 @@ indices: [m]. In any order, and repeated where a row has several slices.
 num_rows: Scalar, below 2^31. Rows of the table.
 residual: None, or one float32 variable of num_rows * w elements, updated in place.
 seed: Scalar. Seeds random selection and rounding; travels in the frame.
+spec: Scalar, as for Encode.
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
 nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
 num_residuals: 0 or 1.
-spec: As for Encode.
 row_sparsifier: A sparsifier that sees the Euclidean norms of the touched rows, e.g.
   `dense` for all of them, `topk:ratio=0.1` or `threshold:tau=0.01`.
 )doc");

@@ -4,18 +4,12 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import make_data, make_model
+from training import IS_KERAS_3, keras, make_data, make_model, make_variable, topk
 
 import tfcompress as tfc
 from tfcompress.checkpoint import aggregator_of
 
-keras = tf.keras
-IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
 EXACT = tfc.Compressor("nonzero|bitmap|raw", min_elements=0)
-
-
-def topk(ratio=0.1):
-    return tfc.Compression.topk(ratio, min_elements=64)
 
 
 def one_variable(optimizer, steps):
@@ -31,12 +25,6 @@ def one_variable(optimizer, steps):
     for gradients in everyone:
         step(tf.constant(gradients[hvd.rank()]))
     return variable.numpy(), everyone
-
-
-def make_variable(values, name="kernel"):
-    if IS_KERAS_3:
-        return keras.Variable(np.asarray(values, np.float32), name=name)
-    return tf.Variable(np.asarray(values, np.float32), name=name)
 
 
 def fit(model, optimizer, epochs=2, **options):
@@ -272,39 +260,3 @@ class TestModels:
         assert np.isnan(variable.numpy()).all()
         np.testing.assert_array_equal(slot.numpy(), before)
         assert_same_on_all_ranks([variable.numpy()])
-
-
-class TestPolicy:
-    @staticmethod
-    def frames_of(compression):
-        """Bytes a step of a kernel and a bias of 2000 elements each."""
-        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.1), compression=compression)
-        variables = [make_variable(np.zeros(2000), name) for name in ("kernel", "bias")]
-        optimizer.apply_gradients([(tf.random.normal([2000]), variable) for variable in variables])
-        return [row.sent_bytes for row in tfc.stats(optimizer).tensors]
-
-    def test_exclusion_by_pattern_and_by_function(self):
-        kernel, bias = self.frames_of(tfc.Compression.topk(exclude=["bias"]))
-        assert kernel < 400 and bias > 8000
-        kernel, bias = self.frames_of(tfc.Compression.topk(exclude=lambda name, shape: "kernel" in name))
-        assert kernel > 8000 and bias < 400
-        with pytest.raises(ValueError, match="regular expression"):
-            tfc.Compression.topk(exclude=["("])
-
-    def test_a_compressor_for_each_pattern(self):
-        kernel, bias = self.frames_of(
-            {"kernel": tfc.Compression.topk(0.01), "bi.s": tfc.Compression.topk(0.1)}
-        )
-        assert 100 < kernel < 400 < 800 < bias < 2000
-        kernel, bias = self.frames_of({"kernel": tfc.Compression.topk(0.01)})
-        assert kernel < 400 and bias == 8000  # Matches nothing: Horovod's all-reduce.
-        with pytest.raises(TypeError, match="call it"):
-            tfc.DistributedOptimizer(keras.optimizers.SGD(), compression={"kernel": tfc.Compression.topk})
-
-    def test_ranks_with_different_orders_of_variables(self):
-        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.1), compression=topk())
-        variables = [make_variable(np.zeros(2000), name) for name in ("kernel", "bias")]
-        if hvd.rank() == 1:
-            variables.reverse()
-        with pytest.raises(ValueError, match="gradient 0 is '.*' on rank 0 and '.*' on rank 1"):
-            optimizer.apply_gradients([(tf.ones([2000]), variable) for variable in variables])

@@ -2,8 +2,12 @@
 
 import horovod.tensorflow as hvd
 import numpy as np
+import tensorflow as tf
 
 import tfcompress as tfc
+
+keras = tf.keras  # Keras 3, or tf_keras under TF_USE_LEGACY_KERAS=1.
+IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
 
 PRESETS = {
     "none": lambda: tfc.Compression.none,
@@ -42,3 +46,13 @@ def make_data(num_rows):
     rng = np.random.default_rng(hvd.rank())
     x = rng.standard_normal((num_rows, 20)).astype(np.float32)
     return x, (x[:, :1] * 3.0 - x[:, 1:2]).astype(np.float32)
+
+
+def make_variable(values, name="kernel"):
+    if IS_KERAS_3:
+        return keras.Variable(np.asarray(values, np.float32), name=name)
+    return tf.Variable(np.asarray(values, np.float32), name=name)
+
+
+def topk(ratio=0.1):
+    return tfc.Compression.topk(ratio, min_elements=64)

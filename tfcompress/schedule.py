@@ -1,0 +1,92 @@
+"""Compressors that follow one another during training."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from tfcompress.compressor import Compressor, PerVariable, Policy, as_policy
+
+
+class Schedule:
+    """Different compressors for different parts of training, such as a warm-up.
+
+    Early gradients change quickly, and a residual of them is stale when it is sent: papers begin with
+    dense gradients and lower the ratio in stages. The memory goes on from one stage to the next.
+
+    Example::
+
+        topk = tfc.Compression.topk(0.001)
+        schedule = tfc.Schedule.of_ratios(topk, ratios=[1.0, 0.25, 0.0625, 0.015625], steps_each=500)
+        opt = tfc.DistributedOptimizer(opt, compression=schedule)
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[tuple[int, Compressor | Mapping[str, Compressor]]],
+        then: Compressor | Mapping[str, Compressor],
+    ) -> None:
+        """Takes the stages.
+
+        Args:
+          stages: How many steps each lasts, at least 1, and what is applied in it. For epochs, multiply
+            by the steps of an epoch.
+          then: What is applied after the last stage.
+
+        Raises:
+          ValueError: A stage has no step.
+          TypeError: Something is not a compressor.
+        """
+        lengths = [length for length, _ in stages]
+        if any(length < 1 for length in lengths):
+            raise ValueError(f"every stage must last at least one step, got {lengths}")
+        self.boundaries = tuple(sum(lengths[: i + 1]) for i in range(len(lengths)))
+        self.policies: tuple[Policy, ...] = tuple(as_policy(each) for each in (*[c for _, c in stages], then))
+
+    @classmethod
+    def of_ratios(cls, compressor: Compressor, ratios: Sequence[float], steps_each: int) -> "Schedule":
+        """Makes the schedule that ends with `compressor` and begins with other ratios of its sparsifier.
+
+        Args:
+          compressor: One whose sparsifier has a ratio.
+          ratios: One for each stage; 1.0 sends everything, without indices.
+          steps_each: Length of each stage.
+
+        Raises:
+          ValueError: The sparsifier has no ratio, or one is outside (0, 1].
+        """
+        return cls([(steps_each, with_ratio(compressor, ratio)) for ratio in ratios], then=compressor)
+
+    def get_config(self) -> dict:
+        """Returns the boundaries in steps, and the configurations of the stages."""
+        return {"boundaries": self.boundaries, "policies": [policy.get_config() for policy in self.policies]}
+
+
+def with_ratio(compressor: Compressor, ratio: float) -> Compressor:
+    """Returns the compressor with another ratio of its sparsifier; 1.0 selects everything.
+
+    Raises:
+      ValueError: The sparsifier has no ratio, or it is outside (0, 1].
+    """
+    memory, sparsifier, *codecs = compressor.spec.split("|")
+    if "ratio=" not in sparsifier:
+        raise ValueError(f"the sparsifier of '{compressor.spec}' has no ratio")
+    if ratio == 1.0 and len(codecs) == 2:
+        sparsifier, codecs = "dense", ["raw", codecs[1]]
+    sparsifier = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", sparsifier)
+    return dataclasses.replace(compressor, spec="|".join([memory, sparsifier, *codecs]))
+
+
+def stages_of(policy: Policy | Schedule) -> tuple[tuple[int, ...], tuple[Policy, ...]]:
+    """Returns the steps at which stages end, and what is applied in each; one stage without a schedule."""
+    if isinstance(policy, Schedule):
+        return policy.boundaries, policy.policies
+    return (), (policy,)
+
+
+def as_plan(compression: object) -> Policy | Schedule:
+    """Returns what a user gave as `compression=`: a compressor, {pattern: compressor} or a schedule.
+
+    Raises:
+      TypeError: It is none of these; says the mend.
+    """
+    return compression if isinstance(compression, Schedule | PerVariable) else as_policy(compression)
