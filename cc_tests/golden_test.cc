@@ -94,7 +94,7 @@ Bytes Encode(const std::string& spec) {
   const std::vector<float> input = Input();
   Bytes frame;
   const Status status = EncodeFrame(
-      *compressor.value(), {input.data(), DType::kFloat32, input.size()}, {}, {kSeed}, &frame);
+      *compressor.value(), {input.data(), DType::kFloat32, input.size()}, MemorySlots{}, {kSeed}, &frame);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }

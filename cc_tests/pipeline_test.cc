@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -39,7 +40,7 @@ std::shared_ptr<const Compressor> Parse(const std::string& spec) {
 
 // Appends the frame of a tensor under a spec without memory.
 void Append(const std::string& spec, const Tensor& tensor, Bytes* packet) {
-  const Status status = EncodeFrame(*Parse(spec), tensor.view(), {}, {1}, packet);
+  const Status status = EncodeFrame(*Parse(spec), tensor.view(), MemorySlots{}, {1}, packet);
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
@@ -146,8 +147,66 @@ TEST(DecodeSum, RefusesPacketsThatAreCutOrTooLong) {
   });
   ExpectDataLoss(Sum(packets, 1, &sums), "bytes too many");
   ExpectDataLoss(Sum(packets, 3, &sums), "rank 2, tensor 0: truncated");
-  packets.push_back(0);
+  packets.push_back(1);
   ExpectDataLoss(Sum(packets, 2, &sums), "packets: 1 bytes too many");
+}
+
+// The packets of TwoPackets, each with `padding` behind it.
+Bytes PaddedPackets(const Bytes& padding) {
+  Bytes packets;
+  for (const Bytes& packet : {PacketOf(1), PacketOf(50)}) {
+    packets.insert(packets.end(), packet.begin(), packet.end());
+    packets.insert(packets.end(), padding.begin(), padding.end());
+  }
+  return packets;
+}
+
+TEST(DecodeSum, SkipsZerosAfterEachPacket) {
+  std::vector<Tensor> expected = Targets();
+  std::vector<DecodeStats> expected_stats(expected.size());
+  ASSERT_TRUE(Sum(TwoPackets(), 2, &expected, 0.5f, SerialExecutor(), expected_stats).ok());
+  for (size_t num_zeros : {1, 3, 44, 1000}) {
+    std::vector<Tensor> sums = Targets();
+    std::vector<DecodeStats> stats(sums.size());
+    const Status status =
+        Sum(PaddedPackets(Bytes(num_zeros)), 2, &sums, 0.5f, SerialExecutor(), stats);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t t = 0; t < sums.size(); ++t) {
+      EXPECT_EQ(sums[t].storage, expected[t].storage) << "tensor " << t;
+      EXPECT_EQ(stats[t].num_bytes, expected_stats[t].num_bytes) << "tensor " << t;
+    }
+  }
+}
+
+TEST(DecodeSum, RefusesPaddingOtherThanZerosAndElsewhere) {
+  std::vector<Tensor> sums = Targets();
+  ExpectDataLoss(Sum(PaddedPackets({0, 0, 1}), 2, &sums), "rank 1, tensor 0: not a ");
+  Bytes packets = PaddedPackets(Bytes(3));
+  packets.back() = 1;
+  ExpectDataLoss(Sum(packets, 2, &sums), "packets: 1 bytes too many");
+  packets = TwoPackets();
+  packets.insert(packets.begin(), 0);
+  ExpectDataLoss(Sum(packets, 2, &sums), "rank 0, tensor 0: not a ");
+  Bytes first;
+  Append(kSpecs[0], Gradients(1)[0], &first);
+  packets = TwoPackets();
+  packets.insert(packets.begin() + first.size(), 44, 0);
+  ExpectDataLoss(Sum(packets, 2, &sums), "rank 0, tensor 1: not a ");
+}
+
+TEST(DecodeSum, TellsWhichTensorsWereFiniteOnAllRanks) {
+  Bytes packets = PacketOf(1);
+  std::vector<Tensor> gradients = Gradients(50);
+  std::vector<float> broken = gradients[1].values();
+  broken.back() = std::numeric_limits<float>::quiet_NaN();
+  gradients[1] = Tensor(kTypes[1], broken);
+  for (size_t t = 0; t < gradients.size(); ++t) Append(kSpecs[t], gradients[t], &packets);
+  std::vector<Tensor> sums = Targets();
+  std::vector<DecodeStats> stats(sums.size());
+  ASSERT_TRUE(Sum(packets, 2, &sums, 0.5f, SerialExecutor(), stats).ok());
+  EXPECT_TRUE(stats[0].finite);
+  EXPECT_FALSE(stats[1].finite);
+  EXPECT_TRUE(stats[2].finite);
 }
 
 TEST(DecodeSum, NamesTheRankAndTheTensorOfABrokenFrame) {
@@ -197,8 +256,10 @@ TEST(EncodeFrame, RefusesTheWrongNumberOfSlots) {
   std::vector<float> slot(2);
   const std::vector<float*> slots = {slot.data()};
   Bytes frame = {42};
-  EXPECT_EQ(EncodeFrame(*Parse("residual|dense|raw|raw"), gradient.view(), {}, {}, &frame).code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      EncodeFrame(*Parse("residual|dense|raw|raw"), gradient.view(), MemorySlots{}, {}, &frame)
+          .code(),
+      StatusCode::kInvalidArgument);
   EXPECT_EQ(EncodeFrame(*Parse("dense|raw|raw"), gradient.view(), slots, {}, &frame).code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(frame, Bytes{42});
@@ -207,7 +268,7 @@ TEST(EncodeFrame, RefusesTheWrongNumberOfSlots) {
 TEST(EncodeFrame, RefusesMoreElementsThanAnIndexCanName) {
   Bytes frame;
   const GradientView gradient{nullptr, DType::kFloat32, kMaxElements + 1};
-  EXPECT_EQ(EncodeFrame(*Parse("topk|raw|raw"), gradient, {}, {}, &frame).code(),
+  EXPECT_EQ(EncodeFrame(*Parse("topk|raw|raw"), gradient, MemorySlots{}, {}, &frame).code(),
             StatusCode::kInvalidArgument);
   EXPECT_TRUE(frame.empty());
 }
@@ -215,8 +276,9 @@ TEST(EncodeFrame, RefusesMoreElementsThanAnIndexCanName) {
 TEST(EncodeFrame, TheSeedTravelsInTheFrame) {
   Bytes frame;
   const Tensor gradient(DType::kFloat32, {1, 2});
-  ASSERT_TRUE(
-      EncodeFrame(*Parse("dense|raw|raw"), gradient.view(), {}, {0xABCDEF0123456789}, &frame).ok());
+  ASSERT_TRUE(EncodeFrame(*Parse("dense|raw|raw"), gradient.view(), MemorySlots{},
+                          {0xABCDEF0123456789}, &frame)
+                  .ok());
   EXPECT_EQ(GetField<uint64_t>(frame, frame_fields::kSeed), 0xABCDEF0123456789u);
 }
 
@@ -230,6 +292,74 @@ TEST(EncodeFrame, AFiniteGradientThatOverflowsTheResidualIsNonFinite) {
       EncodeFrame(*Parse("residual|topk|raw|raw"), gradient.view(), slots, {}, &frame).ok());
   EXPECT_EQ(frame[frame_fields::kFlags], 1);
   EXPECT_EQ(slot, (std::vector<float>{0.5f, kLargest}));
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Encodes with one slot before the step and another, of its size, after it.
+void EncodeBeside(const std::string& spec, const Tensor& gradient, const std::vector<float>& before,
+                  std::vector<float>* after, Bytes* frame, Executor* executor = SerialExecutor()) {
+  const std::vector<const float*> slots_before = {before.data()};
+  const std::vector<float*> slots_after = {after->data()};
+  const Status status =
+      EncodeFrame(*Parse(spec), gradient.view(), {slots_before, slots_after}, {1, executor}, frame);
+  ASSERT_TRUE(status.ok()) << status.message();
+}
+
+TEST(EncodeFrame, LeavesTheSlotBeforeAndFillsTheOneAfter) {
+  const size_t n = kSizes[1];
+  const std::vector<float> residual = Gradient(n, 2);
+  ThreadExecutor threads(3);
+  for (const std::string spec :
+       {"residual|topk:ratio=0.3|delta_binary|raw", "residual|topk:ratio=0.1|bloom:policy=p2|dexp",
+        "residual|nonzero|sketchml", "residual|dense|raw|quantile"}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+      SCOPED_TRACE(spec + " " + DTypeName(dtype));
+      const Tensor gradient(dtype, Gradient(n, 1));
+      std::vector<float> in_place = residual;
+      const std::vector<float*> slots = {in_place.data()};
+      Bytes expected;
+      ASSERT_TRUE(EncodeFrame(*Parse(spec), gradient.view(), slots, {1}, &expected).ok());
+      for (Executor* executor : {SerialExecutor(), static_cast<Executor*>(&threads)}) {
+        const std::vector<float> before = residual;
+        std::vector<float> after(n, 9.0f);
+        Bytes frame;
+        EncodeBeside(spec, gradient, before, &after, &frame, executor);
+        EXPECT_EQ(frame, expected);
+        EXPECT_TRUE(SameBits(before, residual));
+        EXPECT_TRUE(SameBits(after, in_place));
+      }
+    }
+  }
+}
+
+TEST(EncodeFrame, WhereNothingIsSelectedTheSlotAfterIsTheCompensatedGradient) {
+  std::vector<float> after(2, 9.0f);
+  Bytes frame;
+  EncodeBeside("residual|threshold:tau=9|raw|raw", Tensor(DType::kFloat32, {1, 2}), {0.5f, -4.0f},
+               &after, &frame);
+  EXPECT_EQ(after, (std::vector<float>{1.5f, -2.0f}));
+}
+
+TEST(EncodeFrame, ANonFiniteGradientCopiesTheSlotBefore) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  std::vector<float> before = Gradient(kSizes[1], 2);
+  before[0] = -0.0f;
+  before.back() = kLargest;
+  const std::vector<float> residual = before;
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity, kLargest}) {
+    std::vector<float> values = Gradient(kSizes[1], 1);
+    values.back() = bad;
+    std::vector<float> after(before.size(), 9.0f);
+    Bytes frame;
+    EncodeBeside("residual|topk|raw|raw", Tensor(DType::kFloat32, values), before, &after, &frame);
+    EXPECT_EQ(frame[frame_fields::kFlags], 1);
+    EXPECT_TRUE(SameBits(before, residual));
+    EXPECT_TRUE(SameBits(after, residual));
+  }
 }
 
 }  // namespace

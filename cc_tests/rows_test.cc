@@ -222,8 +222,8 @@ TEST(EncodeRows, JointFramesAreThoseOfTheDenseTable) {
   for (const char* joint : {"sketchml", "skcompress"}) {
     const auto compressor = Compressor::FromSpec(std::string("nonzero|") + joint);
     Bytes dense;
-    ASSERT_TRUE(EncodeFrame(*compressor.value(), {table.data(), DType::kFloat32, table.size()}, {},
-                            {1}, &dense)
+    ASSERT_TRUE(EncodeFrame(*compressor.value(), {table.data(), DType::kFloat32, table.size()},
+                            MemorySlots{}, {1}, &dense)
                     .ok());
     EXPECT_EQ(MustEncodeRows(std::string("dense|") + joint, input), dense);
   }
@@ -274,8 +274,8 @@ void Append(const Bytes& bytes, Bytes* packets) {
 Bytes DenseFrame(const std::vector<float>& values) {
   Bytes frame;
   const auto compressor = Compressor::FromSpec("dense|raw|raw");
-  EXPECT_TRUE(EncodeFrame(*compressor.value(), {values.data(), DType::kFloat32, values.size()}, {},
-                          {}, &frame)
+  EXPECT_TRUE(EncodeFrame(*compressor.value(), {values.data(), DType::kFloat32, values.size()},
+                          MemorySlots{}, {}, &frame)
                   .ok());
   return frame;
 }
@@ -383,8 +383,29 @@ TEST(DecodeRowsSum, NamesTheRankAndThePositionOfABrokenFrame) {
   ForEachPrefix(packets, [&](const Bytes& prefix) {
     ASSERT_EQ(decode(prefix).code(), StatusCode::kDataLoss) << prefix.size();
   });
-  packets.push_back(0);
+  packets.push_back(1);
   ExpectError(decode(packets), StatusCode::kDataLoss, "packets: 1 bytes too many");
+}
+
+TEST(DecodeRowsSum, SkipsZerosAfterEachPacket) {
+  const Bytes table = MustEncodeRows("dense|raw|raw", OfRank(0)), dense = DenseFrame({1, 2});
+  const auto decode = [&](const Bytes& padding, SparseRows* sum) {
+    Bytes packets;
+    for (int64_t rank = 0; rank < kRanks; ++rank) {
+      for (const Bytes& part : {table, dense, padding}) Append(part, &packets);
+    }
+    DecodeStats stats;
+    const Status status =
+        DecodeRowsSum({packets, kRanks, 2}, 0, OfRank(0).table(), 1, SerialExecutor(), sum, &stats);
+    EXPECT_EQ(stats.num_bytes, status.ok() ? static_cast<int64_t>(kRanks * table.size()) : 0);
+    return status;
+  };
+  SparseRows expected, sum;
+  ASSERT_TRUE(decode({}, &expected).ok());
+  ASSERT_TRUE(decode(Bytes(100), &sum).ok());
+  EXPECT_EQ(sum.ids, expected.ids);
+  EXPECT_EQ(sum.values, expected.values);
+  ExpectError(decode({0, 1}, &sum), StatusCode::kDataLoss, "rank 1, tensor 0: not a ");
 }
 
 TEST(DecodeRowsFrame, RefusesWidthsThatLie) {

@@ -108,7 +108,7 @@ class GradientAggregator:
         keys = names if keys is None else keys
         results = list(gradients)
         if not self._ranks.may_exchange():
-            return results
+            return self._with_pending(results, names, keys)
         _refuse_xla()
         self._finish_local(results, keys)
         shared = [i for i, key in enumerate(keys) if key not in self._local]
@@ -173,6 +173,22 @@ class GradientAggregator:
         if not self._ranks.may_exchange():
             return finite
         return self._ranks.all_true(finite, f"{self._name}_finite")
+
+    def _with_pending(
+        self, gradients: list[Gradient], names: Sequence[str], keys: Sequence[Hashable]
+    ) -> list[Gradient]:
+        """One rank applies at once what a checkpoint of several ranks left pending, and keeps nothing."""
+        if not self.tensors.waiting() and not self.tensors.memories():
+            return gradients
+        tensors = self.tensors.look_up(gradients, names, keys)
+        for i, tensor in enumerate(tensors):
+            if tensor is None or not tensor.slots or isinstance(gradients[i], tf.IndexedSlices):
+                continue
+            [residual] = tensor.slots
+            gradients[i] += tf.cast(residual.read_value(), gradients[i].dtype)
+            with tf.control_dependencies([gradients[i]]):
+                residual.assign(tf.zeros_like(residual), read_value=False)
+        return gradients
 
     def _finish_local(self, results: list[Gradient], keys: Sequence[Hashable]) -> None:
         if not self._scales_local:

@@ -11,7 +11,7 @@
 #include "tf/compressor_cache.h"
 #include "tf/dtype_conversion.h"
 #include "tf/kernel_io.h"
-#include "tf/locked_slots.h"
+#include "tf/locked_slot.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.statistics import COLUMNS, Stats, collect
+from tfcompress.statistics import COLUMNS, Stats, merge
 
 keras = tf.keras
 
@@ -62,11 +62,12 @@ def test_warmup_arguments(name, arguments):
         tfc.callbacks.LearningRateWarmup(**arguments)
 
 
-def make_stats(steps, sent_bytes, **others):
+def make_stats(steps, sent_bytes, names=("a", "b"), **others):
     row = [
         {"dense_bytes": 4000, "elements": 1000, **others, "sent_bytes": sent_bytes}.get(c, 0) for c in COLUMNS
     ]
-    return Stats(("a", "b"), np.array([[steps, *row]] * 2), 3_000_000 * steps, ([], []))
+    counts = np.array([[steps, *row]] * len(names))
+    return Stats(names, counts, 3_000_000 * steps, ([],) * len(names))
 
 
 def test_derived_numbers():
@@ -83,12 +84,33 @@ def test_derived_numbers():
 
 
 def test_joined_statistics():
-    stats = collect([make_stats(2, 100), make_stats(3, 50)])
+    stats = merge([make_stats(2, 100), make_stats(3, 50, names=("c", "d"))])
+    assert stats.names == ("a", "b", "c", "d")
     assert [(t.steps, t.sent_bytes) for t in stats.tensors] == [(2, 100), (2, 100), (3, 50), (3, 50)]
     assert stats.total.steps == 3 and stats.total.communication_nanoseconds == 15_000_000
-    nothing = collect([])
+    nothing = merge([])
     assert nothing.tensors == () and nothing.total.steps == 0 and nothing.total.density == 1.0
     assert stats.since(nothing).total == stats.total
+
+
+def test_equal_names_are_added():
+    stats = merge([make_stats(2, 100), make_stats(3, 50, names=("b", "c"))])
+    assert [(t.name, t.steps, t.sent_bytes) for t in stats.tensors] == [
+        ("a", 2, 100),
+        ("b", 5, 150),
+        ("c", 3, 50),
+    ]
+    assert stats.total.steps == 5 and stats.total.sent_bytes == 300 and stats.total.elements == 4000
+    assert stats.total.communication_nanoseconds == 15_000_000
+
+
+def test_equal_names_in_one_part_stay_apart():
+    parts = [make_stats(2, 100, names=("a", "a")), make_stats(3, 50, names=("a",))]
+    before = [part.counts.copy() for part in parts]
+    stats = merge(parts)
+    assert [(t.name, t.steps, t.sent_bytes) for t in stats.tensors] == [("a", 5, 150), ("a", 2, 100)]
+    for part, counts in zip(parts, before, strict=True):
+        np.testing.assert_array_equal(part.counts, counts)
 
 
 def test_differences_need_the_same_source():
@@ -96,4 +118,4 @@ def test_differences_need_the_same_source():
     with pytest.raises(ValueError, match="another source"):
         make_stats(2, 100).since(other)
     with pytest.raises(ValueError, match="another source"):
-        collect([]).since(other)
+        merge([]).since(other)

@@ -24,15 +24,27 @@ def slot_of(n: int, seed: int | None = None) -> tf.Variable:
     return tf.Variable(tf.zeros(n) if seed is None else gradient_of(n, seed), trainable=False)
 
 
-def encode(gradient: tf.Tensor, slots=(), spec: str = "dense|raw|raw", seed: int = 7) -> tf.Tensor:
-    frame, nanoseconds = ops.encode(gradient, slots, tf.constant(seed, tf.int64), spec)
+def encode_with_slots(gradient: tf.Tensor, slots, spec: str | tf.Tensor, seed: int = 7):
+    frame, nanoseconds, new_slots = ops.encode(gradient, slots, tf.constant(seed, tf.int64), spec)
     assert nanoseconds.shape == []
-    return frame
+    assert [new.shape for new in new_slots] == [slot.shape for slot in slots]
+    return frame, *new_slots
+
+
+def encode(gradient: tf.Tensor, slots=(), spec: str = "dense|raw|raw", seed: int = 7) -> tf.Tensor:
+    return encode_with_slots(gradient, slots, spec, seed)[0]
 
 
 def decode_sum(packets, num_ranks=1, scale=1.0, shapes=((1000,),), dtypes=(tf.float32,)):
-    sums, _, _ = ops.decode_sum(packets, num_ranks, scale, list(shapes), list(dtypes))
-    return sums
+    return ops.decode_sum(packets, num_ranks, scale, list(shapes), list(dtypes))[0]
+
+
+def with_bad_element(gradient: tf.Tensor, bad: float) -> tf.Tensor:
+    return tf.tensor_scatter_nd_update(gradient, [[gradient.shape[0] - 1]], [bad])
+
+
+def assert_same_bits(found, expected) -> None:
+    assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
 
 
 def with_byte_flipped(packet: tf.Tensor, position: int) -> tf.Tensor:
@@ -43,78 +55,87 @@ def with_byte_flipped(packet: tf.Tensor, position: int) -> tf.Tensor:
 
 class TestEncode:
     @pytest.mark.parametrize("spec", SPECS)
-    def test_what_is_not_decoded_stays_in_the_slot(self, spec):
+    def test_what_is_not_decoded_is_in_the_new_slot(self, spec):
         gradient, slot = gradient_of(1000), slot_of(1000, seed=1)
-        compensated = gradient + slot
-        (decoded,) = decode_sum(encode(gradient, [slot], spec))
-        np.testing.assert_allclose(decoded + slot, compensated, rtol=0, atol=1e-6)
+        frame, new_slot = encode_with_slots(gradient, [slot], spec)
+        (decoded,) = decode_sum(frame)
+        np.testing.assert_array_equal(new_slot, (gradient + slot) - decoded)
 
     def test_exact_codec_keeps_the_very_bits_that_it_does_not_send(self):
         gradient, slot = gradient_of(1000), slot_of(1000, seed=1)
         compensated = gradient + slot
-        (decoded,) = decode_sum(encode(gradient, [slot], EXACT))
+        frame, new_slot = encode_with_slots(gradient, [slot], EXACT)
+        (decoded,) = decode_sum(frame)
         sent = decoded != 0
         assert np.count_nonzero(sent) == 100
         np.testing.assert_array_equal(decoded, tf.where(sent, compensated, 0))
-        np.testing.assert_array_equal(slot, tf.where(sent, 0, compensated))
+        np.testing.assert_array_equal(new_slot, tf.where(sent, 0, compensated))
 
-    def test_updates_the_variable_and_not_what_was_read_from_it(self):
+    @pytest.mark.parametrize("spec", SPECS)
+    @pytest.mark.parametrize("bad", [None, np.nan])
+    def test_only_reads_the_slots(self, spec, bad):
+        gradient, slot = gradient_of(1000), slot_of(1000, seed=1)
+        if bad is not None:
+            gradient = with_bad_element(gradient, bad)
+        tensor = slot.read_value()
+        before, gradient_before = slot.numpy().copy(), gradient.numpy().copy()
+        of_variable = encode_with_slots(gradient, [slot], spec)
+        of_tensor = encode_with_slots(gradient, [tensor], spec)
+        for kept, expected in ((slot, before), (tensor, before), (gradient, gradient_before)):
+            assert_same_bits(kept, expected)
+        for a, b in zip(of_variable, of_tensor, strict=True):
+            assert_same_bits(a, b)
+
+    def test_new_slots_do_not_follow_the_slots(self):
         slot = slot_of(1000, seed=1)
-        earlier = slot.read_value()
-        copy = earlier.numpy().copy()
-        encode(gradient_of(1000), [slot], EXACT)
-        np.testing.assert_array_equal(earlier, copy)
-        assert np.any(slot.numpy() != copy)
-
-    def test_updates_a_variable_that_is_also_accessed_sparsely(self):
-        slot = slot_of(1000)
-        slot.scatter_update(tf.IndexedSlices([2.0], [5]))  # From here on in copy-on-read mode.
-        gradient = gradient_of(1000)
-        compensated = gradient + slot
-        (decoded,) = decode_sum(encode(gradient, [slot], EXACT))
-        np.testing.assert_array_equal(decoded + slot, compensated)
+        _, new_slot = encode_with_slots(gradient_of(1000), [slot], EXACT)
+        copy = new_slot.numpy().copy()
+        slot.assign(new_slot)
+        slot.assign_add(tf.ones(1000))
+        assert_same_bits(new_slot, copy)
 
     @pytest.mark.parametrize("spec", SPECS)
     def test_graph_and_eager_agree(self, spec):
         @tf.function
         def step(gradient, slot, seed):
-            return ops.encode(gradient, [slot], seed, spec)[0]
+            frame, _, (new_slot,) = ops.encode(gradient, [slot], seed, spec)
+            slot.assign(new_slot)
+            return frame
 
         eager_slot, graph_slot = slot_of(1000), slot_of(1000)
         for round_ in range(3):
             gradient, seed = gradient_of(1000, round_), tf.constant(round_, tf.int64)
-            eager = ops.encode(gradient, [eager_slot], seed, spec)[0]
+            eager = step.python_function(gradient, eager_slot, seed)
             np.testing.assert_array_equal(step(gradient, graph_slot, seed), eager)
-        np.testing.assert_array_equal(graph_slot, eager_slot)
+            np.testing.assert_array_equal(graph_slot, eager_slot)
 
-    def test_steps_of_one_function_run_in_order(self):
-        slot, expected = slot_of(1000), slot_of(1000)
-        seed = tf.constant(0, tf.int64)
+    def test_a_step_that_is_dropped_can_be_repeated(self):
+        slot = slot_of(1000, seed=1)
 
         @tf.function
-        def two_steps(gradient):
-            first, _ = ops.encode(gradient, [slot], seed, EXACT)
-            second, _ = ops.encode(gradient, [slot], seed, EXACT)
-            return first, second, slot.read_value()
+        def step(gradient, succeeded):
+            frame, _, (new_slot,) = ops.encode(gradient, [slot], tf.constant(0, tf.int64), EXACT)
+            slot.assign(tf.where(succeeded, new_slot, slot))
+            return frame
 
-        gradient = gradient_of(1000)
-        frames = [ops.encode(gradient, [expected], seed, EXACT)[0] for _ in range(2)]
-        *found, residual = two_steps(gradient)
-        np.testing.assert_array_equal(tf.concat(found, 0), tf.concat(frames, 0))
-        np.testing.assert_array_equal(residual, expected)
+        gradient, before = gradient_of(1000), slot.numpy().copy()
+        dropped = step(gradient, False)
+        assert_same_bits(slot, before)
+        np.testing.assert_array_equal(step(gradient, True), dropped)
+        assert np.any(slot.numpy() != before)
 
     def test_many_at_once_on_the_shared_thread_pool(self):
         n, num_tensors = 300_000, 16  # Several blocks each, so that all want the pool.
-        slots = [slot_of(n) for _ in range(num_tensors)]
-        seed = tf.constant(0, tf.int64)
+        slots = [slot_of(n, seed=100 + i) for i in range(num_tensors)]
 
         @tf.function
         def step(gradients):
-            return [ops.encode(g, [slot], seed, EXACT)[0] for g, slot in zip(gradients, slots, strict=True)]
+            return [encode_with_slots(g, [slot], EXACT) for g, slot in zip(gradients, slots, strict=True)]
 
         gradients = [gradient_of(n, i) for i in range(num_tensors)]
-        for frame, gradient in zip(step(gradients), gradients, strict=True):
-            np.testing.assert_array_equal(frame, encode(gradient, [slot_of(n)], EXACT, seed=0))
+        for found, gradient, slot in zip(step(gradients), gradients, slots, strict=True):
+            for a, b in zip(found, encode_with_slots(gradient, [slot], EXACT), strict=True):
+                np.testing.assert_array_equal(a, b)
 
     @pytest.mark.parametrize("shape", [[], [0], [1], [10, 0, 3], [4, 5, 50]])
     def test_takes_any_shape(self, shape):
@@ -123,26 +144,73 @@ class TestEncode:
         (decoded,) = decode_sum(frame, shapes=[tf.constant(shape, tf.int64)])
         np.testing.assert_array_equal(decoded, gradient)
 
+    def test_slots_keep_their_shape(self):
+        gradient, slot = tf.ones([2, 3]), slot_of(6, seed=1)
+        _, new_slot = encode_with_slots(gradient, [slot], EXACT)
+        assert new_slot.shape == [6]
+
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     @pytest.mark.parametrize("spec", SPECS)
-    def test_nonfinite_gradient_leaves_the_slot_and_decodes_to_nan(self, spec, bad):
-        slot = slot_of(1000, seed=1)
-        before = slot.numpy()
-        gradient = tf.tensor_scatter_nd_update(gradient_of(1000), [[999]], [bad])
-        (decoded,) = decode_sum(encode(gradient, [slot], spec))
-        np.testing.assert_array_equal(slot, before)
+    def test_nonfinite_gradient_repeats_the_slot_and_decodes_to_nan(self, spec, bad):
+        slot = tf.tensor_scatter_nd_update(gradient_of(1000, 1), [[0]], [-0.0])
+        frame, new_slot = encode_with_slots(with_bad_element(gradient_of(1000), bad), [slot], spec)
+        assert_same_bits(new_slot, slot)
+        (decoded,) = decode_sum(frame)
         assert np.all(np.isnan(decoded))
 
-    def test_shape_inference(self):
-        @tf.function(input_signature=[tf.TensorSpec(None)])
-        def step(gradient):
-            frame, nanoseconds = ops.encode(gradient, [], tf.constant(0, tf.int64), "dense|raw|raw")
+    def test_gradient_that_overflows_the_slot_repeats_it(self):
+        largest = tf.constant([1.0, np.finfo(np.float32).max])
+        frame, new_slot = encode_with_slots(largest, [largest], "residual|dense|raw|raw")
+        assert_same_bits(new_slot, largest)
+        assert np.all(np.isnan(decode_sum(frame, shapes=[[2]])))
+
+    @pytest.mark.parametrize("slots", [[], [None, 4]])
+    def test_shape_inference(self, slots):
+        @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(slots)])
+        def step(gradient, slot):
+            frame, nanoseconds, new_slots = ops.encode(gradient, [slot], tf.constant(0, tf.int64), EXACT)
             assert frame.shape.as_list() == [None]
             assert nanoseconds.shape.as_list() == []
+            assert [new.shape.as_list() for new in new_slots] == [slots]
             assert (frame.dtype, nanoseconds.dtype) == (tf.uint8, tf.int64)
+            assert [new.dtype for new in new_slots] == [tf.float32]
             return frame
 
         step.get_concrete_function()
+
+    def test_spec_may_change_from_step_to_step(self):
+        spec, slot = tf.Variable(EXACT, trainable=False), slot_of(1000)
+        num_traces = 0
+
+        @tf.function
+        def step(gradient):
+            nonlocal num_traces
+            num_traces += 1
+            return encode_with_slots(gradient, [slot], spec)
+
+        for i, changed in enumerate([*SPECS, EXACT, EXACT, SPECS[1]]):
+            spec.assign(changed)
+            gradient = gradient_of(1000, i)
+            frame, new_slot = step(gradient)
+            expected_frame, expected_slot = encode_with_slots(gradient, [slot], changed)
+            assert_same_bits(frame, expected_frame)
+            assert_same_bits(new_slot, expected_slot)
+            slot.assign(new_slot)
+        assert num_traces == 1
+
+    def test_bad_spec_at_run_time(self):
+        spec, slot = tf.Variable(EXACT, trainable=False), slot_of(10)
+        step = tf.function(lambda gradient: encode_with_slots(gradient, [slot], spec))
+        good = step(gradient_of(10))
+        spec.assign("residual|topk|nonsense|raw")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="'nonsense'; known: raw, bitmap"):
+            step(gradient_of(10))
+        spec.assign("topk|raw|raw")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="needs 0 slots, got 1"):
+            step(gradient_of(10))
+        spec.assign(EXACT)
+        for a, b in zip(step(gradient_of(10)), good, strict=True):
+            assert_same_bits(a, b)
 
     @pytest.mark.parametrize(
         ("spec", "message"),
@@ -168,16 +236,8 @@ class TestEncode:
             encode(gradient_of(10), [slot_of(11)], EXACT)
 
     def test_slot_of_another_dtype(self):
-        slot = tf.Variable(tf.zeros(10, tf.float16))
-        with pytest.raises(tf.errors.InvalidArgumentError, match="must be float32, got half"):
-            encode(gradient_of(10), [slot], EXACT)
-
-    def test_uninitialized_slot(self):
-        class Handle:
-            handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[10], shared_name="never_set")
-
-        with pytest.raises(tf.errors.FailedPreconditionError, match="slot 0 is not .*initialized"):
-            encode(gradient_of(10), [Handle], EXACT)
+        with pytest.raises(ValueError, match="requested dtype float32"):
+            encode(gradient_of(10), [tf.zeros(10, tf.float16)], EXACT)
 
     def test_unsupported_dtype(self):
         with pytest.raises((tf.errors.InvalidArgumentError, TypeError)):
@@ -186,6 +246,12 @@ class TestEncode:
     def test_seed_must_be_a_scalar(self):
         with pytest.raises(tf.errors.InvalidArgumentError, match="seed must be a scalar"):
             ops.encode(gradient_of(10), [], tf.zeros([2], tf.int64), "dense|raw|raw")
+
+    def test_spec_must_be_a_scalar(self):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="spec must be a scalar"):
+            encode(gradient_of(10), [], [EXACT])
+        with pytest.raises(ValueError, match="must be rank 0"):
+            tf.function(encode).get_concrete_function(tf.zeros(10), [], tf.constant([EXACT]))
 
 
 class TestDecodeSum:
@@ -197,7 +263,7 @@ class TestDecodeSum:
             for _ in range(num_ranks)
         ]
         packets = tf.concat([encode(g) for rank in gradients for g in rank], 0)
-        sums, num_bytes, nanoseconds = ops.decode_sum(
+        sums, num_bytes, nanoseconds, finite = ops.decode_sum(
             packets, num_ranks, 0.25, [tf.constant(s, tf.int64) for s in shapes], [tf.float32] * 3
         )
         for i, found in enumerate(sums):
@@ -208,6 +274,7 @@ class TestDecodeSum:
             np.testing.assert_array_equal(found, expected)
         assert sum(num_bytes.numpy()) == packets.shape[0]
         assert nanoseconds.shape == [3]
+        np.testing.assert_array_equal(finite, [True] * 3)
 
     @pytest.mark.parametrize("n", [1000, 300_000])
     def test_equals_numpy_mean(self, n):
@@ -226,16 +293,28 @@ class TestDecodeSum:
     @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
     def test_half_precision_keeps_a_float32_residual(self, dtype):
         gradient, slot = gradient_of(1000, dtype=dtype), slot_of(1000)
-        (decoded,) = decode_sum(encode(gradient, [slot], EXACT), dtypes=[dtype])
-        np.testing.assert_array_equal(tf.cast(decoded, tf.float32) + slot, tf.cast(gradient, tf.float32))
+        frame, new_slot = encode_with_slots(gradient, [slot], EXACT)
+        (decoded,) = decode_sum(frame, dtypes=[dtype])
+        assert new_slot.dtype == tf.float32
+        np.testing.assert_array_equal(tf.cast(decoded, tf.float32) + new_slot, tf.cast(gradient, tf.float32))
 
     def test_one_nonfinite_rank_makes_its_tensor_nan_and_no_other(self):
         bad = tf.constant([1.0, np.inf])
         good = tf.constant([1.0, 2.0])
         packets = tf.concat([encode(g) for g in (good, good, bad, good)], 0)
-        first, second = decode_sum(packets, 2, 0.5, [[2], [2]], [tf.float32] * 2)
+        (first, second), _, _, finite = ops.decode_sum(packets, 2, 0.5, [[2], [2]], [tf.float32] * 2)
         assert np.all(np.isnan(first))
         np.testing.assert_array_equal(second, good)
+        assert finite.dtype == tf.bool
+        np.testing.assert_array_equal(finite, [False, True])
+
+    @pytest.mark.parametrize("dtype", [tf.float32, tf.float16, tf.bfloat16])
+    def test_finite_is_of_the_gradients_and_not_of_the_sum(self, dtype):
+        largest = tf.fill([2], dtype.max)
+        packets = tf.concat([encode(largest)] * 2, 0)
+        (total,), _, _, finite = ops.decode_sum(packets, 2, 1.0, [[2]], [dtype])
+        assert np.all(np.isinf(tf.cast(total, tf.float32)))
+        np.testing.assert_array_equal(finite, [True])
 
     def test_graph_and_eager_agree(self):
         packets = tf.concat([encode(gradient_of(1000, rank)) for rank in range(2)], 0)
@@ -246,12 +325,13 @@ class TestDecodeSum:
     def test_shape_inference(self):
         @tf.function
         def step(packets, unknown):
-            sums, num_bytes, nanoseconds = ops.decode_sum(
+            sums, num_bytes, nanoseconds, finite = ops.decode_sum(
                 packets, 1, 1.0, [[3, 4], unknown], [tf.float32, tf.float16]
             )
             assert [s.shape.as_list() for s in sums] == [[3, 4], [None, None]]
             assert [s.dtype for s in sums] == [tf.float32, tf.float16]
-            assert num_bytes.shape.as_list() == nanoseconds.shape.as_list() == [2]
+            assert all(measured.shape.as_list() == [2] for measured in (num_bytes, nanoseconds, finite))
+            assert [m.dtype for m in (num_bytes, nanoseconds, finite)] == [tf.int64, tf.int64, tf.bool]
             return sums
 
         step.get_concrete_function(tf.TensorSpec([None], tf.uint8), tf.TensorSpec([2], tf.int64))
@@ -289,7 +369,7 @@ class TestDecodeSum:
 
     def test_bytes_left_over_are_data_loss(self, packets):
         with pytest.raises(tf.errors.DataLossError, match="3 bytes too many"):
-            decode_sum(tf.concat([packets, [0, 0, 0]], 0), 2, 1.0, *self.shapes_and_dtypes)
+            decode_sum(tf.concat([packets, [1, 0, 0]], 0), 2, 1.0, *self.shapes_and_dtypes)
 
     def test_another_number_of_elements_is_data_loss(self, packets):
         message = "rank 0, tensor 1: frame of 10 elements, expected 11"
@@ -326,12 +406,12 @@ class TestPositions:
         everything = decode_sum(packets, 2, 0.5, [[1000], [10], [1000]], [tf.float32] * 3)
         for positions in ([0], [1], [2], [0, 2], [1, 2], [0, 1, 2]):
             shapes = [everything[i].shape.as_list() for i in positions]
-            found, num_bytes, _ = ops.decode_sum(
+            found, num_bytes, _, finite = ops.decode_sum(
                 packets, 2, 0.5, shapes, [tf.float32] * len(positions), positions, num_frames=3
             )
             for i, tensor in zip(positions, found, strict=True):
                 np.testing.assert_array_equal(tensor, everything[i])
-            assert num_bytes.shape == [len(positions)]
+            assert num_bytes.shape == finite.shape == [len(positions)]
 
     @pytest.mark.parametrize("positions", [[3], [-1], [0, 0], [1, 0], [0]])
     def test_refuses_other_positions(self, packets, positions):
@@ -345,6 +425,69 @@ class TestPositions:
         with pytest.raises(tf.errors.DataLossError, match="rank 1, tensor 2: checksum"):
             changed = with_byte_flipped(packets, -1)
             ops.decode_sum(changed, 2, 0.5, [[1000]], [tf.float32], [2], num_frames=3)
+
+
+class TestPadding:
+    """Packets of three ranks, each with a dense tensor, a table and another dense tensor."""
+
+    num_ranks = 3
+
+    @pytest.fixture
+    def packets(self):
+        return [
+            tf.concat(
+                [
+                    encode(gradient_of(1000, rank)),
+                    encode_rows(*slices_of(100, seed=rank), 100),
+                    encode(gradient_of(10, rank), spec="nonzero|sketchml"),
+                ],
+                0,
+            )
+            for rank in range(self.num_ranks)
+        ]
+
+    def padded(self, packets, *paddings) -> tf.Tensor:
+        parts = [part for pair in zip(packets, paddings, strict=True) for part in pair]
+        return tf.concat([tf.cast(part, tf.uint8) for part in parts], 0)
+
+    def decode(self, packets: tf.Tensor) -> list[np.ndarray]:
+        sums, num_bytes, _, finite = ops.decode_sum(
+            packets, self.num_ranks, 0.5, [[1000], [10]], [tf.float32] * 2, [0, 2], num_frames=3
+        )
+        rows, values, table_bytes, _, table_finite = ops.decode_rows(
+            packets, self.num_ranks, 0.5, 100, [4], tf.float32, position=1, num_frames=3
+        )
+        found = (*sums, num_bytes, finite, rows, values, table_bytes, table_finite)
+        return [tensor.numpy() for tensor in found]
+
+    @pytest.mark.parametrize("lengths", [(1, 1, 1), (0, 5, 0), (44, 0, 1000), (0, 0, 100_000)])
+    def test_zeros_after_a_packet_change_nothing(self, packets, lengths):
+        expected = self.decode(tf.concat(packets, 0))
+        found = self.decode(self.padded(packets, *(tf.zeros(n) for n in lengths)))
+        for a, b in zip(found, expected, strict=True):
+            assert_same_bits(a, b)
+
+    @pytest.mark.parametrize(
+        ("paddings", "message"),
+        [
+            (([1], [], []), "rank 1, tensor 0: "),
+            (([0, 0], [0, 0, 255], [0]), "rank 2, tensor 0: "),
+            (([], [], [0, 0, 1]), "packets: 1 bytes too many"),
+            (([], [], [0, 1, 0, 0]), "packets: 3 bytes too many"),
+        ],
+    )
+    def test_other_bytes_are_data_loss(self, packets, paddings, message):
+        padded = self.padded(packets, *paddings)
+        arguments = padded, self.num_ranks, 1.0
+        with pytest.raises(tf.errors.DataLossError, match=message):
+            ops.decode_sum(*arguments, [[10]], [tf.float32], [2], num_frames=3)
+        with pytest.raises(tf.errors.DataLossError, match=message):
+            ops.decode_rows(*arguments, 100, [4], tf.float32, position=1, num_frames=3)
+
+    def test_zeros_inside_a_packet_are_data_loss(self):
+        frames = [encode(gradient_of(10)), tf.zeros(3, tf.uint8), encode(gradient_of(10))]
+        with pytest.raises(tf.errors.DataLossError, match="rank 0, tensor 1: "):
+            decode_sum(tf.concat(frames, 0), 1, 1.0, [[10], [10]], [tf.float32] * 2)
 
 
 def slices_of(num_rows: int, row_shape=(4,), count: int = 50, seed: int = 0, dtype=tf.float32):
@@ -370,10 +513,11 @@ def encode_rows(values, indices, num_rows, residual=(), spec="dense|raw|raw", ro
 
 
 def decode_rows(packets, num_rows, num_ranks=1, scale=1.0, row_shape=(4,), dtype=tf.float32, **position):
-    rows, values, num_bytes, nanoseconds = ops.decode_rows(
+    rows, values, num_bytes, nanoseconds, finite = ops.decode_rows(
         packets, num_ranks, scale, num_rows, list(row_shape), dtype, **position
     )
-    assert rows.dtype == num_bytes.dtype == nanoseconds.dtype == tf.int64
+    assert rows.dtype == num_bytes.dtype == nanoseconds.dtype == tf.int64 and finite.dtype == tf.bool
+    assert num_bytes.shape == nanoseconds.shape == finite.shape == []
     return rows, values
 
 
@@ -409,7 +553,7 @@ class TestRows:
         packets = tf.concat(packets, 0)
         rows, found = decode_rows(packets, 100, 3, 0.25, position=1, num_frames=2)
         np.testing.assert_array_equal(to_table(rows, found, 100), expected)
-        dense, _, _ = ops.decode_sum(packets, 3, 0.25, [[1000]], [tf.float32], [0], num_frames=2)
+        dense, *_ = ops.decode_sum(packets, 3, 0.25, [[1000]], [tf.float32], [0], num_frames=2)
         assert dense[0].shape == [1000]
 
     @pytest.mark.parametrize("spec", SPECS)
@@ -430,6 +574,20 @@ class TestRows:
         np.testing.assert_array_equal(earlier, tf.ones([100, 4]))
         assert np.any(residual.numpy() != 1)
 
+    def test_updates_a_variable_that_is_also_accessed_sparsely(self):
+        residual = tf.Variable(tf.zeros([100, 4]))
+        # From here on in copy-on-read mode.
+        residual.scatter_update(tf.IndexedSlices([[2.0, 2.0, 2.0, 2.0]], [5]))
+        encode_rows(tf.ones([1, 4]), tf.constant([5]), 100, [residual], row_sparsifier="threshold:tau=100")
+        np.testing.assert_array_equal(residual[5], [3, 3, 3, 3])
+
+    def test_uninitialized_residual(self):
+        class Handle:
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[100, 4], shared_name="never_set")
+
+        with pytest.raises(tf.errors.FailedPreconditionError, match="residual is not .*initialized"):
+            encode_rows(*slices_of(100), 100, [Handle])
+
     def test_row_sparsifier_chooses_by_norm(self):
         values = tf.constant([[3.0, 4.0], [0.0, 1.0], [2.0, 0.0]])
         frame = encode_rows(values, tf.constant([9, 5, 7]), 10, row_sparsifier="threshold:tau=2")
@@ -449,6 +607,33 @@ class TestRows:
         rows, found = decode_rows(tf.concat([encode_rows(values, indices, 100), frame], 0), 100, 2)
         np.testing.assert_array_equal(rows, np.unique(indices))
         assert np.all(np.isnan(found))
+
+    @pytest.mark.parametrize("spec", ["dense|raw|raw", "dense|sketchml"])
+    def test_finite_tells_of_all_ranks(self, spec):
+        values, indices = slices_of(100)
+        good = encode_rows(values, indices, 100, spec=spec)
+        bad = encode_rows(tf.fill(values.shape, np.nan), indices, 100, spec=spec)
+        for frames, expected in (([good, good], True), ([good, bad], False), ([bad, good], False)):
+            *_, finite = ops.decode_rows(tf.concat(frames, 0), 2, 0.5, 100, [4], tf.float32)
+            assert bool(finite) is expected
+
+    def test_spec_may_change_from_step_to_step(self):
+        spec, num_traces = tf.Variable(EXACT, trainable=False), 0
+
+        @tf.function
+        def step(values, indices):
+            nonlocal num_traces
+            num_traces += 1
+            return encode_rows(values, indices, 100, spec=spec)
+
+        values, indices = slices_of(100)
+        for changed in [*SPECS, EXACT]:
+            spec.assign(changed)
+            assert_same_bits(step(values, indices), encode_rows(values, indices, 100, spec=changed))
+        assert num_traces == 1
+        spec.assign("topk|nonsense|raw")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="'nonsense'; known: raw, bitmap"):
+            step(values, indices)
 
     def test_no_slices(self):
         frame = encode_rows(tf.zeros([0, 2, 3]), tf.zeros([0], tf.int32), 100)
@@ -503,8 +688,12 @@ class TestRows:
             encode_rows(values, indices, 100, row_sparsifier="all")
         with pytest.raises(tf.errors.InvalidArgumentError, match="unknown index codec"):
             encode_rows(values, indices, 100, spec="topk|nonsense|raw")
-        with pytest.raises(tf.errors.InvalidArgumentError, match="slot 0 has 99 elements, the table has 400"):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="residual has 99 elements, the table has 400"
+        ):
             encode_rows(values, indices, 100, [slot_of(99)])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="residual must be float32, got half"):
+            encode_rows(values, indices, 100, [tf.Variable(tf.zeros([100, 4], tf.float16))])
         with pytest.raises(tf.errors.InvalidArgumentError, match="at most one residual"):
             encode_rows(values, indices, 100, [slot_of(400), slot_of(400)])
         with pytest.raises(tf.errors.InvalidArgumentError, match="at least one element"):

@@ -1,7 +1,7 @@
 // The residual of a table: a tf.Variable resource, locked and writable for the time of one
 // encoding.
-#ifndef TFCOMPRESS_TF_LOCKED_SLOTS_H_
-#define TFCOMPRESS_TF_LOCKED_SLOTS_H_
+#ifndef TFCOMPRESS_TF_LOCKED_SLOT_H_
+#define TFCOMPRESS_TF_LOCKED_SLOT_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ class LockedSlot {
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_TF_LOCKED_SLOTS_H_
+#endif  // TFCOMPRESS_TF_LOCKED_SLOT_H_

@@ -1,4 +1,4 @@
-#include "tf/locked_slots.h"
+#include "tf/locked_slot.h"
 
 #include <cstring>
 #include <utility>
