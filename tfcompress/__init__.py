@@ -22,6 +22,7 @@ _LAZY = {
     "DistributedOptimizer": "tfcompress.optimizer",
     "PerVariable": "tfcompress.compressor",
     "callbacks": None,
+    "elastic": None,
     "Schedule": "tfcompress.schedule",
     "load_model": "tfcompress.optimizer",
     "prepare_checkpoint": "tfcompress.checkpoint",

@@ -1,7 +1,8 @@
 """Gradients of several backward passes, added up locally before they are exchanged."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfcompress.tensors import Gradient
@@ -64,15 +65,32 @@ class LocalAccumulator:
 
         tf.cond(tf.equal(count, self._num_passes), apply_sums, lambda: tf.constant(False))
 
+    def snapshot(self) -> tuple[int, dict[Hashable, np.ndarray]]:
+        """Copies what `run` changes: how many gradients the sums hold, and this rank's sums by key."""
+        count = 0 if self._count is None else int(self._count.numpy())
+        return count, {key: total.numpy() for key, total in self._sums.items()}
+
+    def restore(self, count: int, sums: Mapping[Hashable, np.ndarray]) -> None:
+        """Goes back to a snapshot; sums that are not in it become zero."""
+        if count or self._count is not None:
+            self._make_count()
+            self._count.assign(count)
+        for key, total in self._sums.items():
+            total.assign(sums[key] if key in sums else tf.zeros_like(total))
+
+    def _make_count(self) -> None:
+        with tf.init_scope():
+            if self._count is None:
+                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+
     def _sum_for(self, key: Hashable, gradient: Gradient) -> tf.Variable:
         if isinstance(gradient, tf.IndexedSlices):
             raise ValueError(
                 "backward_passes_per_step adds up dense gradients, and an embedding's are not: pass "
                 "sparse_as_dense=True"
             )
+        self._make_count()
         with tf.init_scope():
-            if self._count is None:
-                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
             if key not in self._sums:
                 self._sums[key] = tf.Variable(tf.zeros(gradient.shape, gradient.dtype), trainable=False)
         return self._sums[key]

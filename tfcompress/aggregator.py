@@ -1,7 +1,7 @@
 """One step: a list of local gradients in, the list of aggregated gradients out."""
 
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -165,6 +165,31 @@ class GradientAggregator:
         steps, means = self._prepared
         return means if steps == self._steps() else None
 
+    def snapshot(self) -> tuple[int, dict[int, np.ndarray]]:
+        """Copies what a step changes on this rank.
+
+        Returns:
+          The number of steps, and each tensor's slots by its number: float32 [slots, *shape].
+        """
+        slots = self.tensors.memories()
+        held = {number: np.stack([slot.numpy() for slot in each]) for number, each in slots.items()}
+        return self._steps(), {**self.tensors.waiting(), **held}
+
+    def restore(self, steps: int, memories: Mapping[int, np.ndarray]) -> None:
+        """Goes back to a snapshot; slots that are not in it become zero."""
+        _, now = self.snapshot()
+        zeros = {number: np.zeros_like(values) for number, values in now.items()}
+        self.tensors.restore({**zeros, **memories})
+        if steps != self._steps():
+            self._make_step().assign(steps)
+        self._prepared = (-1, {})
+
+    def _make_step(self) -> tf.Variable:
+        if self._step is None:
+            with tf.init_scope():
+                self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
+        return self._step
+
     def _steps(self) -> int:
         return 0 if self._step is None else int(self._step.numpy())
 
@@ -217,7 +242,7 @@ class GradientAggregator:
         counter = self._counter_for(tuple(tensors[i] for i in present))
         results = list(gradients)
         columns = [tf.zeros([len(gradients)], tf.int64)] * len(COLUMNS)
-        elapsed = tf.constant(0, tf.int64)
+        elapsed, padding = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
         packed = [i for i in present if tensors[i].spec is not None]
         plain = [i for i in present if tensors[i].spec is None]
         for positions, reduce in ((packed, self._exchange_packet), (plain, self._allreduce)):
@@ -229,7 +254,8 @@ class GradientAggregator:
             added = [_scatter(positions, column, len(gradients)) for column in exchanged.columns]
             columns = [a + b for a, b in zip(columns, added, strict=True)]
             elapsed += exchanged.communication_nanoseconds
-        counter.add([tf.gather(column, present) for column in columns], elapsed)
+            padding += exchanged.padding
+        counter.add([tf.gather(column, present) for column in columns], elapsed, padding)
         return results
 
     def _counter_for(self, tensors: tuple[Tensor, ...]) -> Counter:
@@ -240,9 +266,7 @@ class GradientAggregator:
             if not exchange.is_elastic():
                 self._check_equal(tensors)
             self._counters[signature] = Counter([tensor.name for tensor in tensors])
-        if self._step is None:
-            with tf.init_scope():
-                self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
+        self._make_step()
         return self._counters[signature]
 
     def _check_equal(self, tensors: Sequence[Tensor]) -> None:
@@ -273,7 +297,7 @@ class GradientAggregator:
         zeros = tf.zeros_like(dense)
         elements = tf.stack([num_elements(g) for g in gradients])
         columns = [dense, tf.stack(sent), tf.stack(received), zeros, zeros, elements, elements]
-        return Exchanged(reduced, columns, elapsed)
+        return Exchanged(reduced, columns, elapsed, tf.zeros([2], tf.int64))
 
 
 def _scatter(positions: Sequence[int], values: tf.Tensor, count: int) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Moves packets between ranks. With the adapter, the only module that imports Horovod."""
+"""Moves packets between ranks. With the adapter and `elastic`, the only module that imports Horovod."""
 
 import functools
 import os
@@ -10,6 +10,9 @@ import tensorflow as tf
 
 AVERAGE = "average"
 SUM = "sum"
+
+# What Horovod can broadcast. Others, such as the uint32 state of a Keras 3 seed generator, stay local.
+_BROADCAST_DTYPES = ("float16", "float32", "float64", "int32", "int64", "bool", "uint8", "int8")
 
 
 @functools.cache
@@ -235,5 +238,11 @@ def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
 
 
 def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> None:
-    """Overwrites variables on all ranks with those of `root_rank`."""
-    _horovod().broadcast_variables(list(variables), root_rank=root_rank)
+    """Overwrites variables on all ranks with those of `root_rank`, but for dtypes that Horovod lacks."""
+    carried = [variable for variable in variables if variable.dtype.name in _BROADCAST_DTYPES]
+    _horovod().broadcast_variables(carried, root_rank=root_rank)
+
+
+def broadcast_object(value: object, root_rank: int = 0) -> object:
+    """Returns what `root_rank` passed: anything that can be pickled."""
+    return _horovod().broadcast_object(value, root_rank=root_rank)

@@ -23,6 +23,20 @@ def variables(optimizer: object) -> list[tf.Variable]:
     return list({id(variable): variable for variable in found}.values())
 
 
+def training_variables(model: object, optimizer: object) -> list[tf.Variable]:
+    """Returns the variables of a built model and of its optimizer, the same list on all ranks."""
+    # A rank that has restored a checkpoint has the variables of a built optimizer, and all must have them.
+    if hasattr(optimizer, "build") and not (_is_built(optimizer) and _is_built(innermost(optimizer))):
+        optimizer.build(model.trainable_variables)
+    found = [*map(tf_variable, model.variables), *variables(optimizer)]
+    return list({id(variable): variable for variable in found}.values())
+
+
+def _is_built(optimizer: object) -> bool:
+    """Keras 3 says `built`, tf_keras says `_built` and says it only of those that are."""
+    return getattr(optimizer, "built", getattr(optimizer, "_built", False))
+
+
 def innermost(optimizer: object) -> object:
     """Returns the optimizer inside Keras's LossScaleOptimizer, or the argument itself."""
     while hasattr(optimizer, "inner_optimizer"):

@@ -1,17 +1,26 @@
 """The packed exchange: every compressed gradient of a step in one all-gather."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfcompress import clock, exchange, ops
 from tfcompress.exchange import Ranks
+from tfcompress.statistics import COLUMNS
 from tfcompress.tensors import Tensor
 
 # In a frame's header (FORMAT.md, "Frame"): the kind of support, and the number of elements or rows.
 _SUPPORT, _COUNT = 7, slice(16, 20)
+_BYTES = ("sent_bytes", "received_bytes")
 _ROWS = 4
+
+# Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
+# A length that changes makes Horovod negotiate again, for about 1.5 kB and 30 packets; beyond 128 KiB lengths
+# change by more than what is worth padding (docs/design.md has the measurement).
+_PADDED_BYTES = 128 * 1024
+_SMALLEST_QUANTUM, _LARGEST_QUANTUM = 64, 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +60,13 @@ class Exchanged:
       gradients: The reduced ones.
       columns: int64 [gradients] for each of `statistics.COLUMNS`.
       communication_nanoseconds: int64 scalar.
+      padding: int64 [2], bytes sent and received besides the frames.
     """
 
     gradients: list[tf.Tensor | tf.IndexedSlices]
     columns: list[tf.Tensor]
     communication_nanoseconds: tf.Tensor
+    padding: tf.Tensor
 
 
 def exchange_packet(
@@ -89,14 +100,29 @@ def exchange_packet(
         _encode(tensor, gradient, _seed(ranks, tensor, step), tf.gather(tensor.stages, stage))
         for tensor, gradient in zip(tensors, gradients, strict=True)
     ]
-    packet = tf.concat([each.frame for each in encoded], axis=0)
+    packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
     start = clock.time_after([packet])
     with tf.control_dependencies([start]):
         packets = ranks.allgather_packet(packet, name)
     elapsed = clock.nanoseconds_between(start, clock.time_after([packets]))
     decoded = _decode(packets, ranks.size_tensor(), scale, gradients)
     _commit(encoded, tf.reduce_all(tf.stack([each.finite for each in decoded])))
-    return Exchanged([each.total for each in decoded], _columns(gradients, encoded, decoded), elapsed)
+    columns = _columns(gradients, encoded, decoded)
+    sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))
+    frames_sent, frames_received = (tf.reduce_sum(columns[COLUMNS.index(c)]) for c in _BYTES)
+    padding = tf.stack([sent - frames_sent, gathered - sent - frames_received])
+    return Exchanged([each.total for each in decoded], columns, elapsed, padding)
+
+
+def _pad(packet: tf.Tensor) -> tf.Tensor:
+    """Appends zeros up to a length that changes seldom, or nothing."""
+    length = tf.size(packet)
+    power = tf.bitwise.left_shift(
+        1, tf.cast(tf.math.log(tf.cast(length, tf.float64)) / math.log(2.0), tf.int32)
+    )
+    quantum = tf.clip_by_value(power // 16, _SMALLEST_QUANTUM, _LARGEST_QUANTUM)
+    padding = tf.where(length < _PADDED_BYTES, -length % quantum, 0)
+    return tf.pad(packet, [[0, padding]])
 
 
 def _seed(ranks: Ranks, tensor: Tensor, step: tf.Tensor) -> tf.Tensor:

@@ -18,6 +18,7 @@ COLUMNS = (
     "elements",
     "sent_elements",
 )
+_SENT_AND_RECEIVED = [COLUMNS.index("sent_bytes"), COLUMNS.index("received_bytes")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +76,8 @@ class TensorStats:
 class TotalStats(TensorStats):
     """The sum over all tensors; the residual norm is that of all residuals together.
 
+    Bytes sent and received include the zeros that packets are padded with.
+
     Attributes:
       communication_nanoseconds: Time from when the last local gradient was ready for the exchange until
         everything was received: waiting for the slowest rank is in it, what overlapped the backward
@@ -92,6 +95,7 @@ class Stats:
       names: One for each tensor, in the order of the gradients.
       counts: int64 [tensors, 1 + columns]: the steps, and the sums over them.
       communication_nanoseconds: See `TotalStats`.
+      padding: int64 [2]: bytes sent and received besides the tensors' frames.
       slots: The memory's variables of each tensor, for those who want the residual norms.
       residual_norms: float64 [tensors], or None if they were not asked for.
     """
@@ -99,6 +103,7 @@ class Stats:
     names: tuple[str, ...]
     counts: np.ndarray
     communication_nanoseconds: int
+    padding: np.ndarray
     slots: tuple[Sequence[tf.Variable], ...] = dataclasses.field(repr=False)
     residual_norms: np.ndarray | None = None
 
@@ -113,9 +118,10 @@ class Stats:
     def total(self) -> TotalStats:
         """Their sum."""
         steps = int(self.counts[:, 0].max(initial=0))
-        sums = self.counts[:, 1:].sum(axis=0).tolist()
+        sums = self.counts[:, 1:].sum(axis=0)
+        sums[_SENT_AND_RECEIVED] += self.padding
         norm = None if self.residual_norms is None else float(np.linalg.norm(self.residual_norms))
-        return TotalStats("total", steps, *sums, norm, self.communication_nanoseconds)
+        return TotalStats("total", steps, *sums.tolist(), norm, self.communication_nanoseconds)
 
     def since(self, earlier: "Stats") -> "Stats":
         """Returns what was counted after `earlier` was read from the same source.
@@ -131,7 +137,8 @@ class Stats:
         counts = self.counts.copy()
         counts[:known] -= earlier.counts
         elapsed = self.communication_nanoseconds - earlier.communication_nanoseconds
-        return dataclasses.replace(self, counts=counts, communication_nanoseconds=elapsed)
+        padding = self.padding - earlier.padding
+        return dataclasses.replace(self, counts=counts, communication_nanoseconds=elapsed, padding=padding)
 
     def summary(self) -> str:
         """Returns one line: bytes, ratio, density, times and residual norm of a mean step."""
@@ -175,18 +182,22 @@ class Counter:
         self._names = tuple(names)
         with tf.init_scope():
             self._sums = tf.Variable(tf.zeros([len(names), len(COLUMNS)], tf.int64), trainable=False)
-            # Steps and the nanoseconds of communication in them.
-            self._step_sums = tf.Variable(tf.zeros([2], tf.int64), trainable=False)
+            # Steps, the nanoseconds of communication in them, and the padding of packets.
+            self._step_sums = tf.Variable(tf.zeros([4], tf.int64), trainable=False)
 
-    def add(self, columns: Sequence[tf.Tensor], communication_nanoseconds: tf.Tensor) -> None:
+    def add(
+        self, columns: Sequence[tf.Tensor], communication_nanoseconds: tf.Tensor, padding: tf.Tensor
+    ) -> None:
         """Adds one step's numbers.
 
         Args:
           columns: int64 [tensors] for each of `COLUMNS`.
           communication_nanoseconds: int64 scalar, of the whole step.
+          padding: int64 [2], bytes sent and received besides the frames.
         """
         self._sums.assign_add(tf.stack(columns, axis=1))
-        self._step_sums.assign_add(tf.stack([tf.constant(1, tf.int64), communication_nanoseconds]))
+        step = tf.stack([tf.constant(1, tf.int64), communication_nanoseconds])
+        self._step_sums.assign_add(tf.concat([step, padding], axis=0))
 
     def read(self, slots: Sequence[Sequence[tf.Variable]]) -> Stats:
         """Returns the sums so far.
@@ -194,9 +205,9 @@ class Counter:
         Args:
           slots: The memory's variables of each tensor.
         """
-        steps, communication = self._step_sums.numpy().tolist()
+        steps, communication, *padding = self._step_sums.numpy().tolist()
         counts = np.insert(self._sums.numpy(), 0, steps, axis=1)
-        return Stats(self._names, counts, communication, tuple(slots))
+        return Stats(self._names, counts, communication, np.array(padding), tuple(slots))
 
 
 def merge(parts: Sequence[Stats]) -> Stats:
@@ -218,6 +229,7 @@ def merge(parts: Sequence[Stats]) -> Stats:
         tuple(name for name, _ in counts),
         np.stack([*counts.values()]) if counts else nothing,
         sum(part.communication_nanoseconds for part in parts),
+        sum((part.padding for part in parts), np.zeros(2, np.int64)),
         tuple(slots.values()),
     )
 

@@ -117,6 +117,12 @@ class DistributedGradientTape:
         return self._aggregator.stats() if self._aggregator else merge([])
 
 
+def aggregators_of(variables: Sequence[object]) -> list[GradientAggregator]:
+    """Returns the aggregators of all tapes that gave gradients of any of these variables, each once."""
+    states = [state for v in variables for state in tf_variable(v).__dict__.get(_STATE, [])]
+    return list({id(state["aggregator"]): state["aggregator"] for state in states}.values())
+
+
 def _aggregator_of(
     policy: Policy | Schedule, variables: Sequence[tf.Variable], options: dict
 ) -> GradientAggregator:

@@ -168,9 +168,12 @@ def test_statistics_count_what_was_really_sent(rng):
     stats = aggregator.stats()
     assert [t.sent_bytes for t in stats.tensors] == frames
     assert [t.dense_bytes for t in stats.tensors] == [4 * a.size for a in arrays]
-    everyone = hvd.allgather(tf.constant([sum(frames)])).numpy().sum()
+    # The packet is padded to a length that changes seldom.
+    padding = stats.total.sent_bytes - sum(frames)
+    assert 0 <= padding < 64 and stats.total.sent_bytes % 64 == 0
+    everyone = hvd.allgather(tf.constant([stats.total.sent_bytes])).numpy().sum()
     assert stats.total.sent_bytes + stats.total.received_bytes == everyone
-    assert stats.total.ratio == sum(4 * a.size for a in arrays) / sum(frames)
+    assert stats.total.ratio == sum(4 * a.size for a in arrays) / stats.total.sent_bytes
     assert stats.total.encode_nanoseconds > 0 and stats.total.decode_nanoseconds > 0
     assert "total" in str(stats)
 
@@ -186,6 +189,18 @@ def test_linear_presets_are_all_reduced(rng):
     assert half.stats().total.sent_bytes == 2 * 3000
 
 
+@pytest.mark.parametrize(("num_values", "quantum"), [(10, 64), (3000, 512), (20_000, 2048), (40_000, 1)])
+def test_packets_are_padded_to_lengths_that_change_seldom(num_values, quantum):
+    aggregator = GradientAggregator(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
+    array = np.ones(num_values, np.float32)
+    array[0] = 0
+    mean = aggregate(aggregator, [array])[0]
+    np.testing.assert_array_equal(mean, array)
+    stats = aggregator.stats()
+    assert 0 <= stats.total.sent_bytes - stats.tensors[0].sent_bytes < quantum
+    assert stats.total.sent_bytes % quantum == 0
+
+
 def test_broken_bytes_raise_on_every_rank(rng, monkeypatch):
     from tfcompress import exchange
 
@@ -193,7 +208,7 @@ def test_broken_bytes_raise_on_every_rank(rng, monkeypatch):
 
     def flip_a_byte(self, packet, name):
         packets = honest(self, packet, name).numpy()
-        packets[-5] ^= 1
+        packets[packets.tobytes().rindex(b"TFCF") + 60] ^= 1  # In the last frame.
         return tf.constant(packets)
 
     monkeypatch.setattr(exchange.Ranks, "allgather_packet", flip_a_byte)

@@ -307,7 +307,8 @@ def test_broadcast_variables(wrapped, assert_same_on_all_ranks):
         assert_same_on_all_ranks(state)
     assert_same_on_all_ranks(model.get_weights())
 
-    residuals = [slot for tensor in ours._tfcompress_aggregator._tensors for slot in tensor.slots]
+    memories = ours._tfcompress_aggregator.tensors.memories().values()
+    residuals = [slot for slots in memories for slot in slots]
     before = [residual.numpy() for residual in residuals]
     assert len(before) == 3 and all(residual.any() for residual in before)
     callback = tfc.callbacks.BroadcastVariables(hvd.size() - 1)

@@ -128,7 +128,7 @@ def imports(path):
 @pytest.mark.parametrize(
     ("module", "importers"),
     [
-        ("horovod", {"exchange.py", "horovod_adapter.py"}),
+        ("horovod", {"elastic.py", "exchange.py", "horovod_adapter.py"}),
         ("keras", set()),
         ("tf_keras", set()),
     ],

@@ -3,10 +3,7 @@
 import tensorflow as tf
 
 from tfcompress import exchange
-from tfcompress.keras_objects import innermost, tf_variable, variables
-
-# What Horovod can broadcast. Others, such as the uint32 state of a Keras 3 seed generator, stay local.
-_BROADCAST_DTYPES = ("float16", "float32", "float64", "int32", "int64", "bool", "uint8", "int8")
+from tfcompress.keras_objects import training_variables
 
 
 class BroadcastVariables(tf.keras.callbacks.Callback):
@@ -37,20 +34,4 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         self._done = True
         if exchange.ALL_RANKS.size() == 1:
             return
-        unique = {id(variable): variable for variable in self._variables()}
-        exchange.broadcast_variables(
-            [v for v in unique.values() if v.dtype.name in _BROADCAST_DTYPES], self._root_rank
-        )
-
-    def _variables(self) -> list[tf.Variable]:
-        optimizer = self.model.optimizer
-        # A rank that has restored a checkpoint has the variables of a built optimizer, and all ranks must
-        # broadcast the same list.
-        if hasattr(optimizer, "build") and not (_is_built(optimizer) and _is_built(innermost(optimizer))):
-            optimizer.build(self.model.trainable_variables)
-        return [*map(tf_variable, self.model.variables), *variables(optimizer)]
-
-
-def _is_built(optimizer: object) -> bool:
-    """Keras 3 says `built`, tf_keras says `_built` and says it only of those that are."""
-    return getattr(optimizer, "built", getattr(optimizer, "_built", False))
+        exchange.broadcast_variables(training_variables(self.model, self.model.optimizer), self._root_rank)
