@@ -83,6 +83,7 @@ class GradientAggregator:
         """
         self._local.add(key)
 
+    @tf.autograph.experimental.do_not_convert  # It branches on Python values only, and traces faster so.
     def aggregate(
         self,
         gradients: Sequence[Gradient],

@@ -25,9 +25,8 @@ import tensorflow as tf
 from tfcompress import exchange
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.aggregator import GradientAggregator
-from tfcompress.checkpoint import aggregator_of, is_distributed
 from tfcompress.keras_objects import innermost, training_variables
-from tfcompress.tape import aggregators_of
+from tfcompress.tape import aggregators_of, begin_at
 
 try:
     from horovod.common.elastic import ObjectState as _ObjectState
@@ -43,14 +42,12 @@ class _Commit:
     Attributes:
       attributes: The state's own, by name.
       variables: Of model and optimizer.
-      memories: What an aggregator's `snapshot` returned, by the aggregator's id.
-      sums: What the accumulator's `snapshot` returned.
+      own: This rank's snapshots: of aggregators and accumulators, by their ids.
     """
 
     attributes: dict[str, object]
     variables: list[np.ndarray]
-    memories: dict[int, tuple]
-    sums: tuple
+    own: dict[int, tuple]
 
 
 class KerasState(_ObjectState):
@@ -96,8 +93,7 @@ class KerasState(_ObjectState):
         `commit` does so too, and looks for new hosts.
         """
         super().save()
-        last = max(self._commits, default=0)
-        self._keep(last, last + 1)
+        self._add_commit(max(self._commits, default=0) + 1)
 
     def restore(self) -> None:
         """Goes back to the last commit. Horovod calls it after a failure, and `sync` after that."""
@@ -128,14 +124,57 @@ class KerasState(_ObjectState):
             self._take_over(old_ranks[0] if old_ranks else 0, is_new=bool(old_ranks) and not self._commits)
         self._has_failed = False
         super().save()
-        self._commits[common + 1] = self._copy()
+        self._add_commit(common + 1)
+
+    def _add_commit(self, number: int) -> None:
+        self._keep(number - 1)
+        self._commits[number] = _Commit(
+            dict(self._saved_state),
+            [variable.numpy() for variable in self._variables],
+            {id(holder): holder.snapshot() for holder in self._holders()},
+        )
+
+    def _keep(self, number: int) -> None:
+        """Forgets all commits but one."""
+        self._commits = {key: commit for key, commit in self._commits.items() if key == number}
+
+    def _go_back_to(self, number: int) -> None:
+        commit = self._commits[number]
+        for variable, value in zip(self._variables, commit.variables, strict=True):
+            variable.assign(value)
+        for holder in self._holders():
+            holder.restore(*commit.own.get(id(holder), (0, {})))
+        self._saved_state = dict(commit.attributes)
+        super().restore()
 
     def _take_over(self, root_rank: int, is_new: bool) -> None:
-        """Gets from `root_rank` what is the same on all ranks."""
+        """Gets from `root_rank` all but what is each rank's own; a new rank starts with zeros there."""
         exchange.broadcast_variables(self._variables, root_rank)
         attributes = {name: getattr(self, name) for name in self._saved_state}
-        steps = [aggregator.snapshot()[0] for aggregator in self._aggregators()]
-        count, _ = self._accumulator().snapshot()
-        attributes, steps, count = exchange.broadcast_object((attributes, steps, count), root_rank)
+        counts = [holder.snapshot()[0] for holder in self._holders()]
+        attributes, counts = exchange.broadcast_object((attributes, counts), root_rank)
         for name, value in attributes.items():
             setattr(self, name, value)
+        if is_new:
+            # Tapes have made their aggregators on old ranks only. They come last, and are missing here.
+            mine = self._holders()
+            for holder, count in zip(mine, counts, strict=False):
+                holder.restore(count, {})
+            begin_at(self.model.variables, max(counts[len(mine) :], default=0))
+
+    def _holders(self) -> list[LocalAccumulator | GradientAggregator]:
+        """All that keep something from step to step which is this rank's own."""
+        tapes = aggregators_of(self.model.variables)
+        for optimizer in (self.optimizer, innermost(self.optimizer)):
+            if hasattr(optimizer, "_tfcompress_aggregator"):
+                return [optimizer._tfcompress_aggregator, optimizer._tfcompress_accumulator, *tapes]
+        return tapes
+
+
+@contextlib.contextmanager
+def _failures_as_horovod_knows_them() -> Iterator[None]:
+    """Horovod converts errors of the training function, but not those of `sync`."""
+    try:
+        yield
+    except tf.errors.UnknownError as error:
+        raise HorovodInternalError(error) from error

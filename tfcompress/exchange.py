@@ -27,6 +27,11 @@ def _horovod() -> ModuleType:
     return hvd
 
 
+def require_horovod() -> None:
+    """Raises ImportError, saying what is missing, where there is no Horovod."""
+    _horovod()
+
+
 def is_elastic() -> bool:
     """Whether the number of ranks may change while the program runs."""
     return os.environ.get("HOROVOD_ELASTIC") == "1"

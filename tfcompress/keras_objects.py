@@ -26,14 +26,15 @@ def variables(optimizer: object) -> list[tf.Variable]:
 def training_variables(model: object, optimizer: object) -> list[tf.Variable]:
     """Returns the variables of a built model and of its optimizer, the same list on all ranks."""
     # A rank that has restored a checkpoint has the variables of a built optimizer, and all must have them.
-    if hasattr(optimizer, "build") and not (_is_built(optimizer) and _is_built(innermost(optimizer))):
+    if hasattr(optimizer, "build") and not (is_built(optimizer) and is_built(innermost(optimizer))):
         optimizer.build(model.trainable_variables)
     found = [*map(tf_variable, model.variables), *variables(optimizer)]
     return list({id(variable): variable for variable in found}.values())
 
 
-def _is_built(optimizer: object) -> bool:
-    """Keras 3 says `built`, tf_keras says `_built` and says it only of those that are."""
+def is_built(optimizer: object) -> bool:
+    """Returns whether an optimizer has its variables, of either Keras."""
+    # Keras 3 says `built`; tf_keras says `_built`, and says it only of those that are.
     return getattr(optimizer, "built", getattr(optimizer, "_built", False))
 
 

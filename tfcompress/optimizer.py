@@ -121,7 +121,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     """
     if not hasattr(optimizer, "get_config") or not hasattr(optimizer, "apply_gradients"):
         raise TypeError(f"expected a Keras optimizer, got {type(optimizer).__name__}")
-    if getattr(optimizer, "built", False) or getattr(optimizer, "_built", False):
+    if keras_objects.is_built(optimizer):
         raise ValueError(
             "the optimizer has been used already, and wrapping makes a new one without its state: wrap "
             "it before the model is compiled or the first step is taken, or load it with tfc.load_model"
@@ -188,7 +188,7 @@ def load_model(
         model.optimizer = DistributedOptimizer(
             type(plain).from_config(plain.get_config()), compression, **options
         )
-        if plain.built:
+        if keras_objects.is_built(plain):
             model.optimizer.build(model.trainable_variables)
             _copy_variables(plain, model.optimizer)
     return model

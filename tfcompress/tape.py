@@ -14,7 +14,8 @@ from tfcompress.keras_objects import tf_variable
 from tfcompress.schedule import Schedule, as_plan
 from tfcompress.statistics import Stats, merge
 
-_STATE = "_tfcompress_tape_state"
+# What variables carry: the aggregators that they belong to, and the step that new ones begin with.
+_STATE, _FIRST_STEP = "_tfcompress_tape_state", "_tfcompress_tape_first_step"
 
 
 class DistributedGradientTape:
@@ -123,6 +124,12 @@ def aggregators_of(variables: Sequence[object]) -> list[GradientAggregator]:
     return list({id(state["aggregator"]): state["aggregator"] for state in states}.values())
 
 
+def begin_at(variables: Sequence[object], step: int) -> None:
+    """Makes aggregators of these variables that do not exist yet count from a step that others are at."""
+    for variable in variables:
+        tf_variable(variable).__dict__[_FIRST_STEP] = step
+
+
 def _aggregator_of(
     policy: Policy | Schedule, variables: Sequence[tf.Variable], options: dict
 ) -> GradientAggregator:
@@ -140,6 +147,9 @@ def _aggregator_of(
     if state is None:
         # The aggregator gets an equal policy of its own: it must not keep the user's alive.
         state = {"key": key, "aggregator": GradientAggregator(copy.copy(policy), **options)}
+        if first_step := max(v.__dict__.get(_FIRST_STEP, 0) for v in variables):
+            with tf.init_scope():
+                state["aggregator"].restore(first_step, {})
     state["policy"] = weakref.ref(policy)
     for variable in variables:
         kept = variable.__dict__.setdefault(_STATE, [])
