@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 60
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 # What tests training on any Keras: TF_USE_LEGACY_KERAS=1 is chosen for a whole run.
-LEGACY_TESTS = $(addprefix python_tests/parallel/test_,tf_keras.py callbacks.py checkpoint.py policy.py semantics.py tables.py)
+LEGACY_TESTS = $(addprefix python_tests/parallel/test_,tf_keras.py callbacks.py checkpoint.py faults.py policy.py semantics.py stock.py tables.py)
 
 # A rank that fails must stop at once (-x), or the others wait for it in a collective.
 horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \
@@ -51,6 +51,11 @@ test: setup  ## all tests: C++, Python in one process, Python under horovodrun (
 	  TF_USE_LEGACY_KERAS=1 \
 	    $(call horovodrun_pytest,$$ranks) $(LEGACY_TESTS) || exit 1; \
 	done
+	@echo "=== Python tests that start whole jobs: ranks that die, join, or go on from a checkpoint"
+	python -m pytest python_tests/jobs
+	@if python -c 'import tf_keras' 2>/dev/null; then \
+	  echo "=== the same, tf_keras"; TF_USE_LEGACY_KERAS=1 python -m pytest python_tests/jobs; \
+	fi
 
 bench: tools  ## speed of the codecs (BENCH_ARGS="--benchmark_filter=topk")
 	cmake -S . -B build/bench -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null

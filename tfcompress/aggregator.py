@@ -150,7 +150,7 @@ class GradientAggregator:
             nothing = [None] * len(stacked)
             stacked = self._ranks.allreduce(stacked, exchange.AVERAGE, 1.0, nothing, f"{self._name}_memory")
         means = {number: mean.numpy() for number, mean in zip(slots, stacked, strict=True)}
-        self._prepared = (self._steps(), {**self.tensors.waiting(), **means})
+        self._prepared = (self.steps(), {**self.tensors.waiting(), **means})
 
     def mean_memories(self) -> dict[int, np.ndarray] | None:
         """Returns the mean over ranks of each tensor's slots, by the tensor's number, without a collective.
@@ -164,7 +164,7 @@ class GradientAggregator:
         if self._ranks.size() == 1:
             self.prepare_memories()
         steps, means = self._prepared
-        return means if steps == self._steps() else None
+        return means if steps == self.steps() else None
 
     def snapshot(self) -> tuple[int, dict[int, np.ndarray]]:
         """Copies what a step changes on this rank.
@@ -174,14 +174,26 @@ class GradientAggregator:
         """
         slots = self.tensors.memories()
         held = {number: np.stack([slot.numpy() for slot in each]) for number, each in slots.items()}
-        return self._steps(), {**self.tensors.waiting(), **held}
+        return self.steps(), {**self.tensors.waiting(), **held}
 
     def restore(self, steps: int, memories: Mapping[int, np.ndarray]) -> None:
         """Goes back to a snapshot; slots that are not in it become zero."""
         _, now = self.snapshot()
         zeros = {number: np.zeros_like(values) for number, values in now.items()}
-        self.tensors.restore({**zeros, **memories})
-        if steps != self._steps():
+        self.resume(steps, {**zeros, **memories})
+
+    def resume(self, steps: int, memories: Mapping[int, np.ndarray]) -> None:
+        """Goes on after so many steps with these slots; others stay as they are.
+
+        Args:
+          steps: Where a schedule stands, and what seeds derive from.
+          memories: As `mean_memories` returns them.
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        self.tensors.restore(memories)
+        if steps != self.steps():
             self._make_step().assign(steps)
         self._prepared = (-1, {})
 
@@ -191,7 +203,8 @@ class GradientAggregator:
                 self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name=f"{self._name}/step")
         return self._step
 
-    def _steps(self) -> int:
+    def steps(self) -> int:
+        """Returns how many packets were exchanged so far."""
         return 0 if self._step is None else int(self._step.numpy())
 
     def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
@@ -257,7 +270,8 @@ class GradientAggregator:
             elapsed += exchanged.communication_nanoseconds
             padding += exchanged.padding
         counter.add([tf.gather(column, present) for column in columns], elapsed, padding)
-        return results
+        # All or none: a packet that turns out to be broken leaves every variable as it was.
+        return tf.tuple(results)
 
     def _counter_for(self, tensors: tuple[Tensor, ...]) -> Counter:
         """Returns the statistics of this list of tensors; a new list is compared between ranks first."""

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.keras_objects import innermost
 
-_KEY = "tfcompress_memory"
+_KEY, _STEPS = "tfcompress_memory", "steps"
 _NOT_PREPARED = (
     "the residuals are not in this checkpoint: each rank has its own, and only all ranks together know "
     "their mean. Call tfc.prepare_checkpoint(optimizer) on every rank before one of them saves, or give "
@@ -76,15 +76,16 @@ def take_memory(aggregator: GradientAggregator, store: Mapping) -> dict:
 
 
 def serialize(aggregator: GradientAggregator) -> bytes:
-    """Returns the mean residuals as bytes; nothing where there are none."""
+    """Returns the number of steps and the mean residuals as bytes; nothing where no step needs them."""
     memories = aggregator.mean_memories()
     if memories is None:
         warnings.warn(_NOT_PREPARED, stacklevel=3)
-        return b""
-    if not memories:
+        memories = {}
+    elif not memories and not aggregator.tensors.has_schedule():
         return b""
     file = io.BytesIO()
-    np.savez(file, **{str(number): values for number, values in memories.items()})
+    arrays = {str(number): values for number, values in memories.items()}
+    np.savez(file, **{_STEPS: np.int64(aggregator.steps())}, **arrays)
     return file.getvalue()
 
 
@@ -97,7 +98,8 @@ def deserialize(aggregator: GradientAggregator, data: bytes) -> None:
     if not data:
         return
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        aggregator.tensors.restore({int(number): arrays[number] for number in arrays.files})
+        memories = {int(number): arrays[number] for number in arrays.files if number != _STEPS}
+        aggregator.resume(int(arrays[_STEPS]), memories)
 
 
 class MemoryState(tf.train.experimental.PythonState):

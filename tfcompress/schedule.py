@@ -48,7 +48,7 @@ class Schedule:
 
         Args:
           compressor: One whose sparsifier has a ratio.
-          ratios: One for each stage; 1.0 sends everything, without indices.
+          ratios: One for each stage; 1.0 sends everything, and no indices where there is a memory.
           steps_each: Length of each stage.
 
         Raises:
@@ -67,13 +67,16 @@ def with_ratio(compressor: Compressor, ratio: float) -> Compressor:
     Raises:
       ValueError: The sparsifier has no ratio, or it is outside (0, 1].
     """
-    memory, sparsifier, *codecs = compressor.spec.split("|")
-    if "ratio=" not in sparsifier:
+    parts = compressor.spec.split("|")
+    # The sparsifier is the first part, or the second one after a memory.
+    position = next((i for i, part in enumerate(parts[:2]) if "ratio=" in part), None)
+    if position is None:
         raise ValueError(f"the sparsifier of '{compressor.spec}' has no ratio")
-    if ratio == 1.0 and len(codecs) == 2:
-        sparsifier, codecs = "dense", ["raw", codecs[1]]
-    sparsifier = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", sparsifier)
-    return dataclasses.replace(compressor, spec="|".join([memory, sparsifier, *codecs]))
+    codecs = parts[position + 1 :]
+    if ratio == 1.0 and position == 1 and len(codecs) == 2:  # Without a memory all-reduce would carry it.
+        parts[position:] = ["dense", "raw", codecs[1]]
+    parts[position] = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", parts[position])
+    return dataclasses.replace(compressor, spec="|".join(parts))
 
 
 def stages_of(policy: Policy | Schedule) -> tuple[tuple[int, ...], tuple[Policy, ...]]:

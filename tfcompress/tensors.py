@@ -95,6 +95,10 @@ class TensorTable:
         slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
         return Tensor(number, name, dtype, shape, compressor, specs[-1], slots, _strings(specs))
 
+    def has_schedule(self) -> bool:
+        """Whether what is applied depends on the step."""
+        return bool(self._boundaries)
+
     def stage(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the stage that a step, counted from 1, belongs to: int64 scalar."""
         with tf.init_scope():

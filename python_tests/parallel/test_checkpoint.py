@@ -94,6 +94,29 @@ def test_model_checkpoint_on_one_rank(folder, assert_same_on_all_ranks):
     assert_trains_on(loaded, assert_same_on_all_ranks)
 
 
+@pytest.mark.parametrize("memory", ["residual", "none"])
+def test_a_schedule_goes_on_where_it_was(folder, memory):
+    def schedule():
+        sparse = tfc.Compression.topk(0.01, memory=memory, min_elements=64)
+        return tfc.Schedule.of_ratios(sparse, [1.0], steps_each=4)
+
+    def sent_bytes(model):
+        x, y = make_data(8)
+        model.fit(x, y, batch_size=8, verbose=0)  # One step.
+        return tfc.stats(model.optimizer).total.sent_bytes
+
+    model = make_model(keras)
+    model.compile(tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=schedule()), "mse")
+    x, y = make_data(32)
+    model.fit(x, y, batch_size=8, verbose=0)
+    dense_bytes = tfc.stats(model.optimizer).total.sent_bytes / 4
+    tfc.prepare_checkpoint(model.optimizer)
+    path = str(folder / f"scheduled_{hvd.rank()}.keras")
+    model.save(path)
+    loaded = tfc.load_model(path, compression=schedule())
+    assert sent_bytes(loaded) < dense_bytes / 2
+
+
 def test_tf_train_checkpoint(folder, assert_same_on_all_ranks):
     model = trained_model()
     expected = means(residuals(model))

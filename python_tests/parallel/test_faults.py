@@ -1,0 +1,88 @@
+"""Ranks that do not fit together, and bytes that are not what was sent, on Keras 3 and on tf_keras alike."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+from training import keras, make_variable, topk
+
+import tfcompress as tfc
+from tfcompress import exchange, handshake
+from tfcompress.aggregator import GradientAggregator
+from tfcompress.checkpoint import aggregator_of
+
+
+@pytest.fixture
+def break_packets(monkeypatch):
+    """Returns a variable: while it is true, a byte of the last rank's last frame arrives wrong."""
+    broken = tf.Variable(False, trainable=False)
+    honest = exchange.Ranks.allgather_packet
+
+    def flip(packets):
+        last_frame = packets.tobytes().rindex(b"TFCF")
+        packets[last_frame + 60] ^= 1
+        return packets
+
+    def maybe_flip(self, packet, name):
+        packets = honest(self, packet, name)
+        return tf.cond(
+            broken, lambda: tf.numpy_function(flip, [packets], tf.uint8), lambda: tf.identity(packets)
+        )
+
+    monkeypatch.setattr(exchange.Ranks, "allgather_packet", maybe_flip)
+    return broken
+
+
+def test_ranks_with_different_versions(monkeypatch):
+    if hvd.rank() == 1:
+        monkeypatch.setattr(handshake, "__version__", "0.0.9")
+    aggregator = GradientAggregator(topk())
+    with pytest.raises(ValueError, match=r"tfcompress version is .* on rank 0 and '0\.0\.9' on rank 1"):
+        aggregator.aggregate([tf.zeros([2000])], ["kernel"])
+
+
+def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
+    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    break_packets.assign(True)
+    with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
+        aggregator.aggregate([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
+    break_packets, rng, as_function, assert_same_on_all_ranks
+):
+    """The broken frame is the last one; that of the table before it, and the all-reduced gradient, are whole."""
+    compression = {"plain": tfc.Compression.none, "": topk(0.1)}
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.1), compression=compression)
+    shapes = {"plain": [2000], "first": [2000], "table": [500, 4], "last": [2000]}
+    variables = [make_variable(np.ones(shape), name) for name, shape in shapes.items()]
+    optimizer.build(variables)
+
+    def step(values):
+        plain, first, rows, last = values
+        table = tf.IndexedSlices(rows, tf.range(rows.shape[0]), tf.constant([500, 4]))
+        optimizer.apply_gradients(zip([plain, first, table, last], variables, strict=True))
+
+    step = tf.function(step, jit_compile=False) if as_function else step
+
+    def gradients():
+        return [tf.constant(rng.standard_normal(s), tf.float32) for s in ([2000], [2000], [7, 4], [2000])]
+
+    def state():
+        residuals = aggregator_of(optimizer).tensors.memories().values()
+        return [each.numpy() for each in (*variables, *(slot for slots in residuals for slot in slots))]
+
+    step(gradients())
+    before = state()
+    assert len(before) == 4 + 2 and all(np.ptp(each) > 0 for each in before)
+    break_packets.assign(True)
+    reason = f"rank {hvd.size() - 1}, tensor 2.*checksum"
+    with pytest.raises(tf.errors.DataLossError, match=reason):
+        step(gradients())
+    for ours, theirs in zip(state(), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    break_packets.assign(False)
+    step(gradients())
+    assert (variables[0].numpy() != before[0]).any()
+    assert_same_on_all_ranks([variable.numpy() for variable in variables])

@@ -1,0 +1,177 @@
+"""Compressors passed to stock Horovod: its tape, and under tf_keras its optimizer too."""
+
+import horovod.tensorflow as hvd
+import horovod.tensorflow.keras as hvd_keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from training import IS_KERAS_3, keras
+
+import tfcompress as tfc
+from tfcompress import exchange
+
+# With Keras 3 Horovod's optimizer trains without exchanging anything.
+KINDS = ["tape"] if IS_KERAS_3 else ["tape", "optimizer"]
+MODES = ["eager", "function"]
+
+
+def loss_with_gradients(variables, gradients):
+    return tf.add_n([tf.reduce_sum(v * g) for v, g in zip(variables, gradients, strict=True)])
+
+
+class Steps:
+    """What Horovod makes of a list of gradients, by its tape or by its optimizer."""
+
+    def __init__(self, kind, mode, compressor, shapes, **options):
+        self.variables = [tf.Variable(tf.zeros(shape)) for shape in shapes]
+        step = {"tape": self._by_tape, "optimizer": self._by_optimizer}[kind]
+        self._step = tf.function(step) if mode == "function" else step
+        self._compressor, self._options = compressor, options
+        if kind == "optimizer":
+            self._optimizer = hvd_keras.DistributedOptimizer(
+                keras.optimizers.SGD(1.0), compression=compressor, **options
+            )
+
+    def __call__(self, gradients):
+        """Returns float32 arrays, the reduced gradients."""
+        before = [variable.numpy() for variable in self.variables]
+        self._step([tf.constant(gradient) for gradient in gradients])
+        return [old - variable.numpy() for old, variable in zip(before, self.variables, strict=True)]
+
+    def repair(self):
+        """Takes the NaN out of the variables, and out of the momentum that tf_keras keeps for nothing."""
+        for variable in (*self.variables, *self._optimizer_variables()):
+            if variable.shape == self.variables[0].shape:
+                variable.assign(tf.zeros_like(variable))
+
+    def _optimizer_variables(self):
+        return self._optimizer.variables() if hasattr(self, "_optimizer") else []
+
+    def _by_tape(self, gradients):
+        with tf.GradientTape() as tape:
+            loss = loss_with_gradients(self.variables, gradients)
+        tape = hvd.DistributedGradientTape(tape, compression=self._compressor, **self._options)
+        reduced = tape.gradient(loss, self.variables)
+        for variable, gradient in zip(self.variables, reduced, strict=True):
+            variable.assign_sub(gradient)
+
+    def _by_optimizer(self, gradients):
+        with tf.GradientTape() as tape:
+            loss = loss_with_gradients(self.variables, gradients)
+        self._optimizer.minimize(loss, self.variables, tape=tape)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", MODES)
+class TestStock:
+    @pytest.mark.parametrize(
+        ("options", "op"),
+        [
+            ({}, hvd.Average),
+            ({"op": hvd.Sum}, hvd.Sum),
+            ({"gradient_predivide_factor": 4.0}, hvd.Average),
+            ({"num_groups": 1}, hvd.Average),
+        ],
+    )
+    def test_reduction(self, kind, mode, options, op, rng):
+        steps = Steps(kind, mode, tfc.Compressor("nonzero|delta_binary|raw"), [[2000], [7]], **options)
+        gradients = [rng.standard_normal(2000).astype(np.float32), np.float32(rng.standard_normal(7))]
+        for ours, given in zip(steps(gradients), gradients, strict=True):
+            np.testing.assert_allclose(ours, hvd.allreduce(tf.constant(given), op=op), atol=1e-5)
+
+    def test_what_is_not_sent_is_sent_later(self, kind, mode, rng, assert_same_on_all_ranks):
+        compressor = tfc.Compression.topk(0.1)
+        steps = Steps(kind, mode, compressor, [[2000], [7]])
+        given = [rng.standard_normal(2000).astype(np.float32), np.float32(rng.standard_normal(7))]
+        first, small = steps(given)
+        assert 0 < (first != 0).sum() <= 200 * hvd.size()
+        np.testing.assert_allclose(small, hvd.allreduce(tf.constant(given[1])), atol=1e-5)  # min_elements
+        rest = [steps([np.zeros(2000, np.float32), np.zeros(7, np.float32)])[0] for _ in range(12)]
+        total = sum(rest, first)
+        np.testing.assert_allclose(total, hvd.allreduce(tf.constant(given[0])), atol=1e-5)
+        assert_same_on_all_ranks([total])
+        assert 0 < tfc.stats(compressor).total.sent_bytes < 13 * 4 * 2000 / 4
+
+    @pytest.mark.parametrize("bad_rank", ["last", "all"])
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_non_finite_gradients_leave_the_residual(self, kind, mode, bad_rank, value, rng):
+        steps = Steps(kind, mode, tfc.Compression.topk(0.1), [[2000]])
+        given = rng.standard_normal(2000).astype(np.float32)
+        [first] = steps([given])
+        bad = np.zeros(2000, np.float32)
+        if bad_rank == "all" or hvd.rank() == hvd.size() - 1:
+            bad[5] = value
+        assert np.isnan(steps([bad])[0]).all()
+        steps.repair()
+        rest = [steps([np.zeros(2000, np.float32)])[0] for _ in range(12)]
+        np.testing.assert_allclose(sum(rest, first), hvd.allreduce(tf.constant(given)), atol=1e-5)
+
+    def test_ranks_with_different_specs(self, kind, mode):
+        steps = Steps(kind, mode, tfc.Compression.topk(0.01 + 0.01 * hvd.rank()), [[2000]])
+        with pytest.raises(ValueError, match=r"configured differently.*ratio=0\.01.*ratio=0\.02"):
+            steps([np.ones(2000, np.float32)])
+
+    def test_a_broken_packet(self, kind, mode, rng, monkeypatch):
+        honest = exchange.Ranks.allgather_packet
+
+        def flip(packets):
+            packets[packets.tobytes().rindex(b"TFCF") + 60] ^= 1
+            return packets
+
+        def flipped(self, packet, name):
+            return tf.numpy_function(flip, [honest(self, packet, name)], tf.uint8)
+
+        monkeypatch.setattr(exchange.Ranks, "allgather_packet", flipped)
+        steps = Steps(kind, mode, tfc.Compression.topk(0.1), [[2000]])
+        with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
+            steps([rng.standard_normal(2000).astype(np.float32)])
+        np.testing.assert_array_equal(steps.variables[0], np.zeros(2000))
+
+    def test_a_second_model_of_other_shapes_is_refused(self, kind, mode):
+        compressor = tfc.Compression.topk(0.1)
+        Steps(kind, mode, compressor, [[2000]])([np.ones(2000, np.float32)])
+        with pytest.raises(ValueError, match="one compressor for each model"):
+            Steps(kind, mode, compressor, [[2001]])([np.ones(2001, np.float32)])
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_half_precision_by_the_tape(dtype, rng):
+    variable = tf.Variable(tf.zeros([2000], dtype))
+    given = tf.cast(rng.integers(-8, 8, 2000), dtype)
+    with tf.GradientTape() as tape:
+        loss = loss_with_gradients([variable], [given])
+    compressor = tfc.Compressor("nonzero|delta_binary|raw")
+    tape = hvd.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum)
+    [reduced] = tape.gradient(loss, [variable])
+    assert reduced.dtype == dtype
+    expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
+    np.testing.assert_array_equal(tf.cast(reduced, tf.float32), expected)
+
+
+@pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_by_the_optimizer(dtype, rng):
+    variable = tf.Variable(tf.zeros([2000], dtype))
+    given = tf.cast(rng.integers(-8, 8, 2000), dtype)
+    compressor = tfc.Compressor("nonzero|delta_binary|raw")
+    optimizer = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compressor, op=hvd.Sum)
+    with tf.GradientTape() as tape:
+        loss = loss_with_gradients([variable], [given])
+    optimizer.minimize(loss, [variable], tape=tape)
+    expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
+    np.testing.assert_array_equal(-tf.cast(variable, tf.float32), expected)
+
+
+@pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_fit_with_the_optimizer(eagerly, rng, assert_same_on_all_ranks):
+    model = keras.Sequential([keras.layers.Input((30,)), keras.layers.Dense(40), keras.layers.Dense(1)])
+    model.set_weights([np.full(w.shape, 0.01, np.float32) for w in model.get_weights()])
+    optimizer = hvd_keras.DistributedOptimizer(
+        keras.optimizers.SGD(0.01), compression=tfc.Compression.topk(0.1, min_elements=0)
+    )
+    model.compile(optimizer, "mse", run_eagerly=eagerly)
+    x = rng.standard_normal([52, 30]).astype(np.float32)  # The last batch is smaller.
+    history = model.fit(x, x[:, :1], batch_size=8, epochs=3, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    assert_same_on_all_ranks(model.get_weights())
