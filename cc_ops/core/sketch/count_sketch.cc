@@ -30,7 +30,8 @@ float WithSignOf(SignedCell cell, float value) {
   return FloatFromBits(FloatBits(value) ^ (cell & kCellSignBit));
 }
 
-// Adds elements [begin, end) of x to one row.
+// Adds elements [begin, end) of x to one row. Asks for the cells of a chunk before it touches any:
+// a row is larger than the caches near a core, and so the waits overlap.
 void InsertInto(const CellHash& hash, const JoinedSpan& x, int64_t begin, int64_t end, float* row) {
   x.ForEachPiece(begin, end, [&](int64_t first, Span<const float> piece) {
     SignedCell cells[kChunk];
@@ -39,6 +40,7 @@ void InsertInto(const CellHash& hash, const JoinedSpan& x, int64_t begin, int64_
       const int64_t count = std::min(kChunk, size - at);
       const float* values = piece.data() + at;
       hash.Fill(static_cast<uint64_t>(first + at), count, cells);
+      for (int64_t j = 0; j < count; ++j) __builtin_prefetch(row + ColumnOf(cells[j]), 1, 2);
       for (int64_t j = 0; j < count; ++j) {
         float* cell = row + ColumnOf(cells[j]);
         *cell = Flush(*cell + WithSignOf(cells[j], Flush(values[j])));
@@ -48,26 +50,65 @@ void InsertInto(const CellHash& hash, const JoinedSpan& x, int64_t begin, int64_
 }
 
 // Integers that sort as floats do, whatever the floating-point mode; the map is its own inverse.
-int32_t ToSortable(uint32_t float_bits) {
-  const auto bits = static_cast<int32_t>(float_bits);
-  return bits ^ static_cast<int32_t>(static_cast<uint32_t>(bits >> 31) & kFloatMagnitudeBits);
+int32_t ToSortable(int32_t float_bits) {
+  return float_bits ^ ((float_bits >> 31) & static_cast<int32_t>(kFloatMagnitudeBits));
 }
 
-using Keys = int32_t[kChunk];
-
-// Leaves the median over rows of each column of `keys` in row rows / 2: bubbles the largest to the
-// end until the upper half is in place. Branch-free, for the compiler to vectorise.
-void SelectMedians(int rows, Keys* keys) {
-  for (int last = rows - 1; last >= rows / 2; --last) {
-    for (int row = 0; row < last; ++row) {
-      for (int64_t j = 0; j < kChunk; ++j) {
-        const int32_t a = keys[row][j], b = keys[row + 1][j];
-        keys[row][j] = std::min(a, b);
-        keys[row + 1][j] = std::max(a, b);
-      }
-    }
+// Leaves the smaller of each pair in `low`, the larger in `high`.
+void Sort(int32_t* __restrict low, int32_t* __restrict high) {
+  for (int64_t j = 0; j < kChunk; ++j) {
+    const int32_t a = low[j], b = high[j];
+    low[j] = a < b ? a : b;
+    high[j] = a < b ? b : a;
   }
 }
+
+// Estimates chunk after chunk of consecutive elements.
+class Estimator {
+ public:
+  Estimator(const std::vector<CellHash>& hashes, uint32_t columns, const float* table)
+      : hashes_(hashes), columns_(columns), table_(table) {}
+
+  // Those of [first, first + count), count <= kChunk. Asks for the cells first, as inserting
+  // does.
+  void Estimate(int64_t first, int64_t count, float* estimates) {
+    for (size_t row = 0; row < hashes_.size(); ++row) {
+      hashes_[row].Fill(static_cast<uint64_t>(first), count, cells_[row]);
+      for (int64_t j = 0; j < count; ++j) __builtin_prefetch(CellOf(row, j), 0, 2);
+    }
+    for (size_t row = 0; row < hashes_.size(); ++row) {
+      for (int64_t j = 0; j < count; ++j) {
+        const float value = WithSignOf(cells_[row][j], *CellOf(row, j));
+        keys_[row][j] = ToSortable(static_cast<int32_t>(FloatBits(value)));
+      }
+    }
+    const int32_t* medians = SelectMedians();
+    for (int64_t j = 0; j < count; ++j) {
+      estimates[j] = FloatFromBits(static_cast<uint32_t>(ToSortable(medians[j])));
+    }
+  }
+
+ private:
+  const float* CellOf(size_t row, int64_t j) const {
+    return table_ + row * columns_ + ColumnOf(cells_[row][j]);
+  }
+
+  // The medians over rows: bubbles the largest keys to the last rows until the upper half is there.
+  // Needs no branch that depends on the keys.
+  const int32_t* SelectMedians() {
+    const size_t middle = hashes_.size() / 2;
+    for (size_t last = hashes_.size() - 1; last >= std::max<size_t>(middle, 1); --last) {
+      for (size_t row = 0; row < last; ++row) Sort(keys_[row], keys_[row + 1]);
+    }
+    return keys_[middle];
+  }
+
+  const std::vector<CellHash>& hashes_;
+  size_t columns_;
+  const float* table_;
+  SignedCell cells_[CountSketch::kMaxRows][kChunk];
+  int32_t keys_[CountSketch::kMaxRows][kChunk] = {};
+};
 
 // The squares of one row's cells, summed in a fixed order.
 double SumOfSquares(Span<const float> row, Executor* executor) {
@@ -117,26 +158,10 @@ void CountSketch::Estimate(Span<const float> table, Executor* executor,
   std::vector<CellHash> hashes;
   for (int row = 0; row < rows_; ++row) hashes.push_back(RowHash(row));
   ForEachBlock(
-      executor, static_cast<int64_t>(estimates.size()),
-      [&](int64_t, int64_t block_begin, int64_t block_end) {
-        SignedCell cells[kChunk];
-        Keys keys[kMaxRows] = {};
-        for (int64_t begin = block_begin; begin < block_end; begin += kChunk) {
-          const int64_t count = std::min(kChunk, block_end - begin);
-          const float* row_cells = table.data();
-          for (int row = 0; row < rows_; ++row, row_cells += columns_) {
-            hashes[row].Fill(static_cast<uint64_t>(begin), count, cells);
-            for (int64_t j = 0; j < count; ++j) {
-              keys[row][j] =
-                  ToSortable(FloatBits(WithSignOf(cells[j], row_cells[ColumnOf(cells[j])])));
-            }
-          }
-          SelectMedians(rows_, keys);
-          for (int64_t j = 0; j < count; ++j) {
-            const int32_t median = keys[rows_ / 2][j];
-            const auto bits = static_cast<uint32_t>(ToSortable(static_cast<uint32_t>(median)));
-            estimates.data()[begin + j] = FloatFromBits(bits);
-          }
+      executor, static_cast<int64_t>(estimates.size()), [&](int64_t, int64_t begin, int64_t end) {
+        Estimator estimator(hashes, columns_, table.data());
+        for (int64_t first = begin; first < end; first += kChunk) {
+          estimator.Estimate(first, std::min(kChunk, end - first), estimates.data() + first);
         }
       });
 }
