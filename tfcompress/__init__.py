@@ -11,7 +11,14 @@ Horovod; the rest is imported when it is first used.
 import importlib
 
 from tfcompress._version import __version__
-from tfcompress.catalogue import index_codecs, joint_codecs, memories, sparsifiers, value_codecs
+from tfcompress.catalogue import (
+    index_codecs,
+    joint_codecs,
+    linear_codecs,
+    memories,
+    sparsifiers,
+    value_codecs,
+)
 from tfcompress.frames import DataLossError, decode, encode, inspect
 
 # Public names that need TensorFlow (or, when used on several ranks, Horovod) and their modules.
@@ -38,6 +45,7 @@ __all__ = [
     "index_codecs",
     "inspect",
     "joint_codecs",
+    "linear_codecs",
     "memories",
     "sparsifiers",
     "value_codecs",

@@ -65,6 +65,11 @@ def joint_codecs() -> list[Entry]:
     return _entries("joint_codecs")
 
 
+def linear_codecs() -> list[Entry]:
+    """Returns what makes payloads that an all-reduce sums; a linear spec is `[memory|]linear`."""
+    return _entries("linear_codecs")
+
+
 def memories() -> list[Entry]:
     """Returns what can be carried from step to step."""
     return _entries("memories")
@@ -88,5 +93,6 @@ def _parameter(row: dict) -> Parameter:
     if row["kind"] == "choice":
         allowed = ", ".join(row["choices"])
     else:
-        allowed = f"{'(' if row['min_open'] else '['}{row['min']:g}, {row['max']:g}]"
+        left, right = "(" if row["min_open"] else "[", ")" if row["max_open"] else "]"
+        allowed = f"{left}{row['min']:g}, {row['max']:.9g}{right}"
     return Parameter(row["name"], row["kind"], row["default"], allowed, row["doc"])

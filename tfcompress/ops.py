@@ -172,3 +172,88 @@ def decode_rows(
         position=position,
         num_frames=num_frames,
     )
+
+
+def compensate(
+    gradient: tf.Tensor, slots: Sequence[tf.Tensor | tf.Variable], spec: str | tf.Tensor
+) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """Adds what earlier steps left out to a gradient: the memory of a linear spec, alone.
+
+    Args:
+      gradient: float32, float16 or bfloat16 of any shape, n elements.
+      slots: The memory's float32 vectors of n elements each, as many as the spec's memory has: none for
+        `none`, the residual for `residual`, residual and velocity for `momentum`.
+      spec: The linear spec, a string scalar, such as "momentum:rate=0.9|count_sketch".
+
+    Returns:
+      The slots after the step, as if nothing were sent, of which the first is the vector to send (with
+      memory `none` there are no slots: send the gradient itself); and whether that vector is finite, bool
+      scalar. Where it is not, the slots come back as they were, bit for bit.
+
+    Raises:
+      tf.errors.InvalidArgumentError: The spec is not a linear one, or the slots are not its memory's.
+    """
+    return _library().tfcompress_compensate(
+        gradient=gradient, slots=[tf.convert_to_tensor(slot) for slot in slots], spec=spec
+    )
+
+
+def linear_encode(
+    tensors: Sequence[tf.Tensor], seed: tf.Tensor, spec: str | tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Encodes tensors into one payload that may be summed over ranks (Sketched-SGD 5.1, lines 7 and 8).
+
+    The tensors are encoded as one vector of n elements, laid end to end, without a copy that does so.
+
+    Args:
+      tensors: float32 of any shapes, at least one, together less than 2^31 elements.
+      seed: int64 scalar, the same on all ranks of a step.
+      spec: The linear spec, a string scalar; its memory is not used.
+
+    Returns:
+      The payload, float32 [size] where the spec and n determine the size (all NaN where an element is NaN
+      or Inf), and the time it took in nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.InvalidArgumentError: The spec is not a linear one, or there are too many elements.
+    """
+    return _library().tfcompress_linear_encode(dense=list(tensors), seed=seed, spec=spec)
+
+
+def linear_recover(
+    summed: tf.Tensor, n: tf.Tensor, seed: tf.Tensor, spec: str | tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Recovers elements of a sum of vectors from the sum of their payloads (Sketched-SGD 5.1, line 9).
+
+    Args:
+      summed: float32 [size], the sum (or mean) over ranks of what `linear_encode` gave.
+      n: int64 scalar, elements of the vector.
+      seed: int64 scalar, that of `linear_encode`.
+      spec: The linear spec, that of `linear_encode`.
+
+    Returns:
+      Ascending indices, int64 [c]; their values in the sum (or mean), float32 [c], exact or estimated as
+      `describe_spec` says, all NaN where `summed` is not finite; and the time it took in nanoseconds, int64
+      scalar. Equal sums give equal bits on every rank.
+
+    Raises:
+      tf.errors.InvalidArgumentError: The spec is not a linear one, or `summed` is of another size than
+        `linear_encode` makes for n elements.
+    """
+    return _library().tfcompress_linear_recover(summed=summed, n=n, seed=seed, spec=spec)
+
+
+def select_largest(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    """Finds the elements of largest magnitude, exactly.
+
+    Args:
+      values: float32 [c].
+      count: int64 scalar, at most c.
+
+    Returns:
+      Their positions, ascending int64 [count]; ties go to the smaller position.
+
+    Raises:
+      tf.errors.InvalidArgumentError: `count` is negative or above c.
+    """
+    return _library().tfcompress_select_largest(values=values, count=count)

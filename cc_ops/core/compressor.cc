@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/linear_compressor.h"
 #include "core/product_codec.h"
 #include "core/registry.h"
 #include "core/seeded_support.h"
@@ -23,8 +24,7 @@ Status Compressor::ParseMemoryAndSparsifier(const std::string& memory,
   TFC_ASSIGN_OR_RETURN(auto sparsifier_part, ParsePart<Sparsifier>("sparsifier", sparsifier));
   memory_ = std::move(memory_part.object);
   sparsifier_ = std::move(sparsifier_part.object);
-  spec_ = (memory_part.canonical == "none" ? "" : memory_part.canonical + "|") +
-          sparsifier_part.canonical;
+  spec_ = MemoryPrefix(memory_part.canonical) + sparsifier_part.canonical;
   return OkStatus();
 }
 
@@ -82,6 +82,11 @@ Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string
   const auto in_spec = [&](const Status& status) {
     return status.WithContext("spec '" + spec + "'");
   };
+  if (IsLinearSpec(spec)) {
+    return in_spec(
+        InvalidArgument("names a linear codec: its payload is summed over ranks and can never be "
+                        "framed; a linear spec is [memory|]linear"));
+  }
   std::vector<std::string> parts = Split(spec, '|');
   const bool names_memory = FindByName<Memory>(NameOf(parts[0])) != nullptr;
   if (!names_memory && parts.size() < 4) parts.insert(parts.begin(), "none");

@@ -20,10 +20,18 @@ inline uint64_t Mix64(uint64_t x) {
 
 inline constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
 
-// Hash of `key` under `seed`. Seeds that differ give independent functions for our purposes.
-inline uint64_t HashKey(uint64_t key, uint64_t seed) {
-  return Mix64(key * kGoldenGamma + Mix64(seed + kGoldenGamma));
-}
+// The hash function of a seed: what depends on the seed alone is computed once, so that each key
+// costs one call of the mixer. Seeds that differ give independent functions for our purposes.
+class SeededHash {
+ public:
+  explicit SeededHash(uint64_t seed) : offset_(Mix64(seed + kGoldenGamma)) {}
+  uint64_t operator()(uint64_t key) const { return Mix64(key * kGoldenGamma + offset_); }
+
+ private:
+  uint64_t offset_;
+};
+
+inline uint64_t HashKey(uint64_t key, uint64_t seed) { return SeededHash(seed)(key); }
 
 // Maps 32 uniform bits to [0, range) without division.
 inline uint32_t FastRange32(uint32_t bits, uint32_t range) {

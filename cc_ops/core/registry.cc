@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/linear_codec.h"
+
 namespace tfcompress {
 
 Definition<Memory> NoneMemory();
 Definition<Memory> ResidualMemory();
+Definition<Memory> MomentumMemory();
 
 Definition<Sparsifier> DenseSparsifier();
 Definition<Sparsifier> NonzeroSparsifier();
@@ -45,11 +48,15 @@ Definition<SparseCodec> SketchmlJoint();
 Definition<SparseCodec> SkcompressJoint();
 Definition<SparseCodec> ThreelcJoint();
 
+Definition<LinearCodec> CountSketchLinear();
+Definition<LinearCodec> SharedRandomKLinear();
+
 template <>
 const std::vector<RegistryRow<Memory>>& Registry<Memory>() {
   static const auto* rows = new std::vector<RegistryRow<Memory>>{
       {1, "none", NoneMemory()},
       {2, "residual", ResidualMemory()},
+      {3, "momentum", MomentumMemory()},
   };
   return *rows;
 }
@@ -103,6 +110,15 @@ const std::vector<RegistryRow<SparseCodec>>& Registry<SparseCodec>() {
   return *rows;
 }
 
+template <>
+const std::vector<RegistryRow<LinearCodec>>& Registry<LinearCodec>() {
+  static const auto* rows = new std::vector<RegistryRow<LinearCodec>>{
+      {1, "count_sketch", CountSketchLinear()},
+      {2, "shared_randomk", SharedRandomKLinear()},
+  };
+  return *rows;
+}
+
 namespace {
 
 // One default-configured instance for each id of a table.
@@ -131,19 +147,32 @@ std::string ShortestText(double number) {
   return text;
 }
 
+std::string CanonicalText(const ParamSpec& spec, double number) {
+  return spec.kind == ParamKind::kInt ? std::to_string(static_cast<int64_t>(number))
+                                      : ShortestText(number);
+}
+
+bool IsOfKind(const ParamSpec& spec, double number) {
+  if (spec.kind != ParamKind::kInt) return true;
+  return number == std::trunc(number) && !(spec.odd && std::fmod(number, 2) == 0);
+}
+
+const char* KindText(const ParamSpec& spec) {
+  if (spec.kind != ParamKind::kInt) return "a number";
+  return spec.odd ? "an odd integer" : "an integer";
+}
+
 Result<double> ParseNumber(const std::string& where, const ParamSpec& spec,
                            const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
-  const bool is_whole = number == std::trunc(number);
-  const bool in_range =
-      is_number && number <= spec.max && (spec.min_open ? number > spec.min : number >= spec.min);
-  if (!in_range || (spec.kind == ParamKind::kInt && !is_whole)) {
-    return InvalidArgument(where, " must be a",
-                           spec.kind == ParamKind::kInt ? "n integer" : " number", " in ",
-                           spec.min_open ? "(" : "[", ShortestText(spec.min), ", ",
-                           ShortestText(spec.max), "], got '", text, "'");
+  const bool in_range = is_number && (spec.min_open ? number > spec.min : number >= spec.min) &&
+                        (spec.max_open ? number < spec.max : number <= spec.max);
+  if (!in_range || !IsOfKind(spec, number)) {
+    return InvalidArgument(where, " must be ", KindText(spec), " in ", spec.min_open ? "(" : "[",
+                           ShortestText(spec.min), ", ", ShortestText(spec.max),
+                           spec.max_open ? ")" : "]", ", got '", text, "'");
   }
   return number;
 }
@@ -197,7 +226,7 @@ Result<Params> Params::Parse(const std::string& part, const std::vector<ParamSpe
     const bool is_choice = spec.kind == ParamKind::kChoice;
     TFC_ASSIGN_OR_RETURN(const double number, is_choice ? ParseChoice(where, spec, text)
                                                         : ParseNumber(where, spec, text));
-    params.values_.push_back({spec.name, is_choice ? text : ShortestText(number), number});
+    params.values_.push_back({spec.name, is_choice ? text : CanonicalText(spec, number), number});
   }
   return params;
 }

@@ -20,7 +20,8 @@ namespace tfcompress {
 
 enum class ParamKind { kFloat, kInt, kChoice };
 
-// One `key=value` of a spec part. Numbers must lie in [min, max]; with `min_open`, above min.
+// One `key=value` of a spec part. Numbers must lie in [min, max]; with `min_open`, above min; with
+// `max_open`, below max.
 struct ParamSpec {
   std::string name;
   ParamKind kind;
@@ -30,6 +31,8 @@ struct ParamSpec {
   double max = 0;
   bool min_open = false;
   std::vector<std::string> choices = {};
+  bool max_open = false;
+  bool odd = false;  // Of kInt: even numbers are refused.
 };
 
 // The parameters of one part, checked against its ParamSpecs, in their order. Every declared
@@ -46,7 +49,8 @@ class Params {
   // Position of the chosen value in ParamSpec::choices.
   int Choice(const std::string& name) const { return static_cast<int>(Get(name).number); }
 
-  // "key=value,key=value", every parameter, numbers in their shortest exact form; "" without any.
+  // "key=value,key=value", every parameter, numbers in their shortest exact form, integers in full;
+  // "" without any.
   std::string ToString() const;
 
  private:
@@ -78,7 +82,8 @@ struct RegistryRow {
   Definition<Interface> definition;
 };
 
-// The table of Interface: Memory, Sparsifier, IndexCodec, ValueCodec or SparseCodec (joint).
+// The table of Interface: Memory, Sparsifier, IndexCodec, ValueCodec, SparseCodec (joint) or
+// LinearCodec.
 template <typename Interface>
 const std::vector<RegistryRow<Interface>>& Registry();
 

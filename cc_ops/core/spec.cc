@@ -30,4 +30,8 @@ Result<std::vector<std::pair<std::string, std::string>>> KeyValuesOf(const std::
   return pairs;
 }
 
+std::string MemoryPrefix(const std::string& canonical_memory) {
+  return canonical_memory == "none" ? "" : canonical_memory + "|";
+}
+
 }  // namespace tfcompress

@@ -23,6 +23,9 @@ std::string NameOf(const std::string& part);
 // The key=value pairs after the first ':', unchecked against any table.
 Result<std::vector<std::pair<std::string, std::string>>> KeyValuesOf(const std::string& part);
 
+// The front of a canonical spec: the memory and its separator, "" for the memory `none`.
+std::string MemoryPrefix(const std::string& canonical_memory);
+
 // The names of Interface's table, for messages: "raw, bitmap, ...".
 template <typename Interface>
 std::string KnownNames() {

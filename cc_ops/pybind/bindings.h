@@ -6,10 +6,11 @@
 
 namespace tfcompress {
 
-void DefineSpecBindings(pybind11::module_& module);   // What there is, and what a spec means.
-void DefineFrameBindings(pybind11::module_& module);  // Whole gradients: encode, decode, inspect.
-void DefineRowsBindings(pybind11::module_& module);   // The same of some rows of a table.
-void DefineCodecBindings(pybind11::module_& module);  // Single parts, for tests against oracles.
+void DefineSpecBindings(pybind11::module_& module);    // What there is, and what a spec means.
+void DefineFrameBindings(pybind11::module_& module);   // Whole gradients: encode, decode, inspect.
+void DefineRowsBindings(pybind11::module_& module);    // The same of some rows of a table.
+void DefineCodecBindings(pybind11::module_& module);   // Single parts, for tests against oracles.
+void DefineLinearBindings(pybind11::module_& module);  // Payloads that are summed, and sketches.
 
 }  // namespace tfcompress
 

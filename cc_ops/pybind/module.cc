@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, module) {
   tfcompress::DefineFrameBindings(module);
   tfcompress::DefineRowsBindings(module);
   tfcompress::DefineCodecBindings(module);
+  tfcompress::DefineLinearBindings(module);
 }

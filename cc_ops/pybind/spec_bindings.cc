@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "core/compressor.h"
+#include "core/linear_codec.h"
+#include "core/linear_compressor.h"
 #include "core/registry.h"
 #include "core/spec.h"
 #include "pybind/bindings.h"
@@ -16,10 +18,23 @@ namespace py = pybind11;
 using py::literals::operator""_a;
 
 std::string CanonicalSpec(const std::string& spec) {
+  if (IsLinearSpec(spec)) return ValueOrThrow(LinearCompressor::FromSpec(spec))->spec();
   return ValueOrThrow(Compressor::FromSpec(spec))->spec();
 }
 
+py::dict DescribeLinearSpec(const std::string& spec) {
+  const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
+  std::vector<std::string> parts = Split(compressor->spec(), '|');
+  if (parts.size() == 1) parts.insert(parts.begin(), "none");
+  return py::dict("spec"_a = compressor->spec(), "linear"_a = true, "memory"_a = parts[0],
+                  "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = py::none(),
+                  "index"_a = py::none(), "value"_a = py::none(), "joint"_a = py::none(),
+                  "codec"_a = parts[1], "everything"_a = false,
+                  "exact"_a = compressor->codec().exact());
+}
+
 py::dict DescribeSpec(const std::string& spec) {
+  if (IsLinearSpec(spec)) return DescribeLinearSpec(spec);
   const auto compressor = ValueOrThrow(Compressor::FromSpec(spec));
   const bool is_joint = compressor->support_kind() == SupportKind::kJoint;
   std::vector<std::string> parts = Split(compressor->spec(), '|');
@@ -28,7 +43,7 @@ py::dict DescribeSpec(const std::string& spec) {
     if (!present) return py::none();
     return py::str(parts[i]);
   };
-  return py::dict("spec"_a = compressor->spec(), "memory"_a = parts[0],
+  return py::dict("spec"_a = compressor->spec(), "linear"_a = false, "memory"_a = parts[0],
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = parts[1],
                   "index"_a = part_or_none(!is_joint, 2), "value"_a = part_or_none(!is_joint, 3),
                   "joint"_a = part_or_none(is_joint, 2),
@@ -56,6 +71,7 @@ py::list ListRegistry() {
       parameters.append(py::dict("name"_a = spec.name, "kind"_a = KindName(spec.kind),
                                  "default"_a = spec.default_value, "min"_a = spec.min,
                                  "max"_a = spec.max, "min_open"_a = spec.min_open,
+                                 "max_open"_a = spec.max_open, "odd"_a = spec.odd,
                                  "choices"_a = spec.choices, "doc"_a = spec.doc));
     }
     rows.append(py::dict("id"_a = int{row.id}, "name"_a = row.name, "doc"_a = row.definition.doc,
@@ -71,9 +87,10 @@ py::list ListRegistryOf(const std::string& kind) {
   if (kind == "index_codecs") return ListRegistry<IndexCodec>();
   if (kind == "value_codecs") return ListRegistry<ValueCodec>();
   if (kind == "joint_codecs") return ListRegistry<SparseCodec>();
+  if (kind == "linear_codecs") return ListRegistry<LinearCodec>();
   throw py::value_error(
       "unknown registry '" + kind +
-      "'; known: memories, sparsifiers, index_codecs, value_codecs, joint_codecs");
+      "'; known: memories, sparsifiers, index_codecs, value_codecs, joint_codecs, linear_codecs");
 }
 
 }  // namespace
@@ -84,15 +101,16 @@ void DefineSpecBindings(py::module_& module) {
              "compressors have equal canonical specs.");
   module.def(
       "describe_spec", &DescribeSpec, "spec"_a,
-      "A dict of the canonical `spec`; its parts `memory`, `sparsifier`, `index`, `value` and "
-      "`joint` (None where the spec has no such part); `num_slots`, the float32 vectors that "
-      "the memory keeps; `everything`, whether all elements are sent.");
+      "A dict of the canonical `spec`; whether it is `linear`; its `memory`; `num_slots`, the "
+      "float32 vectors that the memory keeps; the parts `sparsifier`, `index`, `value` and "
+      "`joint`, None where the spec has no such part; and `everything`, whether all elements are "
+      "sent. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
       "What a spec can name, one dict {id, name, doc, parameters, error, cost} each. `kind` is "
-      "memories, "
-      "sparsifiers, index_codecs, value_codecs or joint_codecs. A parameter is a dict {name, "
-      "kind, default, min, max, min_open, choices, doc}; its default is text as in a spec.");
+      "memories, sparsifiers, index_codecs, value_codecs, joint_codecs or linear_codecs. A "
+      "parameter is a dict {name, kind, default, min, max, min_open, max_open, odd, choices, doc}; "
+      "its default is text as in a spec.");
 }
 
 }  // namespace tfcompress

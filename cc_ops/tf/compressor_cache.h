@@ -9,17 +9,20 @@
 
 #include "absl/status/status.h"
 #include "core/compressor.h"
+#include "core/linear_compressor.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
 
-// Thread-safe: TensorFlow runs one kernel from several steps at once.
-class CompressorCache {
+// Thread-safe: TensorFlow runs one kernel from several steps at once. `Parsed` is made by its
+// FromSpec.
+template <typename Parsed>
+class SpecCache {
  public:
-  absl::Status Get(const std::string& spec, std::shared_ptr<const Compressor>* compressor) {
+  absl::Status Get(const std::string& spec, std::shared_ptr<const Parsed>* compressor) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (last_ == nullptr || spec != last_spec_) {
-      auto parsed = Compressor::FromSpec(spec);
+      auto parsed = Parsed::FromSpec(spec);
       if (!parsed.ok()) return ToTensorFlow(parsed.status());
       last_ = std::move(parsed.value());
       last_spec_ = spec;
@@ -31,8 +34,11 @@ class CompressorCache {
  private:
   std::mutex mutex_;
   std::string last_spec_;
-  std::shared_ptr<const Compressor> last_;
+  std::shared_ptr<const Parsed> last_;
 };
+
+using CompressorCache = SpecCache<Compressor>;
+using LinearCompressorCache = SpecCache<LinearCompressor>;
 
 }  // namespace tfcompress
 

@@ -2,8 +2,10 @@
 #ifndef TFCOMPRESS_TF_KERNEL_IO_H_
 #define TFCOMPRESS_TF_KERNEL_IO_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,17 @@ absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) 
   tensorflow::Tensor* output;
   TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({}), &output));
   output->scalar<T>()() = value;
+  return absl::OkStatus();
+}
+
+// Output `index`, a vector of T with these values.
+template <typename T, typename Value>
+absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index,
+                          const std::vector<Value>& values) {
+  tensorflow::Tensor* output;
+  const auto size = static_cast<int64_t>(values.size());
+  TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({size}), &output));
+  std::copy(values.begin(), values.end(), output->flat<T>().data());
   return absl::OkStatus();
 }
 

@@ -1,4 +1,5 @@
-// The ops: signatures, shapes and documentation. The kernels stand in *_kernel.cc.
+// The ops that make and read frames: signatures, shapes and documentation. The kernels stand in
+// *_kernel.cc.
 #include <vector>
 
 #include "absl/status/status.h"
@@ -6,6 +7,7 @@
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
+#include "tf/shape_checks.h"
 
 namespace tfcompress {
 namespace {
@@ -13,13 +15,6 @@ namespace {
 using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
-
-absl::Status CheckScalar(InferenceContext* c, const char* name) {
-  std::vector<ShapeHandle> input;
-  TF_RETURN_IF_ERROR(c->input(name, &input));
-  ShapeHandle unused;
-  return c->WithRank(input[0], 0, &unused);
-}
 
 absl::Status EncodeShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(CheckScalar(c, "seed"));
@@ -30,9 +25,7 @@ absl::Status EncodeShape(InferenceContext* c) {
 
 absl::Status EncodeWithSlotsShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
-  std::vector<ShapeHandle> slots;
-  TF_RETURN_IF_ERROR(c->input("slots", &slots));
-  TF_RETURN_IF_ERROR(c->set_output("new_slots", slots));
+  TF_RETURN_IF_ERROR(SetShapesOfNewSlots(c));
   return EncodeShape(c);
 }
 

@@ -1,0 +1,91 @@
+#include "core/linear/recovery.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "core/float_order.h"
+#include "core/hash.h"
+#include "core/seeded_support.h"
+#include "core/sparsify/collect.h"
+#include "core/sparsify/select_largest.h"
+
+namespace tfcompress {
+namespace {
+
+// The estimates of n elements. A plain array: a vector would write it once more.
+class Estimates {
+ public:
+  Estimates(const CountSketch& sketch, Span<const float> table, int64_t n, Executor* executor)
+      : size_(static_cast<size_t>(n)), floats_(new float[size_]) {
+    sketch.Estimate(table, executor, {floats_.get(), size_});
+  }
+
+  Span<const float> span() const { return {floats_.get(), size_}; }
+
+  void Gather(const std::vector<uint32_t>& indices, std::vector<float>* values) const {
+    values->resize(indices.size());
+    std::transform(indices.begin(), indices.end(), values->begin(),
+                   [&](uint32_t i) { return floats_[i]; });
+  }
+
+ private:
+  size_t size_;
+  std::unique_ptr<float[]> floats_;
+};
+
+// The least magnitude, as MagnitudeBits, whose square reaches `squared`; not 0.
+uint32_t LeastMagnitude(double squared) {
+  const auto reaches = [&](uint32_t bits) {
+    const double magnitude = NormalOrZero(FloatFromBits(bits));
+    return magnitude * magnitude >= squared;
+  };
+  const double root = std::min<double>(std::sqrt(squared), std::numeric_limits<float>::max());
+  // Rounded to nearest, the root is off by at most one float.
+  uint32_t bits = std::max<uint32_t>(FloatBits(static_cast<float>(root)), 2) - 1;
+  while (!reaches(bits)) ++bits;
+  return bits;
+}
+
+// Adds `count` of the elements of [0, n) that `indices` does not hold, chosen at random.
+void AddOthers(uint32_t n, uint32_t count, uint64_t seed, Executor* executor,
+               std::vector<uint32_t>* indices) {
+  const auto num_chosen = static_cast<uint32_t>(indices->size());
+  if (count == 0) return;
+  // Numbers among the others, in ascending order; each moves up past the chosen ones before it.
+  std::vector<uint32_t> others = SeededSupport(n - num_chosen, count, seed, executor);
+  uint32_t num_before = 0;
+  for (uint32_t& other : others) {
+    while (num_before < num_chosen && (*indices)[num_before] <= other + num_before) ++num_before;
+    other += num_before;
+  }
+  indices->insert(indices->end(), others.begin(), others.end());
+  std::inplace_merge(indices->begin(), indices->begin() + num_chosen, indices->end());
+}
+
+}  // namespace
+
+void TopCandidates(const CountSketch& sketch, Span<const float> table, int64_t n, int64_t count,
+                   Executor* executor, std::vector<uint32_t>* indices, std::vector<float>* values) {
+  const Estimates estimates(sketch, table, n, executor);
+  SelectLargest(estimates.span(), static_cast<size_t>(std::min(count, n)), executor, indices);
+  estimates.Gather(*indices, values);
+}
+
+void HeavyMix(const CountSketch& sketch, Span<const float> table, int64_t n, int64_t k,
+              const CodecContext& context, std::vector<uint32_t>* indices,
+              std::vector<float>* values) {
+  const Estimates estimates(sketch, table, n, context.executor);
+  const auto count = static_cast<size_t>(std::min(k, n));
+  const double squared_norm = sketch.SquaredNorm(table, context.executor);
+  const uint32_t bound = LeastMagnitude(squared_norm / static_cast<double>(k));
+  CollectAtLeast(estimates.span(), bound, context.executor, indices);
+  if (indices->size() > count) SelectLargest(estimates.span(), count, context.executor, indices);
+  constexpr uint64_t kFill = 1000;  // Rows have lower numbers, so that no row has its function.
+  AddOthers(static_cast<uint32_t>(n), static_cast<uint32_t>(count - indices->size()),
+            HashKey(kFill, context.seed), context.executor, indices);
+  estimates.Gather(*indices, values);
+}
+
+}  // namespace tfcompress

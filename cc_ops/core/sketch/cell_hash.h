@@ -1,0 +1,42 @@
+// Which cell of a row of a Count Sketch an index falls into, and with which sign. FORMAT.md,
+// "Linear payloads".
+#ifndef TFCOMPRESS_CORE_SKETCH_CELL_HASH_H_
+#define TFCOMPRESS_CORE_SKETCH_CELL_HASH_H_
+
+#include <cstdint>
+
+#include "core/hash.h"
+
+namespace tfcompress {
+
+// A column in the low 31 bits; the sign, as a float has it, in the highest.
+using SignedCell = uint32_t;
+inline constexpr SignedCell kCellSignBit = 0x80000000u;
+
+inline uint32_t ColumnOf(SignedCell cell) { return cell & ~kCellSignBit; }
+
+// One row's hash function. One call of the mixer gives both: the column from the upper 32 bits, the
+// sign from the lowest one.
+class CellHash {
+ public:
+  // columns < 2^31.
+  CellHash(uint64_t seed, int row, uint32_t columns)
+      : hash_(HashKey(static_cast<uint64_t>(row), seed)), columns_(columns) {}
+
+  SignedCell operator()(uint64_t index) const {
+    const uint64_t bits = hash_(index);
+    return FastRange32(static_cast<uint32_t>(bits >> 32), columns_) | static_cast<uint32_t>(bits)
+                                                                          << 31;
+  }
+
+  // cells[j] = (*this)(first + j), in the widest instructions that this processor has.
+  void Fill(uint64_t first, int64_t count, SignedCell* cells) const;
+
+ private:
+  SeededHash hash_;
+  uint32_t columns_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SKETCH_CELL_HASH_H_

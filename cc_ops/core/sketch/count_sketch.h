@@ -1,0 +1,57 @@
+// Count Sketch (Charikar, Chen and Farach-Colton): a linear map of n floats to a small table from
+// which every element can be estimated. Sketched-SGD 3 and 5.2; FORMAT.md, "Linear payloads".
+//
+// Each row adds every element, with a random sign, to a random column. An element's estimate is the
+// median over rows of its cells, signs undone: for one row the error has mean 0 and mean square
+// (|x|^2 - x_i^2) / columns. Tables of the same shape and seed add up to the table of the sum.
+#ifndef TFCOMPRESS_CORE_SKETCH_COUNT_SKETCH_H_
+#define TFCOMPRESS_CORE_SKETCH_COUNT_SKETCH_H_
+
+#include <cstdint>
+
+#include "core/executor.h"
+#include "core/joined_span.h"
+#include "core/sketch/cell_hash.h"
+#include "core/span.h"
+
+namespace tfcompress {
+
+// The hash functions of a table; the cells, rows end to end, are the caller's.
+class CountSketch {
+ public:
+  static constexpr int kMaxRows = 31;
+  static constexpr uint32_t kMaxColumns = uint32_t{1} << 27;
+
+  // `rows` is odd, so that a median is one of the estimates; at most kMaxRows. `columns` is from 1
+  // to kMaxColumns.
+  CountSketch(int rows, uint32_t columns, uint64_t seed)
+      : rows_(rows), columns_(columns), seed_(seed) {}
+
+  int64_t num_cells() const { return int64_t{rows_} * columns_; }
+
+  // Overwrites `table`, of num_cells(), with the sketch of finite elements. The same bits for every
+  // executor: a cell is summed in the order of the indices, within each of a few stripes that
+  // depend on the sizes alone, and then in the order of the stripes. Reads x once for each row.
+  // Beside the table it takes up to seven more of its size, none where x is shorter than eight
+  // rows. Subnormal sums count as 0.
+  void Insert(const JoinedSpan& x, Executor* executor, Span<float> table) const;
+
+  // Overwrites `estimates` with those of the elements [0, estimates.size()). Takes `table` as it
+  // is: a cell that is not finite is an estimate that is not finite.
+  void Estimate(Span<const float> table, Executor* executor, Span<float> estimates) const;
+
+  // Estimates the sum of squares of the elements: the median over rows of the sum of squared cells,
+  // whose mean is exact (Alon, Matias and Szegedy; Algorithm 1 of Sketched-SGD, line 1).
+  double SquaredNorm(Span<const float> table, Executor* executor) const;
+
+ private:
+  CellHash RowHash(int row) const { return CellHash(seed_, row, columns_); }
+
+  int rows_;
+  uint32_t columns_;
+  uint64_t seed_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_SKETCH_COUNT_SKETCH_H_

@@ -1,0 +1,171 @@
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "core/linear/recovery.h"
+#include "core/linear_compressor.h"
+#include "core/sketch/count_sketch.h"
+#include "pybind/bindings.h"
+#include "pybind/conversion.h"
+
+namespace tfcompress {
+namespace {
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+// The number of elements, checked.
+int64_t CheckedElements(int64_t n) {
+  if (n >= 0 && n <= static_cast<int64_t>(kMaxElements)) return n;
+  throw py::value_error("n = " + std::to_string(n) + " is outside [0, " +
+                        std::to_string(kMaxElements) + "]");
+}
+
+py::array_t<float> LinearEncode(const py::array& dense, const std::string& spec, uint64_t seed,
+                                int num_threads) {
+  const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
+  const Span<const float> x = ToSpan<float>("dense", dense);
+  const int64_t n = CheckedElements(static_cast<int64_t>(x.size()));
+  py::array_t<float> payload(compressor->codec().PayloadSize(n));
+  const Span<float> floats(payload.mutable_data(), static_cast<size_t>(payload.size()));
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = compressor->codec().Encode(x, {seed, &executor}, floats);
+  }
+  ThrowIfError(status);
+  return payload;
+}
+
+py::tuple LinearRecover(const py::array& summed, int64_t n, const std::string& spec, uint64_t seed,
+                        int num_threads) {
+  const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
+  const Span<const float> payload = ToSpan<float>("summed", summed);
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = compressor->codec().Recover(payload, n, {seed, &executor}, &indices, &values);
+  }
+  ThrowIfError(status);
+  return py::make_tuple(ToArray(indices), ToArray(values));
+}
+
+py::dict LinearSizes(const std::string& spec, int64_t n) {
+  const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
+  const LinearCodec& codec = compressor->codec();
+  CheckedElements(n);
+  return py::dict("payload"_a = codec.PayloadSize(n), "candidates"_a = codec.NumCandidates(n),
+                  "kept"_a = codec.NumKept(n));
+}
+
+CountSketch MakeSketch(int64_t rows, int64_t columns, uint64_t seed) {
+  if (rows < 1 || rows > CountSketch::kMaxRows || rows % 2 == 0 || columns < 1 ||
+      columns > int64_t{CountSketch::kMaxColumns}) {
+    throw py::value_error("a count sketch has 1 to " + std::to_string(CountSketch::kMaxRows) +
+                          " rows, an odd number, and 1 to " +
+                          std::to_string(CountSketch::kMaxColumns) + " columns, got " +
+                          std::to_string(rows) + " and " + std::to_string(columns));
+  }
+  return CountSketch(static_cast<int>(rows), static_cast<uint32_t>(columns), seed);
+}
+
+// A borrowed float32 array [rows, columns], with the sketch of this shape.
+struct Table {
+  CountSketch sketch;
+  Span<const float> cells;
+};
+
+Table ToTable(const py::array& table, uint64_t seed) {
+  const bool contiguous = (table.flags() & py::array::c_style) != 0;
+  if (table.ndim() != 2 || !contiguous || !table.dtype().equal(py::dtype::of<float>())) {
+    throw py::value_error("table must be a C-contiguous 2-D array of float32");
+  }
+  return {MakeSketch(table.shape(0), table.shape(1), seed),
+          {static_cast<const float*>(table.data()), static_cast<size_t>(table.size())}};
+}
+
+py::array_t<float> CountSketchInsert(const py::array& x, int64_t rows, int64_t columns,
+                                     uint64_t seed, int num_threads) {
+  const CountSketch sketch = MakeSketch(rows, columns, seed);
+  const Span<const float> elements = ToSpan<float>("x", x);
+  py::array_t<float> table(std::vector<py::ssize_t>{rows, columns});
+  const Span<float> cells(table.mutable_data(), static_cast<size_t>(table.size()));
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  {
+    py::gil_scoped_release release;
+    sketch.Insert(elements, &executor, cells);
+  }
+  return table;
+}
+
+py::array_t<float> CountSketchEstimate(const py::array& array, int64_t n, uint64_t seed) {
+  const Table table = ToTable(array, seed);
+  py::array_t<float> estimates(CheckedElements(n));
+  table.sketch.Estimate(table.cells, SerialExecutor(),
+                        {estimates.mutable_data(), static_cast<size_t>(estimates.size())});
+  return estimates;
+}
+
+double CountSketchSquaredNorm(const py::array& array) {
+  const Table table = ToTable(array, 0);
+  return table.sketch.SquaredNorm(table.cells, SerialExecutor());
+}
+
+// What TopCandidates and HeavyMix recover, by `recover(table, indices, values)`.
+template <typename Recover>
+py::tuple Recovered(const py::array& array, int64_t n, int64_t count, uint64_t seed,
+                    const Recover& recover) {
+  const Table table = ToTable(array, seed);
+  CheckedElements(n);
+  if (count < 1) throw py::value_error("at least one element must be asked for");
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  recover(table, &indices, &values);
+  return py::make_tuple(ToArray(indices), ToArray(values));
+}
+
+py::tuple CountSketchTop(const py::array& array, int64_t n, int64_t count, uint64_t seed) {
+  return Recovered(array, n, count, seed, [&](const Table& table, auto* indices, auto* values) {
+    TopCandidates(table.sketch, table.cells, n, count, SerialExecutor(), indices, values);
+  });
+}
+
+py::tuple CountSketchHeavyMix(const py::array& array, int64_t n, int64_t k, uint64_t seed) {
+  return Recovered(array, n, k, seed, [&](const Table& table, auto* indices, auto* values) {
+    HeavyMix(table.sketch, table.cells, n, k, {seed}, indices, values);
+  });
+}
+
+}  // namespace
+
+void DefineLinearBindings(py::module_& module) {
+  module.def("linear_encode", &LinearEncode, "dense"_a, "spec"_a, "seed"_a = 0, "num_threads"_a = 0,
+             "The float32 payload of a float32 vector under a linear spec such as "
+             "'count_sketch:rows=5,columns=1000'; all NaN where the vector is not finite. The "
+             "memory of the spec is not used. num_threads 0 takes as many as there are cores.");
+  module.def("linear_recover", &LinearRecover, "summed"_a, "n"_a, "spec"_a, "seed"_a = 0,
+             "num_threads"_a = 0,
+             "What a sum of payloads says of the sum of the vectors of n elements: (ascending "
+             "uint32 indices, float32 values), exact or estimates, as describe_spec tells.");
+  module.def("linear_sizes", &LinearSizes, "spec"_a, "n"_a,
+             "A dict of the floats of a `payload` of n elements, the `candidates` that "
+             "linear_recover yields, and the elements `kept` of them after the second round.");
+  module.def("count_sketch_insert", &CountSketchInsert, "x"_a, "rows"_a, "columns"_a, "seed"_a = 0,
+             "num_threads"_a = 0,
+             "The sketch of a finite float32 vector: float32 [rows, columns].");
+  module.def("count_sketch_estimate", &CountSketchEstimate, "table"_a, "n"_a, "seed"_a = 0,
+             "Estimates of the n elements of the vector that a table is the sketch of, float32.");
+  module.def("count_sketch_squared_norm", &CountSketchSquaredNorm, "table"_a,
+             "Estimate of the sum of squares of the vector that a table is the sketch of.");
+  module.def("count_sketch_top", &CountSketchTop, "table"_a, "n"_a, "count"_a, "seed"_a = 0,
+             "The min(count, n) largest estimates: (ascending uint32 indices, float32 estimates).");
+  module.def("count_sketch_heavymix", &CountSketchHeavyMix, "table"_a, "n"_a, "k"_a, "seed"_a = 0,
+             "min(k, n) elements by HEAVYMIX: (ascending uint32 indices, float32 estimates).");
+}
+
+}  // namespace tfcompress
