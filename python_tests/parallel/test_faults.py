@@ -52,7 +52,7 @@ def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
 def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
     break_packets, rng, as_function, assert_same_on_all_ranks
 ):
-    """The broken frame is the last one; that of the table before it, and the all-reduced gradient, are whole."""
+    """The frame of the table before the broken one and the all-reduced gradient are whole."""
     compression = {"plain": tfc.Compression.none, "": topk(0.1)}
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.1), compression=compression)
     shapes = {"plain": [2000], "first": [2000], "table": [500, 4], "last": [2000]}

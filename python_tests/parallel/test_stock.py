@@ -62,8 +62,8 @@ class Steps:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mode", MODES)
 class TestStock:
+    @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize(
         ("options", "op"),
         [
@@ -79,6 +79,7 @@ class TestStock:
         for ours, given in zip(steps(gradients), gradients, strict=True):
             np.testing.assert_allclose(ours, hvd.allreduce(tf.constant(given), op=op), atol=1e-5)
 
+    @pytest.mark.parametrize("mode", MODES)
     def test_what_is_not_sent_is_sent_later(self, kind, mode, rng, assert_same_on_all_ranks):
         compressor = tfc.Compression.topk(0.1)
         steps = Steps(kind, mode, compressor, [[2000], [7]])
@@ -92,10 +93,11 @@ class TestStock:
         assert_same_on_all_ranks([total])
         assert 0 < tfc.stats(compressor).total.sent_bytes < 13 * 4 * 2000 / 4
 
-    @pytest.mark.parametrize("bad_rank", ["last", "all"])
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-    def test_non_finite_gradients_leave_the_residual(self, kind, mode, bad_rank, value, rng):
-        steps = Steps(kind, mode, tfc.Compression.topk(0.1), [[2000]])
+    @pytest.mark.parametrize(
+        ("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("last", -np.inf), ("all", np.nan)]
+    )
+    def test_non_finite_gradients_leave_the_residual(self, kind, bad_rank, value, rng):
+        steps = Steps(kind, "function", tfc.Compression.topk(0.1), [[2000]])
         given = rng.standard_normal(2000).astype(np.float32)
         [first] = steps([given])
         bad = np.zeros(2000, np.float32)
@@ -106,12 +108,12 @@ class TestStock:
         rest = [steps([np.zeros(2000, np.float32)])[0] for _ in range(12)]
         np.testing.assert_allclose(sum(rest, first), hvd.allreduce(tf.constant(given)), atol=1e-5)
 
-    def test_ranks_with_different_specs(self, kind, mode):
-        steps = Steps(kind, mode, tfc.Compression.topk(0.01 + 0.01 * hvd.rank()), [[2000]])
+    def test_ranks_with_different_specs(self, kind):
+        steps = Steps(kind, "function", tfc.Compression.topk(0.01 + 0.01 * hvd.rank()), [[2000]])
         with pytest.raises(ValueError, match=r"configured differently.*ratio=0\.01.*ratio=0\.02"):
             steps([np.ones(2000, np.float32)])
 
-    def test_a_broken_packet(self, kind, mode, rng, monkeypatch):
+    def test_a_broken_packet(self, kind, rng, monkeypatch):
         honest = exchange.Ranks.allgather_packet
 
         def flip(packets):
@@ -122,16 +124,16 @@ class TestStock:
             return tf.numpy_function(flip, [honest(self, packet, name)], tf.uint8)
 
         monkeypatch.setattr(exchange.Ranks, "allgather_packet", flipped)
-        steps = Steps(kind, mode, tfc.Compression.topk(0.1), [[2000]])
+        steps = Steps(kind, "function", tfc.Compression.topk(0.1), [[2000]])
         with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
             steps([rng.standard_normal(2000).astype(np.float32)])
         np.testing.assert_array_equal(steps.variables[0], np.zeros(2000))
 
-    def test_a_second_model_of_other_shapes_is_refused(self, kind, mode):
+    def test_a_second_model_of_other_shapes_is_refused(self, kind):
         compressor = tfc.Compression.topk(0.1)
-        Steps(kind, mode, compressor, [[2000]])([np.ones(2000, np.float32)])
+        Steps(kind, "function", compressor, [[2000]])([np.ones(2000, np.float32)])
         with pytest.raises(ValueError, match="one compressor for each model"):
-            Steps(kind, mode, compressor, [[2001]])([np.ones(2001, np.float32)])
+            Steps(kind, "function", compressor, [[2001]])([np.ones(2001, np.float32)])
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
@@ -145,7 +147,8 @@ def test_half_precision_by_the_tape(dtype, rng):
     [reduced] = tape.gradient(loss, [variable])
     assert reduced.dtype == dtype
     expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
-    np.testing.assert_array_equal(tf.cast(reduced, tf.float32), expected)
+    # Horovod multiplies the mean that it is handed.
+    np.testing.assert_allclose(tf.cast(reduced, tf.float32), expected, rtol=0.01, atol=1e-5)
 
 
 @pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
@@ -159,7 +162,7 @@ def test_half_precision_by_the_optimizer(dtype, rng):
         loss = loss_with_gradients([variable], [given])
     optimizer.minimize(loss, [variable], tape=tape)
     expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
-    np.testing.assert_array_equal(-tf.cast(variable, tf.float32), expected)
+    np.testing.assert_allclose(-tf.cast(variable, tf.float32), expected, rtol=0.01, atol=1e-5)
 
 
 @pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")

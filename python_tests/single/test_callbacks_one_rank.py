@@ -62,12 +62,12 @@ def test_warmup_arguments(name, arguments):
         tfc.callbacks.LearningRateWarmup(**arguments)
 
 
-def make_stats(steps, sent_bytes, names=("a", "b"), **others):
+def make_stats(steps, sent_bytes, names=("a", "b"), padding=(0, 0), **others):
     row = [
         {"dense_bytes": 4000, "elements": 1000, **others, "sent_bytes": sent_bytes}.get(c, 0) for c in COLUMNS
     ]
     counts = np.array([[steps, *row]] * len(names))
-    return Stats(names, counts, 3_000_000 * steps, ([],) * len(names))
+    return Stats(names, counts, 3_000_000 * steps, np.array(padding), ([],) * len(names))
 
 
 def test_derived_numbers():
@@ -81,6 +81,14 @@ def test_derived_numbers():
     # Everything was held back: infinitely fewer bytes; nothing was there: no fewer.
     assert make_stats(1, 0).total.ratio == float("inf")
     assert make_stats(1, 0, dense_bytes=0, elements=0).total.ratio == 1.0
+
+
+def test_padding_counts_in_the_total_alone():
+    stats = make_stats(2, 100, padding=(7, 9))
+    assert [tensor.sent_bytes for tensor in stats.tensors] == [100, 100]
+    assert (stats.total.sent_bytes, stats.total.received_bytes) == (207, 9)
+    assert stats.since(stats).total.sent_bytes == 0
+    assert merge([stats, stats]).total.received_bytes == 18
 
 
 def test_joined_statistics():
@@ -114,7 +122,7 @@ def test_equal_names_in_one_part_stay_apart():
 
 
 def test_differences_need_the_same_source():
-    other = Stats(("a", "c"), make_stats(1, 1).counts, 0, ([], []))
+    other = Stats(("a", "c"), make_stats(1, 1).counts, 0, np.zeros(2, np.int64), ([], []))
     with pytest.raises(ValueError, match="another source"):
         make_stats(2, 100).since(other)
     with pytest.raises(ValueError, match="another source"):
