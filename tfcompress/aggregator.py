@@ -6,11 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import clock, exchange
-from tfcompress.compressor import Policy
+from tfcompress import clock, exchange, ops
+from tfcompress.compressor import Policy, Transport
 from tfcompress.exchange import Ranks
 from tfcompress.handshake import check_equal_configuration
 from tfcompress.packet import Exchanged, exchange_packet, num_bytes, num_elements
+from tfcompress.payload import exchange_payloads
 from tfcompress.schedule import Schedule
 from tfcompress.statistics import COLUMNS, Counter, Stats, merge
 from tfcompress.tensors import Gradient, Tensor, TensorTable
@@ -216,18 +217,17 @@ class GradientAggregator:
     def _with_pending(
         self, gradients: list[Gradient], names: Sequence[str], keys: Sequence[Hashable]
     ) -> list[Gradient]:
-        """One rank applies at once what a checkpoint of several ranks left pending, and keeps nothing."""
-        if not self.tensors.waiting() and not self.tensors.memories():
+        """One rank applies at once what a checkpoint of several ranks left pending, and keeps no residual."""
+        if not self._needs_memory():
             return gradients
         tensors = self.tensors.look_up(gradients, names, keys)
         for i, tensor in enumerate(tensors):
-            if tensor is None or not tensor.slots or isinstance(gradients[i], tf.IndexedSlices):
-                continue
-            [residual] = tensor.slots
-            gradients[i] += tf.cast(residual.read_value(), gradients[i].dtype)
-            with tf.control_dependencies([gradients[i]]):
-                residual.assign(tf.zeros_like(residual), read_value=False)
+            if tensor is not None and tensor.slots and not tensor.is_table:
+                gradients[i] = _apply_at_once(tensor, gradients[i])
         return gradients
+
+    def _needs_memory(self) -> bool:
+        return bool(self.tensors.waiting() or self.tensors.memories() or self.tensors.has_momentum())
 
     def _finish_local(self, results: list[Gradient], keys: Sequence[Hashable]) -> None:
         if not self._scales_local:
@@ -257,12 +257,17 @@ class GradientAggregator:
         results = list(gradients)
         columns = [tf.zeros([len(gradients)], tf.int64)] * len(COLUMNS)
         elapsed, padding = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
-        packed = [i for i in present if tensors[i].spec is not None]
-        plain = [i for i in present if tensors[i].spec is None]
-        for positions, reduce in ((packed, self._exchange_packet), (plain, self._allreduce)):
+        gradients = self._clip(tensors, gradients)
+        step = self._step.assign_add(1, read_value=True)
+        for transport, reduce in (
+            (Transport.PACKET, self._exchange_packet),
+            (Transport.PAYLOAD_SUM, self._exchange_payloads),
+            (Transport.ALLREDUCE, self._allreduce),
+        ):
+            positions = [i for i in present if tensors[i].transport is transport]
             if not positions:
                 continue
-            exchanged = reduce([tensors[i] for i in positions], [gradients[i] for i in positions])
+            exchanged = reduce(step, [tensors[i] for i in positions], [gradients[i] for i in positions])
             for i, total in zip(positions, exchanged.gradients, strict=True):
                 results[i] = total
             added = [_scatter(positions, column, len(gradients)) for column in exchanged.columns]
@@ -288,14 +293,39 @@ class GradientAggregator:
         settings = {"op": self._op, "gradient_predivide_factor": self._predivide_factor}
         check_equal_configuration(self._ranks, settings, [tensor.describe() for tensor in tensors])
 
-    def _exchange_packet(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
-        step = self._step.assign_add(1, read_value=True)
+    def _clip(self, tensors: Sequence[Tensor | None], gradients: Sequence[Gradient]) -> list[Gradient]:
+        """Local gradient clipping: for each compressor that wants it, all its gradients by one factor."""
+        clipped = list(gradients)
+        limits = {id(t.compressor): t.compressor.clip_norm for t in tensors if t is not None}
+        for compressor, limit in limits.items():
+            if limit is None:
+                continue
+            mine = [i for i, t in enumerate(tensors) if t is not None and id(t.compressor) == compressor]
+            limit = limit * tf.sqrt(self._scale())
+            norm = tf.linalg.global_norm([_as_float32(gradients[i]) for i in mine])
+            factor = tf.where(norm > limit, limit / norm, 1.0)
+            for i in mine:
+                clipped[i] = tf.math.scalar_mul(tf.cast(factor, gradients[i].dtype), gradients[i])
+        return clipped
+
+    def _exchange_payloads(
+        self, step: tf.Tensor, tensors: Sequence[Tensor], gradients: Sequence[Gradient]
+    ) -> Exchanged:
+        return exchange_payloads(self._ranks, self._name, self._op, step, tensors, gradients)
+
+    def _exchange_packet(
+        self, step: tf.Tensor, tensors: Sequence[Tensor], gradients: Sequence[Gradient]
+    ) -> Exchanged:
         scale = self._scale() if self._op == exchange.AVERAGE else tf.constant(1.0)
         stage = self.tensors.stage(step)
         return exchange_packet(self._ranks, self._name, scale, step, stage, tensors, gradients)
 
-    def _allreduce(self, tensors: Sequence[Tensor], gradients: Sequence[Gradient]) -> Exchanged:
-        wires = [t.compressor.wire_dtype if t.compressor.linear else None for t in tensors]
+    def _allreduce(
+        self, step: tf.Tensor, tensors: Sequence[Tensor], gradients: Sequence[Gradient]
+    ) -> Exchanged:
+        wires = [
+            None if t.compressor.transport is Transport.PACKET else t.compressor.wire_dtype for t in tensors
+        ]
         # Nothing waits for this time: each reduction starts as soon as its gradient is there.
         start = clock.time_after(gradients)
         reduced = self._ranks.allreduce(
@@ -313,6 +343,20 @@ class GradientAggregator:
         elements = tf.stack([num_elements(g) for g in gradients])
         columns = [dense, tf.stack(sent), tf.stack(received), zeros, zeros, elements, elements]
         return Exchanged(reduced, columns, elapsed, tf.zeros([2], tf.int64))
+
+
+def _apply_at_once(tensor: Tensor, gradient: tf.Tensor) -> tf.Tensor:
+    """Adds the memory of a tensor to its gradient as if everything were sent: a velocity goes on."""
+    new_slots, finite = ops.compensate(gradient, tensor.slots, tensor.spec)
+    for slot, value in zip(tensor.slots, [tf.zeros_like(new_slots[0]), *new_slots[1:]], strict=True):
+        slot.assign(tf.where(finite, tf.reshape(value, slot.shape), slot), read_value=False)
+    applied = tf.cast(tf.reshape(new_slots[0], tensor.shape), gradient.dtype)
+    return tf.where(finite, applied, tf.cast(float("nan"), gradient.dtype))
+
+
+def _as_float32(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """The elements of a gradient, of a table those of its slices."""
+    return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)
 
 
 def _scatter(positions: Sequence[int], values: tf.Tensor, count: int) -> tf.Tensor:

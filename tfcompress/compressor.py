@@ -1,6 +1,7 @@
 """The compressor: which parts, and which tensors they are applied to."""
 
 import dataclasses
+import enum
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +15,20 @@ _PASS_THROUGH = {
     "float16": "dense|raw|fp16",
     "bfloat16": "dense|raw|bf16",
 }
-# Dense payloads that all-reduce can sum, and what Horovod calls them.
-_LINEAR = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
+# Dense payloads that all-reduce can sum as they are, and the dtypes in which it does.
+_SUMMED_AS = {"dense|raw|raw": None, "dense|raw|fp16": "float16", "dense|raw|bf16": "bfloat16"}
+# What carries the rows of a table where the spec's codec is for dense gradients only.
+_ROWS = "nonzero|delta_binary|raw"
 
 Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
+
+
+class Transport(enum.Enum):
+    """How gradients travel."""
+
+    ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
+    PAYLOAD_SUM = "sum of payloads"  # Horovod sums what a linear codec makes of them.
+    PACKET = "packet"  # Frames, gathered.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +40,8 @@ class Compressor(HorovodAdapter):
     Compared and hashed by identity, as Horovod's caches need.
 
     Attributes:
-      spec: The canonical spec, "[memory|]sparsifier|index|value" or "[memory|]sparsifier|joint".
+      spec: The canonical spec, "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or
+        "[memory|]linear".
       min_elements: Tensors with fewer elements travel uncompressed (default 1024): a header and a
         codec cost more than they save there.
       seed: Seed of the codecs that use randomness. Every step, tensor and rank derives its own.
@@ -43,11 +55,17 @@ class Compressor(HorovodAdapter):
         gradients.
       row_residual: Whether tables have a residual too, which keeps rows that are not sent until they are
         touched again (default False: 4 bytes an element of the whole table, on every rank).
+      clip_norm: Local gradient clipping (Deep Gradient Compression 3.2): before anything else, all
+        gradients of this compressor in a step are scaled down together so that their Euclidean norm on
+        this rank is at most clip_norm / sqrt(ranks); None (default) leaves them. Horovod's own wrappers
+        show one gradient at a time: there each is clipped by itself.
+      payload_dtype: What a linear codec's payload is cast to for the all-reduce: "float32" (default) or
+        "float16", whose range ends at 65,504.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
-        min_elements is negative, a pattern is not a regular expression, or `row_residual` is combined
-        with an index codec that loses rows.
+        min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression, or
+        `row_residual` is combined with an index codec that loses rows.
     """
 
     spec: str
@@ -56,6 +74,8 @@ class Compressor(HorovodAdapter):
     exclude: Exclusion = ()
     row_sparsifier: str = "dense"
     row_residual: bool = False
+    clip_norm: float | None = None
+    payload_dtype: str = "float32"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", _core.canonical_spec(self.spec))
@@ -63,6 +83,10 @@ class Compressor(HorovodAdapter):
             raise ValueError(f"min_elements must be at least 0, got {self.min_elements}")
         if self.row_residual and "|bloom" in self.spec:
             raise ValueError("row_residual needs an index codec that loses nothing, not bloom")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be above 0, got {self.clip_norm}")
+        if self.payload_dtype not in ("float32", "float16"):
+            raise ValueError(f"payload_dtype must be float32 or float16, got {self.payload_dtype!r}")
         _check_row_sparsifier(self.row_sparsifier)
         if not callable(self.exclude):
             patterns = (self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude)
@@ -79,43 +103,68 @@ class Compressor(HorovodAdapter):
         """Makes a compressor from `get_config()`."""
         return cls(**config)
 
+    @functools.cached_property
+    def _description(self) -> dict:
+        return _core.describe_spec(self.spec)
+
+    @property
+    def transport(self) -> Transport:
+        """How gradients travel that the policy does not exempt."""
+        if self.spec in _SUMMED_AS:
+            return Transport.ALLREDUCE
+        return Transport.PAYLOAD_SUM if self._description["linear"] else Transport.PACKET
+
     @property
     def linear(self) -> bool:
-        """Whether payloads can be summed, so that Horovod's all-reduce carries them."""
-        return self.spec in _LINEAR
+        """Whether what travels can be summed, so that Horovod's all-reduce carries it."""
+        return self.transport is not Transport.PACKET
 
     @property
     def wire_dtype(self) -> str | None:
-        """Of a linear compressor: the dtype to all-reduce in, or None for the tensor's own."""
-        return _LINEAR[self.spec]
-
-    @functools.cached_property
-    def num_slots(self) -> int:
-        """Number of float32 vectors that the memory keeps for each compressed tensor."""
-        return _core.describe_spec(self.spec)["num_slots"]
+        """Of what all-reduce carries: the dtype it is cast to, or None for the tensor's own."""
+        return _SUMMED_AS[self.spec] if self.spec in _SUMMED_AS else self.payload_dtype
 
     @property
-    def rows(self) -> tuple[str, bool]:
-        """What is done with the rows of tables."""
-        return self.row_sparsifier, self.row_residual
+    def num_slots(self) -> int:
+        """Number of float32 vectors that the memory keeps for each compressed tensor."""
+        return self._description["num_slots"]
+
+    @property
+    def memory(self) -> str:
+        """The memory's part of the spec."""
+        return self._description["memory"]
+
+    def kind(self) -> tuple:
+        """Returns what must not change during training: transport, memory and the treatment of rows."""
+        summed = self.spec if self.transport is Transport.PAYLOAD_SUM else None
+        return self.transport, summed, self.num_slots, self.row_sparsifier, self.row_residual
 
     def compressor_for(self, name: str) -> "Compressor":
         """Returns itself: it is the policy of all variables."""
         return self
 
-    def spec_for(self, name: str, dtype: str, shape: Sequence[int | None]) -> str:
+    def compressors(self) -> list["Compressor"]:
+        """Returns itself: it is the only one of this policy."""
+        return [self]
+
+    def spec_for(self, name: str, dtype: str, shape: Sequence[int | None], is_table: bool = False) -> str:
         """Returns the spec that the policy applies to a tensor.
 
         Args:
           name: The variable's.
           dtype: "float32", "float16" or "bfloat16".
           shape: Tensors of unknown size are compressed.
+          is_table: Whether the spec's codecs are applied to rows (IndexedSlices).
         """
-        return _PASS_THROUGH[dtype] if self._passes_through(name, shape) else self.spec
+        if not self._passes_through(name, shape):
+            return _ROWS if is_table and self.transport is Transport.PAYLOAD_SUM else self.spec
+        # The optimizer has no momentum of its own where the memory has it.
+        has_momentum = self.memory.startswith("momentum")
+        return f"{self.memory}|{_PASS_THROUGH[dtype]}" if has_momentum else _PASS_THROUGH[dtype]
 
     def slots_for(self, name: str, dtype: str, shape: Sequence[int | None]) -> int:
         """Returns how many memory slots a tensor needs under the policy."""
-        return self.num_slots if self.spec_for(name, dtype, shape) == self.spec else 0
+        return _core.describe_spec(self.spec_for(name, dtype, shape))["num_slots"]
 
     def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
         if None not in shape and functools.reduce(int.__mul__, shape, 1) < self.min_elements:
@@ -160,6 +209,10 @@ class PerVariable:
             if re.search(pattern, name):
                 return compressor
         return self._default
+
+    def compressors(self) -> list[Compressor]:
+        """Returns those that variables may get."""
+        return [*self._compressors.values(), self._default]
 
     def get_config(self) -> dict:
         """Returns the configurations by pattern; "" is the default's."""

@@ -138,7 +138,7 @@ class Ranks:
         """Sums or averages tensors by Horovod's own all-reduce, uncompressed but for `wire_dtypes`.
 
         IndexedSlices travel as Horovod carries them: by all-gather of rows. Complex tensors, which
-        Horovod does not know, travel as pairs of reals; bfloat16 as float32.
+        Horovod does not know, travel as pairs of reals; bfloat16 as float32, or with `wire_dtypes` as itself.
 
         Args:
           tensors: Any dtypes that Horovod carries.
@@ -154,9 +154,13 @@ class Ranks:
         for i in sparse:
             results[i] = self._allreduce_rows(tensors[i], op, f"{name}_{i}")
         positions = [i for i in range(len(tensors)) if i not in set(sparse)]
-        carried = [_to_transport(tensors[i], wire_dtypes[i]) for i in positions]
-        reduced = self._allreduce_dense(carried, op, predivide_factor, name, num_groups)
-        for i, tensor in zip(positions, reduced, strict=True):
+        carried = {i: _to_transport(tensors[i], wire_dtypes[i]) for i in positions}
+        halves = [i for i in positions if carried[i].dtype == tf.bfloat16]
+        others = [i for i in positions if carried[i].dtype != tf.bfloat16]
+        reduced = self._allreduce_dense([carried[i] for i in others], op, predivide_factor, name, num_groups)
+        if halves:
+            reduced += self._allreduce_bfloat16([carried[i] for i in halves], op, name)
+        for i, tensor in zip(others + halves, reduced, strict=True):
             results[i] = _from_transport(tensor, tensors[i].dtype)
         return results
 
@@ -182,6 +186,34 @@ class Ranks:
             for i, tensor in zip(group, reduced, strict=True):
                 results[i] = tensor
         return results
+
+    def _allreduce_bfloat16(self, tensors: Sequence[tf.Tensor], op: str, name: str) -> list[tf.Tensor]:
+        """Horovod cannot add bfloat16: each rank gets a share of all ranks' elements and adds those itself.
+
+        As many bytes as an all-reduce. Sums are made in float32 and rounded once, each on one rank.
+        """
+        sizes = [tf.size(tensor) for tensor in tensors]
+        flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
+        num_ranks = self.size_tensor()
+        num_elements = tf.size(flat)
+        flat = tf.pad(flat, [[0, -num_elements % num_ranks]])
+        shares = _horovod().alltoall(
+            tf.bitcast(flat, tf.int16),
+            name=f"HorovodAlltoall_{name}_bfloat16",
+            ignore_name_scope=True,
+            process_set=self._set(),
+        )
+        shares = tf.cast(tf.bitcast(tf.reshape(shares, [num_ranks, -1]), tf.bfloat16), tf.float32)
+        scale = 1.0 / tf.cast(num_ranks, tf.float32) if op == AVERAGE else 1.0
+        total = tf.cast(tf.reduce_sum(shares, axis=0) * scale, tf.bfloat16)
+        gathered = _horovod().allgather(
+            tf.bitcast(total, tf.int16),
+            name=f"HorovodAllgather_{name}_bfloat16",
+            ignore_name_scope=True,
+            process_set=self._set(),
+        )
+        sums = tf.split(tf.bitcast(gathered, tf.bfloat16)[:num_elements], sizes, num=len(tensors))
+        return [tf.reshape(total, tf.shape(each)) for total, each in zip(sums, tensors, strict=True)]
 
     def all_true(self, flag: tf.Tensor, name: str) -> tf.Tensor:
         """Returns whether a bool scalar is true on every rank."""
@@ -239,7 +271,7 @@ def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
     """
     if dtype.is_floating and wire_dtype is not None:
         return tf.as_dtype(wire_dtype)
-    return tf.float32 if dtype == tf.bfloat16 else dtype  # Horovod has no bfloat16.
+    return tf.float32 if dtype == tf.bfloat16 else dtype  # Horovod's all-reduce has no bfloat16.
 
 
 def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> None:

@@ -177,13 +177,13 @@ def decode_rows(
 def compensate(
     gradient: tf.Tensor, slots: Sequence[tf.Tensor | tf.Variable], spec: str | tf.Tensor
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Adds what earlier steps left out to a gradient: the memory of a linear spec, alone.
+    """Adds what earlier steps left out to a gradient: the memory of a spec, alone.
 
     Args:
       gradient: float32, float16 or bfloat16 of any shape, n elements.
       slots: The memory's float32 vectors of n elements each, as many as the spec's memory has: none for
         `none`, the residual for `residual`, residual and velocity for `momentum`.
-      spec: The linear spec, a string scalar, such as "momentum:rate=0.9|count_sketch".
+      spec: The spec, linear or framed, a string scalar, such as "momentum:rate=0.9|count_sketch".
 
     Returns:
       The slots after the step, as if nothing were sent, of which the first is the vector to send (with
@@ -191,7 +191,7 @@ def compensate(
       scalar. Where it is not, the slots come back as they were, bit for bit.
 
     Raises:
-      tf.errors.InvalidArgumentError: The spec is not a linear one, or the slots are not its memory's.
+      tf.errors.InvalidArgumentError: The spec is not one, or the slots are not its memory's.
     """
     return _library().tfcompress_compensate(
         gradient=gradient, slots=[tf.convert_to_tensor(slot) for slot in slots], spec=spec

@@ -8,8 +8,8 @@ from tfcompress import checkpoint, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.compression import Compression
-from tfcompress.compressor import Compressor
-from tfcompress.schedule import Schedule, as_plan
+from tfcompress.compressor import Compressor, Policy
+from tfcompress.schedule import Schedule, as_plan, stages_of
 from tfcompress.statistics import Stats
 from tfcompress.tensors import Gradient
 
@@ -117,7 +117,8 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.
-      ValueError: The optimizer has been used: its state would be lost.
+      ValueError: The optimizer has been used: its state would be lost. Or both it and `compression`
+        have a momentum.
     """
     if not hasattr(optimizer, "get_config") or not hasattr(optimizer, "apply_gradients"):
         raise TypeError(f"expected a Keras optimizer, got {type(optimizer).__name__}")
@@ -127,6 +128,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
             "it before the model is compiled or the first step is taken, or load it with tfc.load_model"
         )
     plan = as_plan(compression)
+    _refuse_second_momentum(optimizer, plan)
 
     def make_parts() -> tuple[GradientAggregator, LocalAccumulator]:
         aggregator = GradientAggregator(
@@ -141,6 +143,22 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         return aggregator, LocalAccumulator(backward_passes_per_step, average_aggregated_gradients)
 
     return _subclass(type(optimizer), make_parts).from_config(optimizer.get_config())
+
+
+def _refuse_second_momentum(optimizer: object, plan: Policy | Schedule) -> None:
+    """Momentum on top of a memory with momentum would count every gradient twice over."""
+    _, policies = stages_of(plan)
+    compressors = [each for policy in policies for each in policy.compressors()]
+    if not any(each.memory.startswith("momentum") for each in compressors):
+        return
+    inner = keras_objects.innermost(optimizer)
+    for attribute in ("momentum", "beta_1"):
+        rate = getattr(inner, attribute, None)
+        if rate:
+            raise ValueError(
+                f"both the compression and the optimizer have a momentum: make the optimizer with "
+                f"{attribute}=0.0 (it is {rate!r}), or choose a memory without momentum, such as 'residual'"
+            )
 
 
 def set_compression(optimizer: object, compression: Compressor | Mapping[str, Compressor] | Schedule) -> None:

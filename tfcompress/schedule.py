@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tfcompress.compressor import Compressor, PerVariable, Policy, as_policy
 
+_WARMUP_RATIOS = (0.25, 0.0625, 0.015625, 0.004)
+
 
 class Schedule:
     """Different compressors for different parts of training, such as a warm-up.
@@ -56,6 +58,23 @@ class Schedule:
         """
         return cls([(steps_each, with_ratio(compressor, ratio)) for ratio in ratios], then=compressor)
 
+    @classmethod
+    def warmup(cls, compressor: Compressor, steps_per_epoch: int) -> "Schedule":
+        """Makes the warm-up of Deep Gradient Compression (section 3.3): an epoch for each of four ratios.
+
+        75 %, 93.75 %, 98.4375 % and 99.6 % of the elements are left out, then what `compressor` leaves
+        out. Ratios that are not above the compressor's own are skipped.
+
+        Args:
+          compressor: One whose sparsifier has a ratio, such as `tfc.Compression.dgc()`.
+          steps_per_epoch: Length of each stage.
+
+        Raises:
+          ValueError: The sparsifier has no ratio.
+        """
+        own = _ratio_of(compressor)
+        return cls.of_ratios(compressor, [r for r in _WARMUP_RATIOS if r > own], steps_per_epoch)
+
     def get_config(self) -> dict:
         """Returns the boundaries in steps, and the configurations of the stages."""
         return {"boundaries": self.boundaries, "policies": [policy.get_config() for policy in self.policies]}
@@ -68,15 +87,26 @@ def with_ratio(compressor: Compressor, ratio: float) -> Compressor:
       ValueError: The sparsifier has no ratio, or it is outside (0, 1].
     """
     parts = compressor.spec.split("|")
-    # The sparsifier is the first part, or the second one after a memory.
-    position = next((i for i, part in enumerate(parts[:2]) if "ratio=" in part), None)
-    if position is None:
-        raise ValueError(f"the sparsifier of '{compressor.spec}' has no ratio")
+    position = _position_of_ratio(parts, compressor)
     codecs = parts[position + 1 :]
     if ratio == 1.0 and position == 1 and len(codecs) == 2:  # Without a memory all-reduce would carry it.
         parts[position:] = ["dense", "raw", codecs[1]]
     parts[position] = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", parts[position])
     return dataclasses.replace(compressor, spec="|".join(parts))
+
+
+def _position_of_ratio(parts: Sequence[str], compressor: Compressor) -> int:
+    # The sparsifier is the first part, or the second one after a memory.
+    for position, part in enumerate(parts[:2]):
+        if "ratio=" in part:
+            return position
+    raise ValueError(f"the sparsifier of '{compressor.spec}' has no ratio")
+
+
+def _ratio_of(compressor: Compressor) -> float:
+    parts = compressor.spec.split("|")
+    part = parts[_position_of_ratio(parts, compressor)]
+    return float(re.search(r"ratio=([^,]+)", part)[1])
 
 
 def stages_of(policy: Policy | Schedule) -> tuple[tuple[int, ...], tuple[Policy, ...]]:

@@ -36,7 +36,7 @@ class TensorStats:
       decode_nanoseconds: Time spent decoding and summing all ranks' frames.
       elements: Elements of the gradients.
       sent_elements: Elements that this rank's frames held; all of them where nothing was compressed.
-      residual_norm: Euclidean norm of what the memory holds now, so no sum over steps; 0 without a
+      residual_norm: Euclidean norm of what is held back now, so no sum over steps; 0 without a
         memory, None if it was not asked for.
     """
 
@@ -263,7 +263,7 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
 
 
 def _norms(slots: Sequence[Sequence[tf.Variable]]) -> np.ndarray:
-    """Euclidean norm of the slots of each tensor, float64 [tensors]."""
+    """Euclidean norm of each tensor's residual, its first slot; float64 [tensors]."""
     # One pass, no temporary of the slot's size. NaN stays with its tensor, and with the total.
-    halves = [sum((tf.cast(tf.nn.l2_loss(slot), tf.float64) for slot in owned), 0.0) for owned in slots]
+    halves = [sum((tf.cast(tf.nn.l2_loss(slot), tf.float64) for slot in owned[:1]), 0.0) for owned in slots]
     return np.sqrt(2.0 * np.asarray(halves, np.float64))

@@ -1,12 +1,13 @@
 """What an aggregator knows of each gradient from step to step."""
 
 import dataclasses
+import functools
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.compressor import Compressor, Policy
+from tfcompress.compressor import Compressor, Policy, Transport
 from tfcompress.memory import make_slots
 from tfcompress.schedule import Schedule, stages_of
 
@@ -25,8 +26,10 @@ class Tensor:
       name: For statistics and messages.
       dtype: Its dtype's name.
       shape: Of the dense gradient.
+      is_table: Whether it comes as IndexedSlices.
       compressor: The one that the policy gives it.
-      spec: What is applied to it in the last stage; None where it does not travel as a frame.
+      transport: How it travels.
+      spec: What is applied to it in the last stage; None where all-reduce carries it as it is.
       slots: The memory's.
       stages: What is applied in each stage, strings [stages]; None where it does not travel as a frame.
     """
@@ -35,14 +38,19 @@ class Tensor:
     name: str
     dtype: str
     shape: tf.TensorShape
+    is_table: bool
     compressor: Compressor
+    transport: Transport
     spec: str | None
     slots: list[tf.Variable]
     stages: tf.Variable | None
 
     def describe(self) -> tuple[str, str, list[int | None], str]:
         """Returns what the handshake compares."""
-        return self.name, self.dtype, dimensions(self.shape), self.spec or self.compressor.spec
+        spec = self.spec or self.compressor.spec
+        if self.transport is Transport.PAYLOAD_SUM:  # Frames say their seeds; payloads do not.
+            spec += f", seed {self.compressor.seed}, {self.compressor.payload_dtype}"
+        return self.name, self.dtype, dimensions(self.shape), spec
 
 
 class TensorTable:
@@ -86,18 +94,29 @@ class TensorTable:
     def _make(self, number: int, gradient: Gradient, name: str) -> Tensor:
         dtype, shape = gradient.dtype.name, tf.TensorShape(gradient.shape)
         compressor = self._policies[-1].compressor_for(name)
-        if dtype not in COMPRESSED_DTYPES or compressor.linear:
-            return Tensor(number, name, dtype, shape, compressor, None, [], None)
+        transport = compressor.transport
+        is_table = isinstance(gradient, tf.IndexedSlices)
+        made = functools.partial(Tensor, number, name, dtype, shape, is_table, compressor)
+        if dtype not in COMPRESSED_DTYPES or transport is Transport.ALLREDUCE:
+            return made(Transport.ALLREDUCE, None, [], None)
+        specs = _specs(self._policies, name, dtype, shape, compressor, is_table)
         num_slots = compressor.slots_for(name, dtype, dimensions(shape))
-        if isinstance(gradient, tf.IndexedSlices):
+        if is_table:
             num_slots = int(compressor.row_residual)
-        specs = _specs(self._policies, name, dtype, shape, compressor)
         slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
-        return Tensor(number, name, dtype, shape, compressor, specs[-1], slots, _strings(specs))
+        if specs[-1] == compressor.spec and transport is Transport.PAYLOAD_SUM:
+            return made(transport, specs[-1], slots, None)
+        return made(Transport.PACKET, specs[-1], slots, _strings(specs))
 
     def has_schedule(self) -> bool:
         """Whether what is applied depends on the step."""
         return bool(self._boundaries)
+
+    def has_momentum(self) -> bool:
+        """Whether a memory stands for the optimizer's momentum, and is needed on one rank too."""
+        return any(
+            compressor.memory.startswith("momentum") for compressor in self._policies[-1].compressors()
+        )
 
     def stage(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the stage that a step, counted from 1, belongs to: int64 scalar."""
@@ -124,10 +143,14 @@ class TensorTable:
         for number, tensor in sorted(self._tensors.items()):
             specs = None
             compressor = policies[-1].compressor_for(tensor.name)
-            if tensor.spec is not None:
-                specs = _specs(policies, tensor.name, tensor.dtype, tensor.shape, tensor.compressor)
-            elif not compressor.linear:
-                raise ValueError(f"gradient '{tensor.name}' travels by all-reduce, and must go on to")
+            if tensor.transport is Transport.PACKET:
+                name, dtype, shape = tensor.name, tensor.dtype, tensor.shape
+                specs = _specs(policies, name, dtype, shape, tensor.compressor, tensor.is_table)
+            elif tensor.dtype in COMPRESSED_DTYPES and tensor.compressor.kind() != compressor.kind():
+                raise ValueError(
+                    f"gradient '{tensor.name}' travels as a {tensor.transport.value}, and must go on to: "
+                    f"'{tensor.compressor.spec}' cannot become '{compressor.spec}'"
+                )
             changed[number] = (tensor, specs)
         self._boundaries, self._policies = boundaries, policies
         if self._boundary_variable is not None:
@@ -174,21 +197,23 @@ class TensorTable:
 
 
 def _specs(
-    policies: Sequence[Policy], name: str, dtype: str, shape: tf.TensorShape, like: Compressor
+    policies: Sequence[Policy],
+    name: str,
+    dtype: str,
+    shape: tf.TensorShape,
+    like: Compressor,
+    is_table: bool,
 ) -> list[str]:
     """The spec of a tensor in each stage. All have the memory and the transport of `like`."""
     specs = []
     for policy in policies:
         compressor = policy.compressor_for(name)
-        if compressor.linear != like.linear or (compressor.num_slots, *compressor.rows) != (
-            like.num_slots,
-            *like.rows,
-        ):
+        if compressor.kind() != like.kind():
             raise ValueError(
                 f"gradient '{name}' cannot change from '{like.spec}' to '{compressor.spec}': the memory, the "
-                "treatment of rows, and whether Horovod's all-reduce carries it must stay the same"
+                "treatment of rows, and how it travels must stay the same"
             )
-        specs.append(compressor.spec_for(name, dtype, dimensions(shape)))
+        specs.append(compressor.spec_for(name, dtype, dimensions(shape), is_table))
     slots = {p.compressor_for(name).slots_for(name, dtype, dimensions(shape)) for p in policies}
     if slots != {like.slots_for(name, dtype, dimensions(shape))}:
         raise ValueError(f"gradient '{name}' must have a memory in all stages or in none: {specs}")

@@ -24,11 +24,11 @@ class CompensateKernel : public tensorflow::OpKernel {
     const Tensor& gradient = ctx->input(0);
     tensorflow::tstring spec;
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
-    std::shared_ptr<const LinearCompressor> compressor;
-    OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
-    const Memory& memory = compressor->memory();
+    std::shared_ptr<const Memory> owned;
+    OP_REQUIRES_OK(ctx, FindMemory(spec, &owned));
+    const Memory& memory = *owned;
     SlotVectors slots;
-    OP_REQUIRES_OK(ctx, AllocateSlots(ctx, memory, compressor->spec(), gradient, 0, &slots));
+    OP_REQUIRES_OK(ctx, AllocateSlots(ctx, memory, spec, gradient, 0, &slots));
 
     PoolExecutor executor(ctx);
     std::vector<float> widened;
@@ -41,7 +41,22 @@ class CompensateKernel : public tensorflow::OpKernel {
   }
 
  private:
-  LinearCompressorCache compressors_;
+  // The memory of a spec of either kind; shares ownership with what has parsed it.
+  absl::Status FindMemory(const std::string& spec, std::shared_ptr<const Memory>* memory) {
+    return IsLinearSpec(spec) ? FindIn(&linear_, spec, memory) : FindIn(&framed_, spec, memory);
+  }
+
+  template <typename Parsed>
+  static absl::Status FindIn(SpecCache<Parsed>* cache, const std::string& spec,
+                             std::shared_ptr<const Memory>* memory) {
+    std::shared_ptr<const Parsed> compressor;
+    TF_RETURN_IF_ERROR(cache->Get(spec, &compressor));
+    *memory = std::shared_ptr<const Memory>(compressor, &compressor->memory());
+    return absl::OkStatus();
+  }
+
+  LinearCompressorCache linear_;
+  CompressorCache framed_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>Compensate").Device(tensorflow::DEVICE_CPU),

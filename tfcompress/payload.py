@@ -1,0 +1,303 @@
+"""The summed exchange: what linear codecs make of gradients, in all-reduces of the same size on any number of ranks.
+
+Gradients of one codec are one vector: its largest elements may all be in one of them (Sketched-SGD, Algorithm 3).
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress import _core, clock, exchange, ops
+from tfcompress.exchange import Ranks
+from tfcompress.packet import Exchanged, num_bytes
+from tfcompress.tensors import Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """The gradients of one codec before they are summed.
+
+    Attributes:
+      tensors: What is known of each.
+      vectors: What each has to send, memory included: float32, of the gradients' shapes; NaN where the
+        gradient is not finite.
+      new_slots: What the slots of each become, before what is applied is taken out of them.
+      payload: float32 [size].
+      seed: int64 scalar.
+      nanoseconds: int64 scalar.
+    """
+
+    tensors: Sequence[Tensor]
+    vectors: list[tf.Tensor]
+    new_slots: list[list[tf.Tensor]]
+    payload: tf.Tensor
+    seed: tf.Tensor
+    nanoseconds: tf.Tensor
+
+    @property
+    def spec(self) -> str:
+        """The linear spec of all of them."""
+        return self.tensors[0].spec
+
+    @functools.cached_property
+    def bounds(self) -> list[tuple[int, int]]:
+        """Where each tensor begins and ends in the vector."""
+        return list(
+            itertools.pairwise([0, *np.cumsum([t.shape.num_elements() for t in self.tensors]).tolist()])
+        )
+
+    @property
+    def num_elements(self) -> int:
+        """Elements of the vector."""
+        return self.bounds[-1][1]
+
+    @property
+    def num_kept(self) -> int:
+        """How many elements a step applies."""
+        return (
+            self.num_elements if self.is_whole else _core.linear_sizes(self.spec, self.num_elements)["kept"]
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the vector travels as it is, because no payload would be smaller."""
+        return _core.linear_sizes(self.spec, self.num_elements)["payload"] >= self.num_elements
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recovered:
+    """What is applied.
+
+    Attributes:
+      flat: float32 [n], the sum or mean; NaN everywhere if a rank's gradients were not finite.
+      indices: int64, ascending, of the elements that were taken out of the memories; None: all.
+      second_round: float32 elements that were summed to get exact values.
+      nanoseconds: int64 scalar.
+      communication_nanoseconds: int64 scalar, of the second round.
+    """
+
+    flat: tf.Tensor
+    indices: tf.Tensor | None
+    second_round: int
+    nanoseconds: tf.Tensor
+    communication_nanoseconds: tf.Tensor
+
+
+def exchange_payloads(
+    ranks: Ranks,
+    name: str,
+    op: str,
+    step: tf.Tensor,
+    tensors: Sequence[Tensor],
+    gradients: Sequence[tf.Tensor],
+) -> Exchanged:
+    """Sums gradients of linear codecs over all ranks, or averages them.
+
+    The memories take the step only when every rank's gradients were finite.
+
+    Args:
+      ranks: Who exchanges.
+      name: Of the collectives.
+      op: exchange.AVERAGE or SUM.
+      step: int64 scalar, different at every step and equal on all ranks.
+      tensors: What is known of each gradient.
+      gradients: The local ones.
+    """
+    results: list = [None] * len(tensors)
+    columns = [[None] * 7 for _ in tensors]
+    elapsed = tf.constant(0, tf.int64)
+    for number, positions in enumerate(_groups(tensors)):
+        group = [tensors[i] for i in positions]
+        encoded = encode(group, [gradients[i] for i in positions], _seed(group[0], number, step))
+        wire_dtype = group[0].compressor.payload_dtype
+
+        def reduce(payload: tf.Tensor, label: str, wire_dtype: str = wire_dtype) -> tf.Tensor:
+            return ranks.allreduce([payload], op, 1.0, [wire_dtype], f"{name}_{label}")[0]
+
+        start = clock.time_after([encoded.payload])
+        summed = reduce(encoded.payload, f"payload_{number}")
+        elapsed += clock.nanoseconds_between(start, clock.time_after([summed]))
+        reduced, recovered = finish(encoded, summed, lambda x, n=number, r=reduce: r(x, f"values_{n}"))
+        elapsed += recovered.communication_nanoseconds
+        width = exchange.transport_dtype(tf.float32, wire_dtype).size
+        for i, gradient, row in zip(positions, reduced, _columns(encoded, recovered, width), strict=True):
+            results[i] = gradient
+            columns[i] = [num_bytes(gradients[i]), *row]
+    return Exchanged(
+        results, [tf.stack(column) for column in zip(*columns, strict=True)], elapsed, tf.zeros([2], tf.int64)
+    )
+
+
+def _groups(tensors: Sequence[Tensor]) -> list[list[int]]:
+    """Positions of tensors that are one vector, of each codec."""
+    groups: dict[tuple, list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        key = (tensor.spec, tensor.compressor.seed, tensor.compressor.payload_dtype)
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def _seed(tensor: Tensor, number: int, step: tf.Tensor) -> tf.Tensor:
+    """Differs between steps and codecs, and not between ranks."""
+    lane = (tensor.compressor.seed * 0x9E37 + number) % (1 << 31)
+    return step * tf.constant(1 << 32, tf.int64) + lane
+
+
+def encode(tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor], seed: tf.Tensor) -> Encoded:
+    """Makes the payload of gradients of one linear codec.
+
+    Args:
+      tensors: What is known of each gradient, of one spec.
+      gradients: Of fully known shapes.
+      seed: int64 scalar, equal on all ranks.
+
+    Raises:
+      ValueError: A shape is not known.
+    """
+    spec = tensors[0].spec
+    for tensor in tensors:
+        if not tensor.shape.is_fully_defined():
+            raise ValueError(
+                f"gradient '{tensor.name}' has the unknown shape {tensor.shape}, which '{spec}' needs to know"
+            )
+    compensated = [_compensate(tensor, gradient) for tensor, gradient in zip(tensors, gradients, strict=True)]
+    vectors = [vector for vector, _ in compensated]
+    encoded = Encoded(tensors, vectors, [slots for _, slots in compensated], None, seed, None)
+    if encoded.is_whole:
+        return dataclasses.replace(encoded, payload=_flat(vectors), nanoseconds=tf.constant(0, tf.int64))
+    payload, nanoseconds = ops.linear_encode(vectors, seed, spec)
+    return dataclasses.replace(encoded, payload=payload, nanoseconds=nanoseconds)
+
+
+def _compensate(tensor: Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Returns what is to be sent, and the slots after the step."""
+    if not tensor.slots:
+        return tf.cast(gradient, tf.float32), []
+    new_slots, finite = ops.compensate(gradient, tensor.slots, tensor.spec)
+    new_slots = [tf.reshape(slot, tensor.shape) for slot in new_slots]
+    nothing = functools.partial(tf.fill, tensor.shape, float("nan"))
+    return tf.cond(finite, lambda: new_slots[0], nothing), new_slots
+
+
+def finish(
+    encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]
+) -> tuple[list[tf.Tensor], _Recovered]:
+    """Recovers the gradients from the sum of the payloads, and lets the memories have the step.
+
+    Args:
+      encoded: This rank's.
+      summed: The sum of all ranks' payloads, or their mean.
+      reduce: Sums another float32 vector over ranks, scaled alike: the second round.
+
+    Returns:
+      The reduced gradients, and what they were made of.
+    """
+    recovered = _whole(summed) if encoded.is_whole else _recover(encoded, summed, reduce)
+    finite = tf.math.is_finite(recovered.flat[0]) if encoded.num_elements else tf.constant(True)
+    _commit(encoded, recovered.indices, finite)
+    gradients = [
+        tf.cast(tf.reshape(recovered.flat[begin:end], tensor.shape), tensor.dtype)
+        for tensor, (begin, end) in zip(encoded.tensors, encoded.bounds, strict=True)
+    ]
+    return gradients, recovered
+
+
+def _whole(summed: tf.Tensor) -> _Recovered:
+    zero = tf.constant(0, tf.int64)
+    return _Recovered(_poisoned(summed, _all_finite(summed)), None, 0, zero, zero)
+
+
+def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> _Recovered:
+    n = encoded.num_elements
+    sizes = _core.linear_sizes(encoded.spec, n)
+    indices, values, nanoseconds = ops.linear_recover(summed, n, encoded.seed, encoded.spec)
+    finite = _all_finite(values)
+    second_round, elapsed = 0, tf.constant(0, tf.int64)
+    if not _core.describe_spec(encoded.spec)["exact"]:
+        own = tf.gather(_flat(encoded.vectors), indices)
+        start = clock.time_after([own])
+        values = reduce(own)
+        elapsed = clock.nanoseconds_between(start, clock.time_after([values]))
+        finite &= _all_finite(values)
+        kept = ops.select_largest(values, sizes["kept"])
+        indices, values = tf.gather(indices, kept), tf.gather(values, kept)
+        second_round = sizes["candidates"]
+    flat = tf.scatter_nd(indices[:, tf.newaxis], values, tf.constant([n], tf.int64))
+    everything = sizes["kept"] >= n
+    flat = tf.ensure_shape(_poisoned(flat, finite), [n])
+    return _Recovered(flat, None if everything else indices, second_round, nanoseconds, elapsed)
+
+
+def _all_finite(values: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_all(tf.math.is_finite(values))
+
+
+def _poisoned(flat: tf.Tensor, finite: tf.Tensor) -> tf.Tensor:
+    return tf.cond(finite, lambda: flat, lambda: tf.fill(tf.shape(flat), float("nan")))
+
+
+def _flat(vectors: Sequence[tf.Tensor]) -> tf.Tensor:
+    return tf.concat([tf.reshape(vector, [-1]) for vector in vectors], axis=0)
+
+
+def _commit(encoded: Encoded, indices: tf.Tensor | None, finite: tf.Tensor) -> None:
+    """Takes what is applied out of the memories, if every rank's gradients were finite."""
+    if not any(encoded.new_slots):
+        return
+
+    def take() -> tf.Tensor:
+        for tensor, slots, bounds in zip(encoded.tensors, encoded.new_slots, encoded.bounds, strict=True):
+            for slot, value in zip(tensor.slots, _cleared(slots, indices, bounds), strict=True):
+                slot.assign(value, read_value=False)
+        return tf.constant(True)
+
+    tf.cond(finite, take, lambda: tf.constant(False))
+
+
+def _cleared(
+    slots: Sequence[tf.Tensor], indices: tf.Tensor | None, bounds: tuple[int, int]
+) -> list[tf.Tensor]:
+    """The slots of one tensor without the elements that were applied: residual and velocity alike.
+
+    Where everything was applied nothing is stale, and the velocity stays.
+    """
+    if indices is None:
+        return [tf.zeros_like(slots[0]), *slots[1:]]
+    begin, end = tf.unstack(tf.searchsorted(indices, tf.constant(bounds, tf.int64)))
+    local = (indices[begin:end] - bounds[0])[:, tf.newaxis]
+    zeros = tf.zeros([end - begin], tf.float32)
+    return [
+        tf.reshape(tf.tensor_scatter_nd_update(tf.reshape(slot, [-1]), local, zeros), slot.shape)
+        for slot in slots
+    ]
+
+
+def _columns(encoded: Encoded, recovered: _Recovered, width: int) -> list[list[tf.Tensor]]:
+    """For each tensor, its share of what is counted for all of them, by its number of elements.
+
+    Returns:
+      Bytes sent and received, nanoseconds of encoding and of decoding, elements and sent elements.
+    """
+    size = encoded.payload.shape[0]
+    size = _core.linear_sizes(encoded.spec, encoded.num_elements)["payload"] if size is None else size
+    sent_bytes = (size + recovered.second_round) * width
+    rows = []
+    for begin, end in encoded.bounds:
+        shares = [_share(total, begin, end, encoded.num_elements) for total in (sent_bytes, encoded.num_kept)]
+        times = [
+            _share(each, begin, end, encoded.num_elements)
+            for each in (encoded.nanoseconds, recovered.nanoseconds)
+        ]
+        elements = tf.constant(end - begin, tf.int64)
+        sent, kept = (tf.constant(share, tf.int64) for share in shares)
+        rows.append([sent, sent, *times, elements, kept])
+    return rows
+
+
+def _share(total: int | tf.Tensor, begin: int, end: int, size: int) -> int | tf.Tensor:
+    """The part of a total that elements [begin, end) of `size` have; the parts add up to it."""
+    return total * end // max(size, 1) - total * begin // max(size, 1)
