@@ -222,7 +222,7 @@ def test_warmup_raises_the_learning_rate_step_by_step(scaled, capsys):
     history = fit(compiled(optimizer), [warmup, rates], epochs=3).history
     steps = np.minimum(np.arange(1, 3 * STEPS + 1) / (2 * STEPS), 1.0)
     np.testing.assert_allclose(rates.seen, target / ranks * (1 + steps * (ranks - 1)), rtol=1e-6)
-    assert target / ranks < rates.seen[0] < 1.2 * target / ranks and rates.seen[-1] == target
+    assert target / ranks < rates.seen[0] < 1.5 * target / ranks and rates.seen[-1] == target
     assert history["learning_rate"][:2] == pytest.approx([rates.seen[STEPS - 1], target])
     output = capsys.readouterr().out
     assert ("Epoch 2: learning rate warmed up to 0.25" in output) == (hvd.rank() == 0)

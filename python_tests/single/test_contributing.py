@@ -22,7 +22,7 @@ int main() {
   for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>((i * 7919) % 1009)
   - 500; Bytes frame;
   const GradientView view{gradient.data(), DType::kFloat32, gradient.size()};
-  const Status encoded = EncodeFrame(*compressor.value(), view, {}, CodecContext{}, &frame);
+  const Status encoded = EncodeFrame(*compressor.value(), view, MemorySlots{}, CodecContext{}, &frame);
   if (!encoded.ok()) return std::puts(encoded.message().c_str()), 1;
   std::vector<float> sum(gradient.size());
   const std::vector<SumTarget> targets{{sum.data(), DType::kFloat32, sum.size()}};
