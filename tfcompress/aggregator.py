@@ -6,12 +6,11 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import clock, exchange, ops
+from tfcompress import clock, exchange, ops, payload
 from tfcompress.compressor import Policy, Transport
 from tfcompress.exchange import Ranks
 from tfcompress.handshake import check_equal_configuration
 from tfcompress.packet import Exchanged, exchange_packet, num_bytes, num_elements
-from tfcompress.payload import exchange_payloads
 from tfcompress.schedule import Schedule
 from tfcompress.statistics import COLUMNS, Counter, Stats, merge
 from tfcompress.tensors import Gradient, Tensor, TensorTable
@@ -122,6 +121,44 @@ class GradientAggregator:
         for i, gradient in zip(shared, exchanged, strict=True):
             results[i] = gradient
         return results
+
+    def begin_sum(self, gradient: tf.Tensor, name: str) -> payload.Encoded | None:
+        """Encodes one gradient whose payload the caller sums; None where it does not travel as one.
+
+        Args:
+          gradient: float32, float16 or bfloat16.
+          name: Its name.
+        """
+        if not self._ranks.may_exchange():
+            return None
+        tensors = self.tensors.look_up([gradient], [name], [name])
+        if tensors[0].transport is not Transport.PAYLOAD_SUM:
+            return None
+        self._counter_for(tuple(tensors))
+        step = self._step.assign_add(1, read_value=True)
+        seed = payload.shared_seed(tensors[0], 0, step)
+        return payload.encode(tensors, self._clip(tensors, [gradient]), seed)
+
+    def finish_sum(self, encoded: payload.Encoded, summed: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
+        """Returns the reduced gradient of `begin_sum`.
+
+        Args:
+          encoded: What it returned.
+          summed: The payloads' sum over ranks times `factor`.
+          factor: float32 scalar.
+        """
+
+        def reduce(values: tf.Tensor) -> tf.Tensor:
+            return (
+                factor * self._ranks.allreduce([values], exchange.SUM, 1.0, [None], f"{self._name}_values")[0]
+            )
+
+        finished = payload.finish(encoded, summed, reduce)
+        dense = num_bytes(finished.gradients[0])
+        columns = [[each] for each in (dense, *finished.rows[0])]
+        counter = self._counter_for(tuple(encoded.tensors))
+        counter.add(columns, finished.communication_nanoseconds, tf.zeros([2], tf.int64))
+        return finished.gradients[0]
 
     def change(self, plan: Policy | Schedule) -> None:
         """Applies another policy from the next step on. Every rank must call it; memories go on.
@@ -238,8 +275,11 @@ class GradientAggregator:
 
     def _scale(self, dtype: tf.DType = tf.float32) -> tf.Tensor:
         """The factor that an average has over the sum."""
-        size = tf.cast(self._ranks.size_tensor(), tf.float32)
-        return tf.cast(tf.constant(1.0) / size, dtype)
+        return tf.cast(tf.constant(1.0) / self.num_ranks(), dtype)
+
+    def num_ranks(self) -> tf.Tensor:
+        """Returns the number of ranks when the graph runs, float32 scalar."""
+        return tf.cast(self._ranks.size_tensor(), tf.float32)
 
     def _densify(self, gradient: Gradient) -> Gradient:
         if self._sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
@@ -311,7 +351,7 @@ class GradientAggregator:
     def _exchange_payloads(
         self, step: tf.Tensor, tensors: Sequence[Tensor], gradients: Sequence[Gradient]
     ) -> Exchanged:
-        return exchange_payloads(self._ranks, self._name, self._op, step, tensors, gradients)
+        return payload.exchange_payloads(self._ranks, self._name, self._op, step, tensors, gradients)
 
     def _exchange_packet(
         self, step: tf.Tensor, tensors: Sequence[Tensor], gradients: Sequence[Gradient]

@@ -8,8 +8,9 @@ from tfcompress.compressor import Compressor
 class Compression:
     """Named compressors, to be passed as `compression=`.
 
-    `none`, `fp16` and `bf16` are attributes, as Horovod's are; every other preset is a function whose arguments
-    default to the paper's setting and which accepts the policy of `Compressor` (`min_elements`, `seed`).
+    `none`, `fp16` and `bf16` are attributes, as Horovod's are; every other preset is a function whose
+    arguments default to the paper's setting and which accepts the policy of `Compressor` (`min_elements`,
+    `seed`).
 
     Attributes:
       none: Horovod's own all-reduce of the gradients as they are.
@@ -192,7 +193,7 @@ class Compression:
         exclude: Sequence[str] = ("bias",),
         **policy: object,
     ) -> Compressor:
-        """Sketched-SGD, Algorithm 3: velocities in an all-reduced Count Sketch, exact values in a second round.
+        """Sketched-SGD, Algorithm 3: an all-reduced Count Sketch, exact values in a second round.
 
         All gradients together are one vector and one sketch (under Horovod's own wrappers, each by
         itself). The defaults are the paper's for 20 times less traffic on its transformer (section 5.2);

@@ -2,7 +2,8 @@
 
 Horovod calls `compress(tensor)` inside a `tf.cond`, all-reduces what it returns, and calls
 `decompress`. Our `compress` does the whole exchange itself, leaves the mean in the context, and gives
-Horovod a one to reduce: it comes back as the factor that Average, Sum and predivision apply.
+Horovod a one to reduce: it comes back as the factor that Average, Sum and predivision apply. The payload of
+a linear codec is what Horovod reduces, with that one at its end.
 """
 
 import weakref
@@ -39,12 +40,13 @@ class HorovodAdapter(_HorovodCompressor):
         Raises:
           ValueError: A second model uses this compressor, or its memory is used outside a tf.function.
         """
-        if self.linear:
-            wire_dtype = self.wire_dtype if tensor.dtype.is_floating else None
-            return tf.cast(tensor, wire_dtype or tensor.dtype), tensor.dtype
-        if not self._is_exchanged(tensor):
-            return tensor, tensor.dtype
+        if self._is_left_to_horovod(tensor):
+            return tf.cast(tensor, self._horovods_dtype(tensor)), tensor.dtype
         number, aggregator = self._aggregator_for(tensor)
+        encoded = aggregator.begin_sum(tensor, f"gradient_{number}")
+        if encoded is not None:
+            carried = tf.concat([encoded.payload, tf.ones([1], tf.float32)], axis=0)
+            return tf.cast(carried, self.payload_dtype), (aggregator, encoded)
         [mean] = aggregator.aggregate([tensor], [f"gradient_{number}"])
         return tf.ones([1], tf.float32), mean
 
@@ -53,18 +55,38 @@ class HorovodAdapter(_HorovodCompressor):
 
         Args:
           tensor: What Horovod made of the tensor that `compress` returned.
-          ctx: The context from `compress`: the mean, or the dtype of a tensor that travelled itself.
+          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or an
+            encoded gradient and its aggregator.
         """
         if isinstance(ctx, tf.DType):
             return tf.cast(tensor, ctx)
+        if isinstance(ctx, tuple):
+            aggregator, encoded = ctx
+            reduced = tf.cast(tensor, tf.float32)
+            return aggregator.finish_sum(encoded, reduced[:-1], reduced[-1] / aggregator.num_ranks())
         return ctx * tf.cast(tensor[0], ctx.dtype)
 
-    def _is_exchanged(self, tensor: tf.Tensor) -> bool:
-        if tensor.dtype == tf.bfloat16:
-            return True  # Horovod's all-reduce has no bfloat16: even small tensors go as frames.
+    def _is_left_to_horovod(self, tensor: tf.Tensor) -> bool:
+        """Whether Horovod's own all-reduce carries a gradient, as it is or in half precision."""
+        if tensor.dtype not in (tf.float32, tf.float16, tf.bfloat16):
+            return True
+        # It has no bfloat16, and knows nothing of a momentum that is in here.
+        if tensor.dtype == tf.bfloat16 or self.memory.startswith("momentum"):
+            return False
+        if self._is_allreduced():
+            return self.wire_dtype != "bfloat16"
         num_elements = tensor.shape.num_elements()
-        small = num_elements is not None and num_elements < self.min_elements
-        return tensor.dtype in (tf.float32, tf.float16) and not small
+        return num_elements is not None and num_elements < self.min_elements
+
+    def _horovods_dtype(self, tensor: tf.Tensor) -> tf.DType:
+        """The dtype in which Horovod shall sum a gradient that is left to it."""
+        half = self._is_allreduced() and tensor.dtype.is_floating and self.wire_dtype == "float16"
+        return tf.float16 if half else tensor.dtype
+
+    def _is_allreduced(self) -> bool:
+        from tfcompress.compressor import Transport  # That module derives from this one.
+
+        return self.transport is Transport.ALLREDUCE
 
     def _aggregator_for(self, tensor: tf.Tensor) -> tuple[int, "GradientAggregator"]:  # noqa: F821
         from tfcompress.aggregator import GradientAggregator  # It imports this module's subclass.

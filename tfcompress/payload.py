@@ -1,6 +1,7 @@
-"""The summed exchange: what linear codecs make of gradients, in all-reduces of the same size on any number of ranks.
+"""The summed exchange: what linear codecs make of gradients, in all-reduces.
 
-Gradients of one codec are one vector: its largest elements may all be in one of them (Sketched-SGD, Algorithm 3).
+Gradients of one codec are one vector: the largest elements may all be in one of them (Sketched-SGD,
+Algorithm 3). The traffic of a rank does not depend on the number of ranks.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import _core, clock, exchange, ops
+from tfcompress import _core, clock, ops
 from tfcompress.exchange import Ranks
 from tfcompress.packet import Exchanged, num_bytes
 from tfcompress.tensors import Tensor
@@ -87,6 +88,22 @@ class _Recovered:
     communication_nanoseconds: tf.Tensor
 
 
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """What a sum of payloads became.
+
+    Attributes:
+      gradients: The reduced ones.
+      rows: For each, bytes sent and received, nanoseconds of encoding and of decoding, elements and
+        sent elements: int64 scalars. Each gradient has a share of what is counted for all of them.
+      communication_nanoseconds: int64 scalar, of the second round.
+    """
+
+    gradients: list[tf.Tensor]
+    rows: list[list[tf.Tensor]]
+    communication_nanoseconds: tf.Tensor
+
+
 def exchange_payloads(
     ranks: Ranks,
     name: str,
@@ -112,24 +129,23 @@ def exchange_payloads(
     elapsed = tf.constant(0, tf.int64)
     for number, positions in enumerate(_groups(tensors)):
         group = [tensors[i] for i in positions]
-        encoded = encode(group, [gradients[i] for i in positions], _seed(group[0], number, step))
-        wire_dtype = group[0].compressor.payload_dtype
-
-        def reduce(payload: tf.Tensor, label: str, wire_dtype: str = wire_dtype) -> tf.Tensor:
-            return ranks.allreduce([payload], op, 1.0, [wire_dtype], f"{name}_{label}")[0]
-
+        encoded = encode(group, [gradients[i] for i in positions], shared_seed(group[0], number, step))
+        reduce = functools.partial(_reduce, ranks, name, op, group[0].compressor.payload_dtype)
         start = clock.time_after([encoded.payload])
         summed = reduce(encoded.payload, f"payload_{number}")
         elapsed += clock.nanoseconds_between(start, clock.time_after([summed]))
-        reduced, recovered = finish(encoded, summed, lambda x, n=number, r=reduce: r(x, f"values_{n}"))
-        elapsed += recovered.communication_nanoseconds
-        width = exchange.transport_dtype(tf.float32, wire_dtype).size
-        for i, gradient, row in zip(positions, reduced, _columns(encoded, recovered, width), strict=True):
-            results[i] = gradient
+        finished = finish(encoded, summed, functools.partial(reduce, label=f"values_{number}"))
+        elapsed += finished.communication_nanoseconds
+        for i, total, row in zip(positions, finished.gradients, finished.rows, strict=True):
+            results[i] = total
             columns[i] = [num_bytes(gradients[i]), *row]
     return Exchanged(
         results, [tf.stack(column) for column in zip(*columns, strict=True)], elapsed, tf.zeros([2], tf.int64)
     )
+
+
+def _reduce(ranks: Ranks, name: str, op: str, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:
+    return ranks.allreduce([payload], op, 1.0, [wire_dtype], f"{name}_{label}")[0]
 
 
 def _groups(tensors: Sequence[Tensor]) -> list[list[int]]:
@@ -141,8 +157,8 @@ def _groups(tensors: Sequence[Tensor]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _seed(tensor: Tensor, number: int, step: tf.Tensor) -> tf.Tensor:
-    """Differs between steps and codecs, and not between ranks."""
+def shared_seed(tensor: Tensor, number: int, step: tf.Tensor) -> tf.Tensor:
+    """Returns a seed that differs between steps and codecs, and not between ranks: int64 scalar."""
     lane = (tensor.compressor.seed * 0x9E37 + number) % (1 << 31)
     return step * tf.constant(1 << 32, tf.int64) + lane
 
@@ -183,18 +199,13 @@ def _compensate(tensor: Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, list[tf
     return tf.cond(finite, lambda: new_slots[0], nothing), new_slots
 
 
-def finish(
-    encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]
-) -> tuple[list[tf.Tensor], _Recovered]:
+def finish(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> Finished:
     """Recovers the gradients from the sum of the payloads, and lets the memories have the step.
 
     Args:
       encoded: This rank's.
       summed: The sum of all ranks' payloads, or their mean.
       reduce: Sums another float32 vector over ranks, scaled alike: the second round.
-
-    Returns:
-      The reduced gradients, and what they were made of.
     """
     recovered = _whole(summed) if encoded.is_whole else _recover(encoded, summed, reduce)
     finite = tf.math.is_finite(recovered.flat[0]) if encoded.num_elements else tf.constant(True)
@@ -203,7 +214,7 @@ def finish(
         tf.cast(tf.reshape(recovered.flat[begin:end], tensor.shape), tensor.dtype)
         for tensor, (begin, end) in zip(encoded.tensors, encoded.bounds, strict=True)
     ]
-    return gradients, recovered
+    return Finished(gradients, _rows(encoded, recovered), recovered.communication_nanoseconds)
 
 
 def _whole(summed: tf.Tensor) -> _Recovered:
@@ -276,25 +287,19 @@ def _cleared(
     ]
 
 
-def _columns(encoded: Encoded, recovered: _Recovered, width: int) -> list[list[tf.Tensor]]:
-    """For each tensor, its share of what is counted for all of them, by its number of elements.
-
-    Returns:
-      Bytes sent and received, nanoseconds of encoding and of decoding, elements and sent elements.
-    """
-    size = encoded.payload.shape[0]
-    size = _core.linear_sizes(encoded.spec, encoded.num_elements)["payload"] if size is None else size
+def _rows(encoded: Encoded, recovered: _Recovered) -> list[list[tf.Tensor]]:
+    """What `Finished.rows` has."""
+    n = encoded.num_elements
+    size = n if encoded.is_whole else _core.linear_sizes(encoded.spec, n)["payload"]
+    width = tf.as_dtype(encoded.tensors[0].compressor.payload_dtype).size
     sent_bytes = (size + recovered.second_round) * width
     rows = []
     for begin, end in encoded.bounds:
-        shares = [_share(total, begin, end, encoded.num_elements) for total in (sent_bytes, encoded.num_kept)]
-        times = [
-            _share(each, begin, end, encoded.num_elements)
-            for each in (encoded.nanoseconds, recovered.nanoseconds)
-        ]
-        elements = tf.constant(end - begin, tf.int64)
-        sent, kept = (tf.constant(share, tf.int64) for share in shares)
-        rows.append([sent, sent, *times, elements, kept])
+        sent, kept = (
+            tf.constant(_share(total, begin, end, n), tf.int64) for total in (sent_bytes, encoded.num_kept)
+        )
+        times = [_share(each, begin, end, n) for each in (encoded.nanoseconds, recovered.nanoseconds)]
+        rows.append([sent, sent, *times, tf.constant(end - begin, tf.int64), kept])
     return rows
 
 

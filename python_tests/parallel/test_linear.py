@@ -1,0 +1,255 @@
+"""Linear compressors and momentum correction, on Keras 3 and on tf_keras alike."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+from training import keras, make_data, make_model, make_variable
+
+import tfcompress as tfc
+from tfcompress.aggregator import GradientAggregator
+from tfcompress.checkpoint import aggregator_of
+
+SIZE = 4000
+
+
+def sketched(k=20, rows=5, columns=200, p=4, **options):
+    return tfc.Compression.sketched_sgd(k, rows, columns, p, min_elements=64, **options)
+
+
+COMPRESSORS = {
+    "sketched_sgd": sketched,
+    "heavymix": lambda **options: sketched(recovery="heavymix", **options),
+    "nesterov": lambda **options: sketched(nesterov=True, **options),
+    "shared_randomk": lambda **options: tfc.Compression.shared_randomk(0.05, min_elements=64, **options),
+    "dgc": lambda **options: tfc.Compression.dgc(0.01, min_elements=64, **options),
+    "dgc_clipped": lambda **options: tfc.Compression.dgc(0.01, clip_norm=20.0, min_elements=64, **options),
+}
+
+
+def all_ranks(array):
+    """The ranks' arrays, stacked."""
+    return hvd.allgather(tf.constant(array)[tf.newaxis]).numpy()
+
+
+def aggregate(aggregator, arrays):
+    names = [f"tensor_{i}" for i in range(len(arrays))]
+    return [out.numpy() for out in aggregator.aggregate([tf.constant(a) for a in arrays], names)]
+
+
+@pytest.mark.parametrize("name", COMPRESSORS)
+def test_replicas_are_identical_and_learn(name, assert_same_on_all_ranks):
+    model = make_model(keras)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.005), compression=COMPRESSORS[name]())
+    model.compile(optimizer, "mse", jit_compile=False)
+    x, y = make_data(num_rows=76)  # The last batch is smaller.
+    callbacks = [tfc.callbacks.BroadcastVariables(0)]
+    history = model.fit(x, y, batch_size=8, epochs=6, verbose=0, shuffle=False, callbacks=callbacks).history
+    assert_same_on_all_ranks(model.get_weights())
+    assert history["loss"][-1] < 0.8 * history["loss"][0]
+
+
+@pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
+@pytest.mark.parametrize("parts", [[SIZE], [1000, 2500, 500]])
+@pytest.mark.parametrize("recovery", ["top", "heavymix"])
+def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_all_ranks):
+    """One vector, whatever the tensors; k elements of the sum of the velocities that were kept back."""
+    k, rate = 20, 0.9
+    aggregator = GradientAggregator(sketched(k=k, momentum=rate, recovery=recovery, exclude=()), op)
+    velocity, residual = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
+    for _ in range(4):
+        gradient = np.float32(rng.standard_normal(SIZE) + 1000 * (rng.random(SIZE) < 0.001))
+        velocity = np.float32(rate) * velocity + gradient
+        residual = residual + velocity
+        update = np.concatenate(aggregate(aggregator, np.split(gradient, np.cumsum(parts)[:-1])))
+        assert_same_on_all_ranks([update])
+        [applied] = np.nonzero(update)
+        assert 0 < len(applied) <= k
+        exact = all_ranks(residual).sum(axis=0) / (hvd.size() if op == hvd.Average else 1)
+        np.testing.assert_allclose(update[applied], exact[applied], rtol=1e-5)
+        if recovery == "top":  # Of the heaviest elements of the sum nearly all are found.
+            heaviest = np.argsort(-np.abs(exact))[:4]
+            assert np.isin(heaviest, applied).sum() >= 3
+        residual[applied] = velocity[applied] = 0
+    held = aggregator.snapshot()[1]
+    np.testing.assert_allclose(np.concatenate([held[i][0] for i in sorted(held)]), residual, rtol=1e-5)
+    np.testing.assert_allclose(np.concatenate([held[i][1] for i in sorted(held)]), velocity, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
+def test_shared_randomk_loses_nothing(op, rng, assert_same_on_all_ranks):
+    aggregator = GradientAggregator(tfc.Compression.shared_randomk(0.1, min_elements=0), op)
+    given, arrived = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
+    for step in range(12):
+        gradient = np.float32(rng.integers(-8, 8, SIZE)) if step < 5 else np.zeros(SIZE, np.float32)
+        given += gradient
+        [update] = aggregate(aggregator, [gradient])
+        assert (update != 0).sum() <= SIZE // 10
+        arrived += update
+    [residual] = aggregator.snapshot()[1][0]
+    scale = 1 / hvd.size() if op == hvd.Average else 1
+    pending = all_ranks(residual).sum(axis=0) * scale
+    np.testing.assert_allclose(arrived + pending, all_ranks(given).sum(axis=0) * scale, atol=1e-4)
+    assert_same_on_all_ranks([arrived])
+
+
+def test_dgc_keeps_velocities_and_masks_what_was_sent(rng):
+    rate = 0.5
+    aggregator = GradientAggregator(tfc.Compression.dgc(0.01, rate, min_elements=0), hvd.Sum)
+    velocity, residual = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
+    for _ in range(3):
+        gradient = np.float32(rng.standard_normal(SIZE))
+        velocity = np.float32(rate) * velocity + gradient
+        residual = residual + velocity
+        sent = np.sort(np.argsort(-np.abs(residual), kind="stable")[: SIZE // 100])
+        expected = np.zeros(SIZE, np.float32)
+        expected[sent] = residual[sent]
+        [update] = aggregate(aggregator, [gradient])
+        np.testing.assert_allclose(update, all_ranks(expected).sum(axis=0), rtol=1e-5, atol=1e-6)
+        residual[sent] = velocity[sent] = 0
+
+
+def test_local_clipping_bounds_the_norm_of_all_gradients_together(rng):
+    limit = 2.0
+    compressor = tfc.Compression.dgc(1.0, 0.0, clip_norm=limit, min_elements=0)
+    aggregator = GradientAggregator(compressor, hvd.Sum)
+    gradients = [np.float32(rng.standard_normal(n) * (10 if hvd.rank() == 0 else 1e-3)) for n in (3000, 40)]
+    norm = np.linalg.norm(np.concatenate(gradients))
+    bound = limit / np.sqrt(hvd.size())
+    scale = min(1, bound / norm)
+    assert (scale < 1) == (hvd.rank() == 0)
+    for given, update in zip(gradients, aggregate(aggregator, gradients), strict=True):
+        np.testing.assert_allclose(update, all_ranks(given * np.float32(scale)).sum(axis=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("compressor", [sketched(), tfc.Compression.dgc(0.01, min_elements=64)])
+def test_small_tensors_have_the_momentum_too(compressor):
+    """The optimizer has none, so what travels uncompressed follows plain momentum SGD."""
+    aggregator, velocity = GradientAggregator(compressor, hvd.Average), 0.0
+    for step in range(4):
+        gradient = np.full(10, step + hvd.rank(), np.float32)
+        velocity = 0.9 * velocity + gradient
+        [_, update] = aggregate(aggregator, [np.ones(SIZE, np.float32), gradient])
+        np.testing.assert_allclose(update, all_ranks(np.float32(velocity)).mean(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", COMPRESSORS)
+@pytest.mark.parametrize(("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("all", -np.inf)])
+def test_non_finite_gradients_leave_all_slots(name, bad_rank, value, rng):
+    aggregator = GradientAggregator(COMPRESSORS[name](exclude=()))
+    aggregate(aggregator, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    _, before = aggregator.snapshot()
+    assert all(np.abs(each).sum() > 0 for each in [before[0]])
+    bad = np.float32(rng.standard_normal(SIZE))
+    if bad_rank == "all" or hvd.rank() == hvd.size() - 1:
+        bad[17] = value
+    assert np.isnan(aggregate(aggregator, [bad, np.ones(5, np.float32)])[0]).all()
+    _, after = aggregator.snapshot()
+    np.testing.assert_array_equal(after[0], before[0])
+    good = aggregate(aggregator, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    assert np.isfinite(good[0]).all()
+
+
+@pytest.mark.parametrize("name", ["sketched_sgd", "shared_randomk"])
+def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
+    aggregator = GradientAggregator(COMPRESSORS[name](exclude=()))
+    aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
+    total = aggregator.stats().total
+    expected = {"sketched_sgd": 4 * (5 * 200 + 4 * 20), "shared_randomk": 4 * SIZE // 20}[name]
+    assert total.sent_bytes == total.received_bytes == expected  # On any number of ranks.
+
+
+def test_half_precision_payloads(rng, assert_same_on_all_ranks):
+    full, half = (GradientAggregator(sketched(exclude=(), payload_dtype=d)) for d in ("float32", "float16"))
+    gradient = np.float32(rng.standard_normal(SIZE))
+    [exact], [rounded] = (aggregate(each, [gradient]) for each in (full, half))
+    assert half.stats().total.sent_bytes * 2 == full.stats().total.sent_bytes
+    both = (exact != 0) & (rounded != 0)
+    assert both.sum() > 10
+    np.testing.assert_allclose(rounded[both], exact[both], rtol=2e-2)
+    assert_same_on_all_ranks([rounded])
+
+
+def test_a_sketch_larger_than_the_gradients_is_not_made(rng):
+    aggregator = GradientAggregator(sketched(columns=10_000, momentum=0.5), hvd.Sum)
+    velocity = 0.0
+    for _ in range(3):
+        gradient = np.float32(rng.standard_normal(SIZE))
+        velocity = np.float32(0.5) * velocity + gradient
+        [update] = aggregate(aggregator, [gradient])
+        np.testing.assert_allclose(update, all_ranks(velocity).sum(axis=0), rtol=1e-4, atol=1e-5)
+    assert aggregator.stats().total.per_step("sent_bytes") == 4 * SIZE
+
+
+def test_bf16_is_rounded_once_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
+    arrays = [np.float32(rng.standard_normal(n) * 1e30) for n in (3000, 7, 1)]
+    aggregator = GradientAggregator(tfc.Compression.bf16)
+    updates = aggregate(aggregator, arrays)
+    assert_same_on_all_ranks(updates)
+    for given, update in zip(arrays, updates, strict=True):
+        rounded = tf.cast(tf.cast(given, tf.bfloat16), tf.float32).numpy()
+        np.testing.assert_allclose(update, all_ranks(rounded).mean(axis=0), rtol=2**-8)
+    assert aggregator.stats().total.sent_bytes == 2 * 3008
+
+
+def test_ranks_with_different_seeds_are_found():
+    aggregator = GradientAggregator(sketched(seed=hvd.rank()))
+    with pytest.raises(ValueError, match="configured differently.*seed 0.*seed 1"):
+        aggregate(aggregator, [np.ones(SIZE, np.float32)])
+
+
+@pytest.mark.parametrize("inner", ["SGD", "Adam"])
+def test_a_second_momentum_is_refused(inner):
+    optimizer = {
+        "SGD": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+        "Adam": lambda: keras.optimizers.Adam(0.1),
+    }[inner]()
+    with pytest.raises(ValueError, match="both the compression and the optimizer have a momentum"):
+        tfc.DistributedOptimizer(optimizer, compression=tfc.Compression.dgc())
+    with pytest.raises(ValueError, match="have a momentum"):
+        tfc.DistributedOptimizer(optimizer, compression={"kernel": sketched()})
+
+
+def test_embeddings_go_as_rows_beside_a_sketch(assert_same_on_all_ranks):
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=sketched())
+    table, kernel = make_variable(np.zeros([500, 4]), "table"), make_variable(np.zeros(SIZE), "kernel")
+    rows = tf.IndexedSlices(tf.ones([3, 4]), tf.constant([1, 7, 7]), tf.constant([500, 4]))
+    optimizer.apply_gradients([(rows, table), (tf.random.normal([SIZE]), kernel)])
+    expected = np.zeros([500, 4], np.float32)
+    expected[1], expected[7] = -1, -2
+    np.testing.assert_allclose(table.numpy(), expected, atol=1e-6)
+    assert_same_on_all_ranks([kernel.numpy()])
+
+
+def test_warmup_lowers_the_ratio_epoch_by_epoch(rng):
+    schedule = tfc.Schedule.warmup(tfc.Compression.dgc(0.01, min_elements=0), steps_per_epoch=2)
+    aggregator = GradientAggregator(schedule)
+    sent = []
+    for _ in range(8):
+        before = aggregator.stats().total.sent_elements
+        aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
+        sent.append(aggregator.stats().total.sent_elements - before)
+    ratios = [0.25, 0.25, 0.0625, 0.0625, 0.015625, 0.015625, 0.01, 0.01]  # 0.004 is below the end.
+    np.testing.assert_allclose(np.array(sent) / SIZE, ratios, rtol=0.02)
+
+
+@pytest.mark.parametrize("name", ["sketched_sgd", "dgc"])
+def test_residual_and_velocity_are_saved_as_means(name, tmp_path, rng):
+    def trained(num_steps):
+        variable = make_variable(np.zeros(SIZE), "kernel")
+        compression = COMPRESSORS[name](exclude=())
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+        for _ in range(num_steps):
+            optimizer.apply_gradients([(tf.constant(np.float32(rng.standard_normal(SIZE))), variable)])
+        return variable, optimizer
+
+    variable, optimizer = trained(3)
+    tfc.prepare_checkpoint(optimizer)
+    path = tf.train.Checkpoint(optimizer=optimizer).save(tmp_path / f"rank_{hvd.rank()}")
+    _, mine = aggregator_of(optimizer).snapshot()
+    _, fresh = trained(1)
+    tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
+    steps, restored = aggregator_of(fresh).snapshot()
+    assert steps == 3 and restored[0].shape == (2, SIZE)
+    np.testing.assert_allclose(restored[0], all_ranks(mine[0]).mean(axis=0), rtol=1e-5, atol=1e-6)
+    assert np.abs(restored[0][1]).sum() > 0
