@@ -33,6 +33,7 @@ KINDS = {
     "Index codecs": tfc.index_codecs,
     "Value codecs": tfc.value_codecs,
     "Joint codecs": tfc.joint_codecs,
+    "Linear codecs": tfc.linear_codecs,
     "Memories": tfc.memories,
 }
 

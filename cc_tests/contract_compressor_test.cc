@@ -87,13 +87,19 @@ class CompressorContract : public testing::TestWithParam<SpecCase> {
  protected:
   const std::string& spec() const { return GetParam().spec; }
 
-  // One step of `worker`; the memory `residual` must keep exactly what receivers did not get.
-  void ExpectConserved(Worker* worker, const std::vector<float>& gradient, uint64_t seed) {
-    const bool has_residual = GetParam().memory == "residual";
+  // What the memory makes of a gradient; slot 0 of those that have slots is the residual.
+  std::vector<float> Compensated(const Worker& worker, const std::vector<float>& gradient) const {
     std::vector<float> compensated = gradient;
-    if (has_residual) {
-      for (size_t i = 0; i < gradient.size(); ++i) compensated[i] += worker->slots()[0][i];
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      if (GetParam().memory == "momentum") compensated[i] += 0.9f * worker.slots()[1][i];
+      if (GetParam().memory != "none") compensated[i] += worker.slots()[0][i];
     }
+    return compensated;
+  }
+
+  // One step of `worker`; the residual must keep exactly what receivers did not get.
+  void ExpectConserved(Worker* worker, const std::vector<float>& gradient, uint64_t seed) {
+    const std::vector<float> compensated = Compensated(*worker, gradient);
     const SparseTensor decoded = Decode(worker->Encode(gradient, seed));
     if (GetParam().exact) {
       const Support support = decoded.support();
@@ -101,7 +107,7 @@ class CompressorContract : public testing::TestWithParam<SpecCase> {
         ASSERT_EQ(decoded.values[i], compensated[support[i]]) << "element " << support[i];
       }
     }
-    if (!has_residual) return;
+    if (GetParam().memory == "none") return;
     const std::vector<float> dense = ToDense(decoded);
     for (size_t i = 0; i < dense.size(); ++i) {
       ASSERT_EQ(worker->slots()[0][i], compensated[i] - dense[i]) << "element " << i;

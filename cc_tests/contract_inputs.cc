@@ -124,7 +124,7 @@ std::vector<Given> ParameterSettings(const std::vector<ParamSpec>& params) {
       continue;
     }
     if (!param.min_open) settings.push_back({{param.name, NumberText(param.min)}});
-    settings.push_back({{param.name, NumberText(param.max)}});
+    if (!param.max_open) settings.push_back({{param.name, NumberText(param.max)}});
   }
   return settings;
 }

@@ -3,33 +3,23 @@
 // are missing or different, which is right for a new codec and a new wire format for an old one.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "contract_inputs.h"
 #include "core/hash.h"
+#include "core/linear_codec.h"
 #include "core/pipeline.h"
 #include "core/rows.h"
 #include "core/spec.h"
 #include "fuzz/frame_fields.h"
+#include "golden_files.h"
 
 namespace tfcompress {
 namespace {
 
 constexpr uint32_t kElements = 300;
 constexpr uint64_t kSeed = 0x1234567890ABCDEF;
-
-std::filesystem::path GoldenFolder() {
-  return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden";
-}
-
-bool Updates() {
-  const char* update = std::getenv("TFC_UPDATE_GOLDEN");
-  return update != nullptr && std::string(update) == "1";
-}
 
 // About 60 sixteenths in [-4, 4) among zeros, so that any platform gets the same floats.
 std::vector<float> Input() {
@@ -78,23 +68,14 @@ std::vector<Golden> Goldens() {
   return goldens;
 }
 
-Bytes ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(file), {});
-}
-
-void WriteFile(const std::filesystem::path& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 Bytes Encode(const std::string& spec) {
   const auto compressor = Compressor::FromSpec(spec);
   EXPECT_TRUE(compressor.ok()) << compressor.status().message();
   const std::vector<float> input = Input();
   Bytes frame;
-  const Status status = EncodeFrame(
-      *compressor.value(), {input.data(), DType::kFloat32, input.size()}, MemorySlots{}, {kSeed}, &frame);
+  const Status status =
+      EncodeFrame(*compressor.value(), {input.data(), DType::kFloat32, input.size()}, MemorySlots{},
+                  {kSeed}, &frame);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }
@@ -272,6 +253,7 @@ TEST(Format, DescribesEachCodec) {
   ExpectSections<IndexCodec>("index", format);
   ExpectSections<ValueCodec>("value", format);
   ExpectSections<SparseCodec>("joint", format);
+  ExpectSections<LinearCodec>("linear", format);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/compressor.h"
+#include "core/linear_codec.h"
 #include "core/registry.h"
 
 namespace tfcompress {
@@ -145,9 +146,27 @@ TEST(Params, IntegersAreWhole) {
   ASSERT_TRUE(ParseNumber(ParamKind::kInt, "42").ok());
   EXPECT_EQ(ParseNumber(ParamKind::kInt, "42").value().Int("x"), 42);
   EXPECT_EQ(ParseNumber(ParamKind::kInt, "1e3").value().Int("x"), 1000);
+  EXPECT_EQ(ParseNumber(ParamKind::kInt, "1e6").value().ToString(), "x=1000000");
   const std::string message = ParseNumber(ParamKind::kInt, "1.5").status().message();
   EXPECT_NE(message.find("must be an integer in [-1e+18, 1e+18], got '1.5'"), std::string::npos)
       << message;
+}
+
+TEST(Params, RangesMayBeOpenAboveAndOfOddNumbers) {
+  ParamSpec below_one{"x", ParamKind::kFloat, "0", "", 0, 1};
+  below_one.max_open = true;
+  EXPECT_TRUE(Params::Parse("part", {below_one}, {{"x", "0.999999"}}).ok());
+  const auto one = Params::Parse("part", {below_one}, {{"x", "1"}});
+  EXPECT_NE(one.status().message().find("a number in [0, 1), got '1'"), std::string::npos);
+  ParamSpec odd{"x", ParamKind::kInt, "1", "", -3, 9};
+  odd.odd = true;
+  for (const char* text : {"-3", "-1", "9"}) {
+    EXPECT_TRUE(Params::Parse("part", {odd}, {{"x", text}}).ok()) << text;
+  }
+  for (const char* text : {"-2", "0", "8", "2.5", "11"}) {
+    const auto refused = Params::Parse("part", {odd}, {{"x", text}});
+    EXPECT_NE(refused.status().message().find("an odd integer in [-3, 9]"), std::string::npos);
+  }
 }
 
 // What the registry says of itself must be usable: specs and docs are made from it.
@@ -179,6 +198,7 @@ TEST(Registry, IsSound) {
   CheckRegistry<IndexCodec>();
   CheckRegistry<ValueCodec>();
   CheckRegistry<SparseCodec>();
+  CheckRegistry<LinearCodec>();
 }
 
 TEST(Registry, ALoneNameTellsWhatItIs) {

@@ -93,6 +93,7 @@ def _parameter(row: dict) -> Parameter:
     if row["kind"] == "choice":
         allowed = ", ".join(row["choices"])
     else:
+        form = ".0f" if row["kind"] == "int" else "g"
         left, right = "(" if row["min_open"] else "[", ")" if row["max_open"] else "]"
-        allowed = f"{left}{row['min']:g}, {row['max']:.9g}{right}"
+        allowed = f"{left}{row['min']:{form}}, {row['max']:{form}}{right}"
     return Parameter(row["name"], row["kind"], row["default"], allowed, row["doc"])

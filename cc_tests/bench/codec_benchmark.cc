@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "bench_inputs.h"
+#include "core/linear_codec.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
 #include "core/sketch/bloom_filter.h"
+#include "core/sketch/count_sketch.h"
 #include "table_reporter.h"
 
 namespace tfcompress {
@@ -203,16 +205,73 @@ void RegisterBloomFilter(const std::string& density) {
   });
 }
 
+// Elements inserted and estimated each second, without what chooses among the estimates.
+void RegisterCountSketch(uint32_t columns) {
+  constexpr int kRows = 5;
+  const CountSketch sketch(kRows, columns, kSeed);
+  const auto set_counters = [](benchmark::State* state) { SetCounters(0, kElements, state); };
+  const std::string name = "count sketch (insert, query)/5 x " + std::to_string(columns) + "/1";
+  Register(name + "/encode", [=](benchmark::State& state) {
+    const std::vector<float>& dense = DenseGradient();
+    std::vector<float> table(sketch.num_cells());
+    for (auto _ : state) sketch.Insert(dense, SerialExecutor(), Span<float>(table));
+    set_counters(&state);
+  });
+  Register(name + "/decode", [=](benchmark::State& state) {
+    std::vector<float> table(sketch.num_cells()), estimates(kElements);
+    sketch.Insert(DenseGradient(), SerialExecutor(), Span<float>(table));
+    for (auto _ : state) sketch.Estimate(table, SerialExecutor(), Span<float>(estimates));
+    set_counters(&state);
+  });
+}
+
+// Encode, and Recover from the payload of one rank.
+void RegisterLinear(const RegistryRow<LinearCodec>& row, const std::string& density) {
+  const std::string k = std::to_string(std::lround(kElements * std::stod(density)));
+  const bool has_ratio = row.definition.params[0].name == "ratio";
+  const std::shared_ptr<const LinearCodec> codec =
+      Make(row, {has_ratio ? std::pair<std::string, std::string>{"ratio", density}
+                           : std::pair<std::string, std::string>{"k", k}});
+  const auto size = static_cast<size_t>(codec->PayloadSize(kElements));
+  const auto encode = [=](std::vector<float>* payload, benchmark::State* state) {
+    Check(codec->Encode(DenseGradient(), Context(), Span<float>(*payload)), state);
+  };
+  const auto set_counters = [=](benchmark::State* state) {
+    SetCounters(4.0 * static_cast<double>(size), std::stod(k), state);
+  };
+  const std::string name = "linear/" + row.name + "/" + density;
+  Register(name + "/encode", [=](benchmark::State& state) {
+    std::vector<float> payload(size);
+    DenseGradient();
+    for (auto _ : state) encode(&payload, &state);
+    set_counters(&state);
+  });
+  Register(name + "/decode", [=](benchmark::State& state) {
+    std::vector<float> payload(size), values;
+    std::vector<uint32_t> indices;
+    encode(&payload, &state);
+    for (auto _ : state) {
+      Check(codec->Recover(payload, kElements, Context(), &indices, &values), &state);
+    }
+    set_counters(&state);
+  });
+}
+
 // A whole step: EncodeFrame with its memory, DecodeSum of one rank.
 void RegisterPipeline(const std::string& spec, const std::string& density) {
   const auto compressor = Compressor::FromSpec(spec);
   if (!compressor.ok()) return;
-  const auto encode = [=](std::vector<float>* slot, Bytes* frame, benchmark::State* state) {
-    const std::vector<float*> slots = {slot->data()};
-    const int num_slots = compressor.value()->memory().num_slots();
+  using Slots = std::vector<std::vector<float>>;
+  const Slots empty(compressor.value()->memory().num_slots());
+  const auto encode = [=](Slots* storage, Bytes* frame, benchmark::State* state) {
+    std::vector<float*> slots;
+    for (std::vector<float>& slot : *storage) {
+      slot.resize(kElements);
+      slots.push_back(slot.data());
+    }
     frame->clear();
     Check(EncodeFrame(*compressor.value(), {DenseGradient().data(), DType::kFloat32, kElements},
-                      Span<float* const>(slots.data(), num_slots), Context(), frame),
+                      Span<float* const>(slots), Context(), frame),
           state);
   };
   const auto set_counters = [=](const Bytes& frame, benchmark::State* state) {
@@ -220,16 +279,17 @@ void RegisterPipeline(const std::string& spec, const std::string& density) {
   };
   const std::string name = "pipeline/" + spec + "/" + density;
   Register(name + "/encode", [=](benchmark::State& state) {
-    std::vector<float> slot(kElements);
+    Slots slots = empty;
     Bytes frame;
     DenseGradient();
-    for (auto _ : state) encode(&slot, &frame, &state);
+    for (auto _ : state) encode(&slots, &frame, &state);
     set_counters(frame, &state);
   });
   Register(name + "/decode", [=](benchmark::State& state) {
-    std::vector<float> slot(kElements), sum(kElements);
+    Slots slots = empty;
+    std::vector<float> sum(kElements);
     Bytes frame;
-    encode(&slot, &frame, &state);
+    encode(&slots, &frame, &state);
     const SumTarget target = {sum.data(), DType::kFloat32, kElements};
     for (auto _ : state) {
       Check(DecodeSum(frame, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {}),
@@ -255,9 +315,12 @@ void RegisterAll() {
     }
     for (const auto& row : Registry<ValueCodec>()) RegisterValue(row, density);
     for (const auto& row : Registry<SparseCodec>()) RegisterJoint(row, density);
+    for (const auto& row : Registry<LinearCodec>()) RegisterLinear(row, density);
     RegisterBloomFilter(density);
   }
+  for (const uint32_t columns : {1'000'000u, 1u << 20}) RegisterCountSketch(columns);
   RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");
+  RegisterPipeline("momentum|topk:ratio=0.01|delta_binary|raw", "0.01");
 }
 
 // The median of several copies, the first of which faults the pages in.

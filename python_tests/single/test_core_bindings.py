@@ -7,7 +7,7 @@ import pytest
 
 from tfcompress import _core
 
-KINDS = ["memories", "sparsifiers", "index_codecs", "value_codecs", "joint_codecs"]
+KINDS = ["memories", "sparsifiers", "index_codecs", "value_codecs", "joint_codecs", "linear_codecs"]
 EXACT = "topk:ratio=0.1|delta_binary|raw"
 
 
@@ -27,6 +27,7 @@ class TestSpecs:
         found = _core.describe_spec("residual|topk:ratio=0.5|bitmap|fp16")
         assert found == {
             "spec": "residual|topk:ratio=0.5|bitmap|fp16",
+            "linear": False,
             "memory": "residual",
             "num_slots": 1,
             "sparsifier": "topk:ratio=0.5",

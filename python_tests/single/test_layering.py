@@ -20,12 +20,14 @@ RANK = {
     "value": 2,
     "joint": 2,
     "memory": 2,
+    "linear": 3,
 }
 # What the core is built on besides the standard library.
 COMPRESSION_LIBRARIES = {"zlib.h"}
 # Files of the core's top folder that stand above the codecs.
 ABOVE_CODECS = {
     "compressor",
+    "linear_compressor",
     "frame",
     "pipeline",
     "product_codec",
@@ -85,7 +87,7 @@ def test_core_folders_see_only_lower_ones(path):
 
 def test_no_codec_includes_a_codec():
     """Helpers shared within a folder have no registry definition of their own."""
-    for folder in ("sparsify", "index", "value", "joint", "memory"):
+    for folder in ("sparsify", "index", "value", "joint", "memory", "linear"):
         for path in (CC_OPS / "core" / folder).glob("*.cc"):
             for include in includes(path):
                 if include.startswith(f'"core/{folder}/'):

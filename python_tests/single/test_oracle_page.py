@@ -1,6 +1,7 @@
 """The worked examples of cc_ops/FORMAT.md, as the oracles read them."""
 
 import numpy as np
+import oracle_count_sketch
 import oracle_deflate
 import oracle_entropy
 import oracle_index
@@ -208,3 +209,15 @@ class TestExamplesOfTheEntropyCodes:
         assert oracle_joint.write_threelc(dense) == section
         indices, values = oracle_joint.read_threelc(section, 33, 3, seed=0)
         assert (indices.tolist(), values.tolist()) == ([0, 1, 31], [1, -1, 1])
+
+    def test_count_sketch(self):
+        table = oracle_count_sketch.insert(np.float32([1, -2, 4]), 3, 4, seed=1)
+        assert table.tobytes() == bytes.fromhex(
+            "00000000 000000c0 00000000 0000a0c0 00000000 000080c0 00000000 000080bf"
+            "000080c0 00000000 00000040 0000803f"
+        )
+        assert oracle_count_sketch.estimate(table, 3, seed=1).tolist() == [1, -2, 4]
+
+    def test_shared_randomk(self):
+        payload = oracle_count_sketch.encode_randomk(np.arange(10, dtype=np.float32), 0.3, seed=1)
+        assert payload.tobytes() == bytes.fromhex("00000040 0000a040 0000e040")

@@ -11,13 +11,16 @@ README = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
 
 
 def test_codec_table_lists_the_registry():
-    listed = re.findall(r"^\| (memory|sparsifier|index|value|joint) \| `(\w+)` \|", README, re.MULTILINE)
+    listed = re.findall(
+        r"^\| (memory|sparsifier|index|value|joint|linear) \| `(\w+)` \|", README, re.MULTILINE
+    )
     kinds = {
         "memory": tfc.memories(),
         "sparsifier": tfc.sparsifiers(),
         "index": tfc.index_codecs(),
         "value": tfc.value_codecs(),
         "joint": tfc.joint_codecs(),
+        "linear": tfc.linear_codecs(),
     }
     assert listed == [(kind, entry.name) for kind, entries in kinds.items() for entry in entries]
 

@@ -54,7 +54,7 @@ int32_t ToSortable(int32_t float_bits) {
   return float_bits ^ ((float_bits >> 31) & static_cast<int32_t>(kFloatMagnitudeBits));
 }
 
-// Leaves the smaller of each pair in `low`, the larger in `high`.
+// Leaves the smaller of each pair of a chunk in `low`, the larger in `high`.
 void Sort(int32_t* __restrict low, int32_t* __restrict high) {
   for (int64_t j = 0; j < kChunk; ++j) {
     const int32_t a = low[j], b = high[j];
@@ -63,51 +63,62 @@ void Sort(int32_t* __restrict low, int32_t* __restrict high) {
   }
 }
 
-// Estimates chunk after chunk of consecutive elements.
+// Elements estimated at a time: enough that a row's pages, once looked up, serve many of them, and
+// few enough that their keys stay near a core.
+constexpr int64_t kSpan = 64 * kChunk;
+
+// Estimates spans of consecutive elements.
 class Estimator {
  public:
   Estimator(const std::vector<CellHash>& hashes, uint32_t columns, const float* table)
-      : hashes_(hashes), columns_(columns), table_(table) {}
+      : hashes_(hashes), columns_(columns), table_(table), keys_(hashes.size() * kSpan) {}
 
-  // Those of [first, first + count), count <= kChunk. Asks for the cells first, as inserting
-  // does.
+  // Those of [first, first + count), count <= kSpan.
   void Estimate(int64_t first, int64_t count, float* estimates) {
-    for (size_t row = 0; row < hashes_.size(); ++row) {
-      hashes_[row].Fill(static_cast<uint64_t>(first), count, cells_[row]);
-      for (int64_t j = 0; j < count; ++j) __builtin_prefetch(CellOf(row, j), 0, 2);
-    }
-    for (size_t row = 0; row < hashes_.size(); ++row) {
-      for (int64_t j = 0; j < count; ++j) {
-        const float value = WithSignOf(cells_[row][j], *CellOf(row, j));
-        keys_[row][j] = ToSortable(static_cast<int32_t>(FloatBits(value)));
+    for (size_t row = 0; row < hashes_.size(); ++row) ReadRow(row, first, count);
+    for (int64_t begin = 0; begin < count; begin += kChunk) {
+      const int32_t* medians = SelectMedians(begin);
+      const int64_t end = std::min(begin + kChunk, count);
+      for (int64_t j = begin; j < end; ++j) {
+        const int32_t bits = ToSortable(medians[j - begin]);
+        estimates[j] = FloatFromBits(static_cast<uint32_t>(bits));
       }
-    }
-    const int32_t* medians = SelectMedians();
-    for (int64_t j = 0; j < count; ++j) {
-      estimates[j] = FloatFromBits(static_cast<uint32_t>(ToSortable(medians[j])));
     }
   }
 
  private:
-  const float* CellOf(size_t row, int64_t j) const {
-    return table_ + row * columns_ + ColumnOf(cells_[row][j]);
+  int32_t* KeysOf(size_t row) { return keys_.data() + row * kSpan; }
+
+  // Fills the keys of a row. Asks for the cells of a chunk first, as inserting does.
+  void ReadRow(size_t row, int64_t first, int64_t count) {
+    const float* row_cells = table_ + row * columns_;
+    SignedCell cells[kChunk];
+    for (int64_t begin = 0; begin < count; begin += kChunk) {
+      const int64_t size = std::min(kChunk, count - begin);
+      int32_t* keys = KeysOf(row) + begin;
+      hashes_[row].Fill(static_cast<uint64_t>(first + begin), size, cells);
+      for (int64_t j = 0; j < size; ++j) __builtin_prefetch(row_cells + ColumnOf(cells[j]), 0, 2);
+      for (int64_t j = 0; j < size; ++j) {
+        const float value = WithSignOf(cells[j], row_cells[ColumnOf(cells[j])]);
+        keys[j] = ToSortable(static_cast<int32_t>(FloatBits(value)));
+      }
+    }
   }
 
-  // The medians over rows: bubbles the largest keys to the last rows until the upper half is there.
-  // Needs no branch that depends on the keys.
-  const int32_t* SelectMedians() {
+  // The medians over rows of a chunk: bubbles the largest keys to the last rows until the upper
+  // half is there. Needs no branch that depends on the keys.
+  const int32_t* SelectMedians(int64_t begin) {
     const size_t middle = hashes_.size() / 2;
     for (size_t last = hashes_.size() - 1; last >= std::max<size_t>(middle, 1); --last) {
-      for (size_t row = 0; row < last; ++row) Sort(keys_[row], keys_[row + 1]);
+      for (size_t row = 0; row < last; ++row) Sort(KeysOf(row) + begin, KeysOf(row + 1) + begin);
     }
-    return keys_[middle];
+    return KeysOf(middle) + begin;
   }
 
   const std::vector<CellHash>& hashes_;
   size_t columns_;
   const float* table_;
-  SignedCell cells_[CountSketch::kMaxRows][kChunk];
-  int32_t keys_[CountSketch::kMaxRows][kChunk] = {};
+  std::vector<int32_t> keys_;
 };
 
 // The squares of one row's cells, summed in a fixed order.
