@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 60
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 # What tests training on any Keras: TF_USE_LEGACY_KERAS=1 is chosen for a whole run.
-LEGACY_TESTS = $(addprefix python_tests/parallel/test_,tf_keras.py callbacks.py checkpoint.py faults.py policy.py semantics.py stock.py tables.py)
+LEGACY_TESTS = $(addprefix python_tests/parallel/test_,tf_keras.py callbacks.py checkpoint.py faults.py linear.py policy.py semantics.py stock.py tables.py)
 
 # A rank that fails must stop at once (-x), or the others wait for it in a collective.
 horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \

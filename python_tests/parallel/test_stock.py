@@ -136,6 +136,49 @@ class TestStock:
             Steps(kind, "function", compressor, [[2001]])([np.ones(2001, np.float32)])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
+def test_a_sketch_of_each_gradient_is_summed_by_horovod(kind, op, rng, assert_same_on_all_ranks):
+    compressor = tfc.Compression.sketched_sgd(20, 5, 200, 4, momentum=0.5, min_elements=64)
+    steps = Steps(kind, "function", compressor, [[4000], [7]], op=op)
+    velocity, residual, small = (np.zeros(n, np.float32) for n in (4000, 4000, 7))
+    for number in range(3):
+        gradient = np.float32(rng.standard_normal(4000) + 1000 * (rng.random(4000) < 0.001))
+        velocity = np.float32(0.5) * velocity + gradient
+        residual = residual + velocity
+        small = 0.5 * small + number
+        update, bias = steps([gradient, np.full(7, number, np.float32)])
+        steps.repair()  # Differences of small numbers.
+        assert_same_on_all_ranks([update])
+        [applied] = np.nonzero(update)
+        assert 0 < len(applied) <= 20
+        exact = hvd.allreduce(tf.constant(residual), op=op).numpy()
+        np.testing.assert_allclose(update[applied], exact[applied], rtol=1e-4)
+        np.testing.assert_allclose(bias, hvd.allreduce(tf.constant(small), op=op), rtol=1e-4)
+        residual[applied] = velocity[applied] = 0
+    sent = tfc.stats(compressor).tensors[0]
+    assert sent.sent_bytes == 3 * 4 * (5 * 200 + 4 * 20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["shared_randomk", "dgc", "bf16"])
+def test_other_new_compressors(kind, name, rng, assert_same_on_all_ranks):
+    compressor = {
+        "shared_randomk": lambda: tfc.Compression.shared_randomk(0.1),
+        "dgc": lambda: tfc.Compression.dgc(0.1, 0.0),
+        "bf16": lambda: tfc.Compression.bf16,
+    }[name]()
+    steps = Steps(kind, "function", compressor, [[2000]])
+    given = rng.standard_normal(2000).astype(np.float32)
+    arrived = sum(steps([given if number == 0 else np.zeros(2000, np.float32)])[0] for number in range(25))
+    assert_same_on_all_ranks([arrived])
+    exact = hvd.allreduce(tf.constant(given)).numpy()
+    if name == "shared_randomk":  # 0.9 ** 25 of the elements have not been drawn yet.
+        assert 0.85 < np.isclose(arrived, exact, atol=1e-5).mean() <= 1.0
+    else:
+        np.testing.assert_allclose(arrived, exact, atol={"dgc": 1e-5, "bf16": 0.03}[name])
+
+
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
 def test_half_precision_by_the_tape(dtype, rng):
     variable = tf.Variable(tf.zeros([2000], dtype))

@@ -44,6 +44,15 @@ def test_one_rank_trains_as_the_plain_optimizer_and_sends_nothing():
     assert tfc.stats(wrapped).total.sent_bytes == 0
 
 
+@pytest.mark.parametrize("compression", [tfc.Compression.dgc(0.01, 0.8), tfc.Compression.sketched_sgd(k=10)])
+def test_one_rank_has_the_momentum_that_the_optimizer_must_not_have(compression):
+    wrapped = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=compression)
+    plain = keras.optimizers.SGD(0.01, momentum=0.8 if "topk" in compression.spec else 0.9)
+    for ours, theirs in zip(trained_weights(wrapped), trained_weights(plain), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    assert tfc.stats(wrapped).total.sent_bytes == 0
+
+
 def test_the_wrapped_optimizer_keeps_class_and_configuration():
     plain = keras.optimizers.SGD(0.5, momentum=0.9, nesterov=True)
     wrapped = tfc.DistributedOptimizer(plain, compression=tfc.Compression.topk())

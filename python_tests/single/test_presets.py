@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tfcompress as tfc
+from tfcompress import _core
 
 # Preset, arguments, canonical spec.
 PRESETS = [
@@ -34,6 +36,18 @@ PRESETS = [
     (tfc.Compression.skcompress, {}, "nonzero|skcompress:buckets=256,groups=8,rows=2,columns=0.2"),
     (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=128"),
     (tfc.Compression.deepreduce, {"index": "bitmap"}, "residual|topk:ratio=0.01|bitmap|raw"),
+    (tfc.Compression.shared_randomk, {"memory": "none"}, "shared_randomk:ratio=0.01"),
+    (
+        tfc.Compression.dgc,
+        {"momentum": 0.5, "nesterov": True, "index": "bitmap"},
+        "momentum:rate=0.5,nesterov=1|topk:ratio=0.001|bitmap|raw",
+    ),
+    (
+        tfc.Compression.sketched_sgd,
+        {"rows": 15, "columns": 180_000, "p": 16, "recovery": "heavymix"},
+        "momentum:rate=0.9,nesterov=0|"
+        "count_sketch:rows=15,columns=180000,k=100000,candidates=16,recovery=heavymix",
+    ),
 ]
 
 
@@ -42,9 +56,34 @@ def test_presets_have_the_papers_specs(preset, arguments, spec):
     assert preset(**arguments).spec == spec
 
 
-def test_none_and_fp16_are_attributes():
-    assert tfc.Compression.none.linear and tfc.Compression.fp16.linear
-    assert not tfc.Compression.topk().linear
+def test_what_all_reduce_carries_is_known_as_linear():
+    for compressor in (tfc.Compression.none, tfc.Compression.fp16, tfc.Compression.bf16):
+        assert compressor.linear
+    assert tfc.Compression.sketched_sgd().linear and tfc.Compression.shared_randomk().linear
+    assert not tfc.Compression.topk().linear and not tfc.Compression.dgc().linear
+
+
+def test_what_is_linear_is_never_framed_and_the_other_way_round():
+    gradient = np.ones(2000, np.float32)
+    with pytest.raises(ValueError, match="linear"):
+        tfc.encode(gradient, tfc.Compression.sketched_sgd().spec)
+    with pytest.raises(ValueError, match="linear"):
+        _core.linear_encode(gradient, tfc.Compression.topk().spec)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"clip_norm": 0.0}, "clip_norm must be above 0"),
+        ({"clip_norm": float("nan")}, "clip_norm must be above 0"),
+        ({"payload_dtype": "int8"}, "payload_dtype must be float32 or float16"),
+        ({"rows": 4}, "odd"),
+        ({"momentum": 1.0}, "rate"),
+    ],
+)
+def test_wrong_arguments_of_sketched_sgd(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tfc.Compression.sketched_sgd(**arguments)
 
 
 @pytest.mark.parametrize("ratio", [0.0, -0.1, 1.01, float("nan"), float("inf")])
