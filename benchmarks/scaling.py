@@ -265,7 +265,9 @@ def plot(results: dict, path: pathlib.Path) -> None:
         axes.set_xlabel("ranks W")
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(True, which="major", alpha=0.3)
-        axes.legend(fontsize="x-small")
+    times.legend(fontsize="x-small", loc="center right")
+    traffic.set_ylim(top=400)
+    traffic.legend(fontsize="x-small", loc="upper left", ncols=2)
     setting = results["setting"]
     figure.suptitle(f"One gradient of n = {setting['n']:,} float32, k = {setting['k']:,} for each exchange")
     figure.savefig(path, dpi=150)
@@ -305,7 +307,8 @@ def main() -> None:
     for folder in ("figures", "results"):
         (arguments.output / folder).mkdir(parents=True, exist_ok=True)
     results_path.write_text(json.dumps(results, indent=1) + "\n")
-    plot(results, arguments.output / "figures" / "scaling.png")
+    if results["simulated"]:
+        plot(results, arguments.output / "figures" / "scaling.png")
 
 
 if __name__ == "__main__":

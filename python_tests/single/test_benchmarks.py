@@ -59,18 +59,21 @@ def curves(strongly_convex, method):
     return [curve for curve in strongly_convex["curves"] if curve["method"] == method]
 
 
-@pytest.mark.parametrize("method", ["uncompressed", "sketched", "local top-k"])
-def test_excess_loss_falls_as_one_over_t(strongly_convex, method):
+def test_excess_loss_falls_as_one_over_t(strongly_convex):
     """Beyond (n/k)^2; the terms in 1/T^2 and 1/T^3 of the bound still make it somewhat steeper there."""
-    for curve in curves(strongly_convex, method):
+    assert len(curves(strongly_convex, "sketched")) == 2
+    for curve in strongly_convex["curves"]:
         assert curve["slope_beyond"] <= strongly_convex["steps"][-1] / 10
         assert -1.5 < curve["slope"] < -0.8
 
 
-def test_sketched_runs_end_where_uncompressed_ones_do(strongly_convex):
+@pytest.mark.parametrize("method", ["sketched", "local top-k"])
+def test_compression_costs_no_more_than_the_theorem_says(strongly_convex, method):
     [plain] = curves(strongly_convex, "uncompressed")
-    for curve in curves(strongly_convex, "sketched"):
-        assert curve["losses"][-1] == pytest.approx(plain["losses"][-1], rel=0.2)
-        # Before (n/k)^2 the error is larger: the price of compression is paid there.
+    same_steps = curves(strongly_convex, "same steps, plain")
+    for curve, control in zip(curves(strongly_convex, method), same_steps, strict=True):
+        # Before (n/k)^2 the loss is larger, for the small first steps; in the end it is that of plain SGD.
         early = np.searchsorted(strongly_convex["steps"], curve["ratio"] ** 2 / 4)
         assert curve["losses"][early] > 1.5 * plain["losses"][early]
+        assert curve["losses"][-1] == pytest.approx(plain["losses"][-1], rel=0.2)
+        np.testing.assert_array_less(curve["losses"], 2.5 * np.array(control["losses"]))
