@@ -265,7 +265,8 @@ def plot(results: dict, path: pathlib.Path) -> None:
         axes.set_xlabel("ranks W")
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(True, which="major", alpha=0.3)
-    times.legend(fontsize="x-small", loc="center right")
+    times.set_ylim(top=200)
+    times.legend(fontsize="x-small", loc="upper left")
     traffic.set_ylim(top=400)
     traffic.legend(fontsize="x-small", loc="upper left", ncols=2)
     setting = results["setting"]

@@ -1,6 +1,6 @@
 """Sketched-SGD on a strongly convex quadratic: the excess loss by the number of steps T (Theorem 1).
 
-    python benchmarks/strongly_convex.py            # about a minute and a half on one core
+    python benchmarks/strongly_convex.py            # about a minute on one idle core
     python benchmarks/strongly_convex.py --quick    # a few seconds: shows that it works
 
 The paper's bound is O(1/T) as for plain SGD once T is beyond the order of (n/k)^2. Algorithm 2 runs here
