@@ -1,0 +1,316 @@
+"""Traffic of one rank a step as the number of ranks grows (the Sketched-SGD paper's Figure 4).
+
+    python benchmarks/scaling.py            # simulates 2 to 256 ranks in one process, draws the figure
+    horovodrun -np 3 -H localhost:3 --gloo python benchmarks/scaling.py --measure    # adds a real job's bytes
+
+All exchanges apply the same number of elements. Frames that are gathered are really encoded, one for each
+rank from its own gradient; payloads that are summed have the size that the codec says. Bytes are counted in
+two ways, alike for all exchanges:
+
+- payload: what a rank puts in and gets out, as the paper and `tfc.stats` count it. All-gather: its own frame
+  and the other ranks' frames. All-reduce: the payload up and the sum down, the second round included.
+- ring: what its links carry where a collective goes around a ring, which is 2 (W - 1) / W of the former:
+  each frame passes every link but one, each part of a payload twice.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterable
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import rich.console
+import rich.progress
+import rich.table
+
+import tfcompress as tfc
+from tfcompress import _core
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+FLOAT_BYTES = 4
+# The sketch has the proportions that the paper has for 20 times less traffic (section 5.2).
+ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 10, 36
+MEASURED_STEPS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is exchanged.
+
+    Attributes:
+      n: Elements of the gradient.
+      k: Elements that each exchange applies (top-k: that each rank sends).
+      largest: The largest number of ranks, a power of two.
+      seed: Of the gradients.
+    """
+
+    n: int = 1_000_000
+    k: int = 1000
+    largest: int = 256
+    seed: int = 0
+
+    @property
+    def ranks(self) -> list[int]:
+        """The numbers of ranks that are simulated: powers of two from 2 on."""
+        return [2**i for i in range(1, self.largest.bit_length())]
+
+
+QUICK = Setting(n=100_000, k=100, largest=16)
+
+
+def compressors(setting: Setting) -> dict[str, tfc.Compressor]:
+    ratio = setting.k / setting.n
+    columns = COLUMNS_FOR_EACH_KEPT * setting.k
+    return {
+        "topk": tfc.Compression.topk(ratio),
+        "sketched_sgd": tfc.Compression.sketched_sgd(setting.k, ROWS, columns, CANDIDATES, exclude=()),
+        "shared_randomk": tfc.Compression.shared_randomk(ratio),
+        "none": tfc.Compression.none,
+    }
+
+
+def gradients(setting: Setting) -> Iterable[np.ndarray]:
+    """Yields each rank's gradient: heavy-tailed, half of it (in standard deviations) common to all."""
+    common = np.random.default_rng(setting.seed).standard_normal(setting.n, np.float32) ** 3
+    for rank in range(setting.largest):
+        rng = np.random.default_rng([setting.seed, rank])
+        yield common + rng.standard_normal(setting.n, np.float32) ** 3
+
+
+def milliseconds(call: Callable[[], object], repeats: int = 3) -> float:
+    """The best of several runs: the machine's noise only ever adds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return 1000 * min(times)
+
+
+def ring_bytes(payload_bytes: int, ranks: int) -> int:
+    return round(payload_bytes * 2 * (ranks - 1) / ranks)
+
+
+def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
+    """Encodes every rank's frame, and decodes what the first 2, 4, 8, ... of them would gather."""
+    frames, touched, rows = [], np.zeros(setting.n, bool), []
+    encode_ms = None
+    with rich.progress.Progress() as progress:
+        for gradient in progress.track(gradients(setting), total=setting.largest, description="top-k frames"):
+            if encode_ms is None:
+                encode_ms = milliseconds(lambda g=gradient: _core.encode(g, "float32", spec_alone(spec)))
+            frames.append(tfc.encode(gradient, spec, seed=len(frames)))
+            touched |= tfc.decode(frames[-1]) != 0
+            ranks = len(frames)
+            if ranks in setting.ranks:
+                packets = b"".join(frames)
+                arguments = (packets, ranks, 1 / ranks, [setting.n], ["float32"])
+                rows.append(
+                    {
+                        "ranks": ranks,
+                        "payload_bytes": len(packets),
+                        "ring_bytes": ring_bytes(len(packets), ranks),
+                        "encode_ms": encode_ms,
+                        "decode_ms": milliseconds(lambda a=arguments: _core.decode_sum(*a)),
+                        "held_bytes": len(packets),
+                        "updated_elements": int(touched.sum()),
+                    }
+                )
+    return rows
+
+
+def spec_alone(spec: str) -> str:
+    """The spec without its memory, whose time is not the codec's."""
+    described = _core.describe_spec(spec)
+    if described["linear"]:
+        return described["codec"]
+    return "|".join(described[part] for part in ("sparsifier", "index", "value"))
+
+
+def simulate_summed(setting: Setting, spec: str) -> list[dict]:
+    """Counts the floats that an all-reduce of this codec sums, on any number of ranks."""
+    linear = _core.describe_spec(spec)["linear"]
+    floats, kept, encode_ms, decode_ms = setting.n, setting.n, 0.0, 0.0
+    if linear:
+        codec = spec_alone(spec)
+        sizes = _core.linear_sizes(codec, setting.n)
+        second_round = 0 if _core.describe_spec(codec)["exact"] else sizes["candidates"]
+        floats, kept = sizes["payload"] + second_round, sizes["kept"]
+        gradient = next(iter(gradients(setting)))
+        payload = _core.linear_encode(gradient, codec)
+        encode_ms = milliseconds(lambda: _core.linear_encode(gradient, codec))
+        decode_ms = milliseconds(lambda: _core.linear_recover(payload, setting.n, codec))
+    up_and_down = 2 * FLOAT_BYTES * floats
+    return [
+        {
+            "ranks": ranks,
+            "payload_bytes": up_and_down,
+            "ring_bytes": ring_bytes(up_and_down, ranks),
+            "encode_ms": encode_ms,
+            "decode_ms": decode_ms,
+            "held_bytes": FLOAT_BYTES * floats,
+            "updated_elements": kept,
+        }
+        for ranks in setting.ranks
+    ]
+
+
+def simulate(setting: Setting) -> dict[str, dict]:
+    simulated = {}
+    for name, compressor in compressors(setting).items():
+        run = simulate_gathered if name == "topk" else simulate_summed
+        simulated[name] = {"spec": compressor.spec, "points": run(setting, compressor.spec)}
+    return simulated
+
+
+def measure(setting: Setting) -> list[dict]:
+    """Aggregates a few gradients on all ranks of this job; returns what the first rank counted."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    from tfcompress.aggregator import GradientAggregator
+
+    hvd.init()
+    if hvd.size() == 1:
+        raise SystemExit("--measure needs several ranks: start it under horovodrun")
+    points = []
+    common = np.random.default_rng(setting.seed).standard_normal(setting.n, np.float32) ** 3
+    rng = np.random.default_rng([setting.seed, hvd.rank()])
+    steps = [common + rng.standard_normal(setting.n, np.float32) ** 3 for _ in range(MEASURED_STEPS)]
+    for name, compressor in compressors(setting).items():
+        aggregator = GradientAggregator(compressor)
+        for gradient in steps:
+            aggregator.aggregate([tf.constant(gradient)], ["gradient"])
+        total = aggregator.stats().total
+        points.append(
+            {
+                "compressor": name,
+                "ranks": hvd.size(),
+                "sent_bytes": total.per_step("sent_bytes"),
+                "received_bytes": total.per_step("received_bytes"),
+            }
+        )
+    return points if hvd.rank() == 0 else []
+
+
+def make_table(results: dict) -> rich.table.Table:
+    setting = results["setting"]
+    table = rich.table.Table(
+        title=f"Traffic of one rank a step, n = {setting['n']:,}, k = {setting['k']:,}, simulated",
+        caption="bytes sent and received; payload: put in and got out, ring: on the links of a ring",
+    )
+    for heading in ("exchange", "ranks", "payload MB", "ring MB", "enc ms", "dec ms", "held kB", "updated"):
+        table.add_column(heading, justify="left" if heading == "exchange" else "right")
+    for name, simulated in results["simulated"].items():
+        for point in simulated["points"]:
+            table.add_row(
+                name,
+                str(point["ranks"]),
+                f"{point['payload_bytes'] / 1e6:.3f}",
+                f"{point['ring_bytes'] / 1e6:.3f}",
+                f"{point['encode_ms']:.1f}",
+                f"{point['decode_ms']:.1f}",
+                f"{point['held_bytes'] / 1e3:,.1f}",
+                f"{point['updated_elements']:,}",
+            )
+        table.add_section()
+    for point in results["measured"]:
+        both = point["sent_bytes"] + point["received_bytes"]
+        table.add_row(f"{point['compressor']}, measured", str(point["ranks"]), f"{both / 1e6:.3f}")
+    return table
+
+
+def plot(results: dict, path: pathlib.Path) -> None:
+    figure, (traffic, times) = plt.subplots(
+        1, 2, figsize=(10, 4.8), width_ratios=[3, 2], layout="constrained"
+    )
+    labels = {
+        "topk": "topk (all-gather)",
+        "sketched_sgd": "sketched_sgd (all-reduce)",
+        "shared_randomk": "shared_randomk (all-reduce)",
+        "none": "none (all-reduce)",
+    }
+    for i, (name, simulated) in enumerate(results["simulated"].items()):
+        color, points = f"C{i}", simulated["points"]
+        ranks = [point["ranks"] for point in points]
+        traffic.plot(ranks, [p["payload_bytes"] / 1e6 for p in points], color=color, label=labels[name])
+        traffic.plot(ranks, [p["ring_bytes"] / 1e6 for p in points], color=color, linestyle=":")
+        measured = [point for point in results["measured"] if point["compressor"] == name]
+        traffic.plot(
+            [point["ranks"] for point in measured],
+            [(point["sent_bytes"] + point["received_bytes"]) / 1e6 for point in measured],
+            "o",
+            color=color,
+            markerfacecolor="none",
+        )
+        if name != "none":
+            for key, style in (("encode_ms", "--"), ("decode_ms", "-")):
+                times.plot(ranks, [max(p[key], 1e-3) for p in points], style, color=color)
+    for style, label in (("-", "simulated, payload in + out"), (":", "simulated, links of a ring")):
+        traffic.plot([], [], style, color="gray", label=label)
+    traffic.plot([], [], "o", color="gray", markerfacecolor="none", label="tfc.stats of a real job, in + out")
+    traffic.set(ylabel="sent + received by one rank, a step (MB)", title="Traffic")
+    times.plot([], [], "--", color="gray", label="encode one rank's gradient")
+    times.plot([], [], "-", color="gray", label="decode or recover what arrived")
+    times.set(ylabel="milliseconds", title="Time of the codecs, here")
+    for axes in (traffic, times):
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("ranks W")
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.grid(True, which="major", alpha=0.3)
+    times.set_ylim(top=200)
+    times.legend(fontsize="x-small", loc="upper left")
+    traffic.set_ylim(top=400)
+    traffic.legend(fontsize="x-small", loc="upper left", ncols=2)
+    setting = results["setting"]
+    figure.suptitle(f"One gradient of n = {setting['n']:,} float32, k = {setting['k']:,} for each exchange")
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--measure", action="store_true", help="under horovodrun: a few real steps")
+    parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
+    parser.add_argument("--seed", type=int, default=0, help="of the gradients (default %(default)s)")
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=DOCS,
+        help="folder that gets figures/ and results/ (default: docs)",
+    )
+    arguments = parser.parse_args()
+    setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
+    results_path = arguments.output / "results" / "scaling.json"
+    described = dataclasses.asdict(setting)
+    results = {"setting": described, "simulated": {}, "measured": []}
+    if results_path.exists():
+        earlier = json.loads(results_path.read_text())
+        # Numbers of another gradient do not belong into the same figure.
+        results = earlier if earlier["setting"] == described else results
+    if arguments.measure:
+        measured = measure(setting)
+        if not measured:
+            return
+        kept = [point for point in results["measured"] if point["ranks"] != measured[0]["ranks"]]
+        results["measured"] = sorted(kept + measured, key=lambda point: point["ranks"])
+    else:
+        results["simulated"] = simulate(setting)
+    rich.console.Console(width=110).print(make_table(results))
+    for folder in ("figures", "results"):
+        (arguments.output / folder).mkdir(parents=True, exist_ok=True)
+    results_path.write_text(json.dumps(results, indent=1) + "\n")
+    if results["simulated"]:
+        plot(results, arguments.output / "figures" / "scaling.png")
+
+
+if __name__ == "__main__":
+    main()

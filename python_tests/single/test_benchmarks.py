@@ -1,0 +1,79 @@
+"""The benchmarks that show the papers' claims on traffic and convergence: small runs of them agree."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def results_of(name, folder):
+    """Runs a benchmark with --quick; returns the numbers it wrote."""
+    script = ROOT / "benchmarks" / f"{name}.py"
+    subprocess.run([sys.executable, str(script), "--quick", "--output", str(folder)], check=True)
+    assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
+    return json.loads((folder / "results" / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def scaling(tmp_path_factory):
+    return results_of("scaling", tmp_path_factory.mktemp("scaling"))
+
+
+@pytest.fixture(scope="module")
+def strongly_convex(tmp_path_factory):
+    return results_of("strongly_convex", tmp_path_factory.mktemp("strongly_convex"))
+
+
+def column(scaling, name, key):
+    return np.array([point[key] for point in scaling["simulated"][name]["points"]], float)
+
+
+def test_traffic_of_gathered_frames_grows_linearly(scaling):
+    ranks, traffic = (column(scaling, "topk", key) for key in ("ranks", "payload_bytes"))
+    assert ranks[-1] == 8 * ranks[0]
+    np.testing.assert_allclose(traffic / traffic[0], ranks / ranks[0], rtol=0.02)
+    # Other ranks want other elements, so that the update grows denser, as in the paper's Figure 4.
+    assert (np.diff(column(scaling, "topk", "updated_elements")) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["sketched_sgd", "shared_randomk", "none"])
+def test_traffic_of_summed_payloads_does_not_grow(scaling, name):
+    assert len(set(column(scaling, name, "payload_bytes"))) == 1
+    links = column(scaling, name, "ring_bytes")
+    assert (links < 2 * links[0]).all()  # A ring's factor, 2 (W - 1) / W, is 1 for two ranks.
+
+
+def test_summed_payloads_are_of_the_sizes_of_their_codecs(scaling):
+    k, n = scaling["setting"]["k"], scaling["setting"]["n"]
+    sizes = {"sketched_sgd": 5 * 10 * k + 36 * k, "shared_randomk": k, "none": n}
+    for name, floats in sizes.items():
+        assert column(scaling, name, "payload_bytes")[0] == 2 * 4 * floats
+
+
+def curves(strongly_convex, method):
+    return [curve for curve in strongly_convex["curves"] if curve["method"] == method]
+
+
+def test_excess_loss_falls_as_one_over_t(strongly_convex):
+    """Beyond (n/k)^2; the terms in 1/T^2 and 1/T^3 of the bound still make it somewhat steeper there."""
+    assert len(curves(strongly_convex, "sketched")) == 2
+    for curve in strongly_convex["curves"]:
+        assert curve["slope_beyond"] <= strongly_convex["steps"][-1] / 10
+        assert -1.5 < curve["slope"] < -0.8
+
+
+@pytest.mark.parametrize("method", ["sketched", "local top-k"])
+def test_compression_costs_no_more_than_the_theorem_says(strongly_convex, method):
+    [plain] = curves(strongly_convex, "uncompressed")
+    same_steps = curves(strongly_convex, "same steps, plain")
+    for curve, control in zip(curves(strongly_convex, method), same_steps, strict=True):
+        # Before (n/k)^2 the loss is larger, for the small first steps; in the end it is that of plain SGD.
+        early = np.searchsorted(strongly_convex["steps"], curve["ratio"] ** 2 / 4)
+        assert curve["losses"][early] > 1.5 * plain["losses"][early]
+        assert curve["losses"][-1] == pytest.approx(plain["losses"][-1], rel=0.2)
+        np.testing.assert_array_less(curve["losses"], 2.5 * np.array(control["losses"]))
