@@ -91,9 +91,9 @@ class TestCountSketch:
         assert misses <= oracle.tail_bound(rows) * 10 * x.size
 
     def test_keys_in_decimal_steps_do_not_collide_in_several_rows(self):
-        keys = 7 * 10 ** np.arange(7)
+        keys = 7 * 10 ** np.arange(5)
         column, _ = oracle.cells_of(int(keys[-1]) + 1, 3, 1000, 1)
-        assert sum(len(set(row[keys].tolist())) for row in column) >= 20
+        assert sum(len(set(row[keys].tolist())) for row in column) >= 14
 
     def test_bad_arguments(self):
         x = gradient(10)
