@@ -48,6 +48,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each compressor (default %(default)s)")
     parser.add_argument("--learning-rate", type=float, default=0.02, help="default: %(default)s")
     parser.add_argument(
+        "--decay", action="store_true", help="lower the learning rate to zero over the run, as a cosine"
+    )
+    parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
     arguments = parser.parse_args()
@@ -130,8 +133,11 @@ def train(
     num_steps = len(train_images) // hvd.size() // arguments.batch_size  # The same on all ranks.
     images, labels = images[: num_steps * arguments.batch_size], labels[: num_steps * arguments.batch_size]
     model = make_model(images.shape[1], seed)
+    rate = arguments.learning_rate
+    if arguments.decay:
+        rate = keras.optimizers.schedules.CosineDecay(rate, num_steps * arguments.epochs)
     optimizer = tfc.DistributedOptimizer(
-        keras.optimizers.SGD(arguments.learning_rate, momentum=momentum), compression=compression
+        keras.optimizers.SGD(rate, momentum=momentum), compression=compression
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, jit_compile=False)
