@@ -13,7 +13,7 @@ from tfcompress.handshake import check_equal_configuration
 from tfcompress.packet import Exchanged, exchange_packet, num_bytes, num_elements
 from tfcompress.schedule import Schedule
 from tfcompress.statistics import COLUMNS, Counter, Stats, merge
-from tfcompress.tensors import Gradient, Tensor, TensorTable
+from tfcompress.tensors import COMPRESSED_DTYPES, Gradient, Tensor, TensorTable
 
 # Aggregators are made in the same order on all ranks, which makes their collectives' names agree.
 _serial_numbers = itertools.count()
@@ -100,7 +100,8 @@ class GradientAggregator:
           keys: What each belongs to, the same at every step; by default its name.
 
         Returns:
-          The aggregated gradients, bit-identical on every rank. On one rank, the gradients themselves.
+          The aggregated gradients, bit-identical on every rank. On one rank, the gradients themselves,
+          with what a memory or clipping does to them.
 
         Raises:
           ValueError: Ranks are configured differently, or a gradient differs from its first one.
@@ -109,7 +110,7 @@ class GradientAggregator:
         keys = names if keys is None else keys
         results = list(gradients)
         if not self._ranks.may_exchange():
-            return self._with_pending(results, names, keys)
+            return self._alone(results, names, keys)
         _refuse_xla()
         self._finish_local(results, keys)
         shared = [i for i, key in enumerate(keys) if key not in self._local]
@@ -149,11 +150,12 @@ class GradientAggregator:
         """
 
         def reduce(values: tf.Tensor) -> tf.Tensor:
-            return (
-                factor * self._ranks.allreduce([values], exchange.SUM, 1.0, [None], f"{self._name}_values")[0]
-            )
+            wire_dtype = encoded.tensors[0].compressor.payload_dtype
+            name = f"{self._name}_values"
+            return factor * self._ranks.allreduce([values], exchange.SUM, 1.0, [wire_dtype], name)[0]
 
-        finished = payload.finish(encoded, summed, reduce)
+        finished = payload.finish(encoded, summed, factor * self.num_ranks(), reduce)
+        finished.commit(finished.finite)
         dense = num_bytes(finished.gradients[0])
         columns = [[each] for each in (dense, *finished.rows[0])]
         counter = self._counter_for(tuple(encoded.tensors))
@@ -181,21 +183,23 @@ class GradientAggregator:
         )
 
     def prepare_memories(self) -> None:
-        """Averages the memories over all ranks for `mean_memories`. Every rank must call it."""
+        """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
         slots = self.tensors.memories()
         stacked = [tf.stack([slot.read_value() for slot in each]) for each in slots.values()]
         if self._ranks.size() > 1:
             nothing = [None] * len(stacked)
-            stacked = self._ranks.allreduce(stacked, exchange.AVERAGE, 1.0, nothing, f"{self._name}_memory")
+            stacked = self._ranks.allreduce(stacked, self._op, 1.0, nothing, f"{self._name}_memory")
         means = {number: mean.numpy() for number, mean in zip(slots, stacked, strict=True)}
         self._prepared = (self.steps(), {**self.tensors.waiting(), **means})
 
-    def mean_memories(self) -> dict[int, np.ndarray] | None:
-        """Returns the mean over ranks of each tensor's slots, by the tensor's number, without a collective.
+    def pending(self) -> dict[int, np.ndarray] | None:
+        """Returns what is still to be applied: the mean (or sum) over ranks of each tensor's slots.
+
+        Does nothing collective.
 
         Returns:
-          float32 [slots, *shape] each; empty where no tensor has a memory. None where the mean is not
-          known: several ranks have stepped since `prepare_memories`.
+          By the tensor's number, float32 [slots, *shape]; empty where no tensor has a memory. None where
+          it is not known: several ranks have stepped since `prepare_memories`.
         """
         if not self.tensors.memories():
             return self.tensors.waiting()
@@ -225,7 +229,7 @@ class GradientAggregator:
 
         Args:
           steps: Where a schedule stands, and what seeds derive from.
-          memories: As `mean_memories` returns them.
+          memories: By the tensor's number, float32 [slots, *shape].
 
         Raises:
           ValueError: They are another model's.
@@ -234,6 +238,15 @@ class GradientAggregator:
         if steps != self.steps():
             self._make_step().assign(steps)
         self._prepared = (-1, {})
+
+    def resume_pending(self, steps: int, memories: Mapping[int, np.ndarray]) -> None:
+        """Goes on after so many steps with each rank's part of what `pending` returned.
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        parts = 1 if self._op == exchange.AVERAGE else self._ranks.size()
+        self.resume(steps, {number: values / np.float32(parts) for number, values in memories.items()})
 
     def _make_step(self) -> tf.Variable:
         if self._step is None:
@@ -251,20 +264,22 @@ class GradientAggregator:
             return finite
         return self._ranks.all_true(finite, f"{self._name}_finite")
 
-    def _with_pending(
+    def _alone(
         self, gradients: list[Gradient], names: Sequence[str], keys: Sequence[Hashable]
     ) -> list[Gradient]:
-        """One rank applies at once what a checkpoint of several ranks left pending, and keeps no residual."""
-        if not self._needs_memory():
-            return gradients
-        tensors = self.tensors.look_up(gradients, names, keys)
-        for i, tensor in enumerate(tensors):
-            if tensor is not None and tensor.slots and not tensor.is_table:
-                gradients[i] = _apply_at_once(tensor, gradients[i])
-        return gradients
+        """One rank clips, has the memory's momentum, and applies what several ranks left pending.
 
-    def _needs_memory(self) -> bool:
-        return bool(self.tensors.waiting() or self.tensors.memories() or self.tensors.has_momentum())
+        It sends everything, so to speak: there is no residual afterwards.
+        """
+        if not (self.tensors.waiting() or self.tensors.memories() or self.tensors.acts_on_one_rank()):
+            return gradients
+        shared = [i for i, key in enumerate(keys) if key not in self._local]
+        mine = [self._densify(gradients[i]) for i in shared]
+        tensors = self.tensors.look_up(mine, [names[i] for i in shared], [keys[i] for i in shared])
+        for i, tensor, gradient in zip(shared, tensors, self._clip(tensors, mine), strict=True):
+            has_memory = tensor is not None and tensor.slots and not tensor.is_table
+            gradients[i] = _apply_at_once(tensor, gradient) if has_memory else gradient
+        return gradients
 
     def _finish_local(self, results: list[Gradient], keys: Sequence[Hashable]) -> None:
         if not self._scales_local:
@@ -297,6 +312,7 @@ class GradientAggregator:
         results = list(gradients)
         columns = [tf.zeros([len(gradients)], tf.int64)] * len(COLUMNS)
         elapsed, padding = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
+        exchanges: list[Exchanged] = []
         gradients = self._clip(tensors, gradients)
         step = self._step.assign_add(1, read_value=True)
         for transport, reduce in (
@@ -314,9 +330,18 @@ class GradientAggregator:
             columns = [a + b for a, b in zip(columns, added, strict=True)]
             elapsed += exchanged.communication_nanoseconds
             padding += exchanged.padding
+            exchanges.append(exchanged)
+        self._commit(exchanges)
         counter.add([tf.gather(column, present) for column in columns], elapsed, padding)
         # All or none: a packet that turns out to be broken leaves every variable as it was.
         return tf.tuple(results)
+
+    def _commit(self, exchanges: Sequence[Exchanged]) -> None:
+        """The memories of all gradients take the step, or none does: as if there had been no step."""
+        if self.tensors.memories():
+            finite = tf.reduce_all(tf.stack([exchanged.finite for exchanged in exchanges]))
+            for exchanged in exchanges:
+                exchanged.commit(finite)
 
     def _counter_for(self, tensors: tuple[Tensor, ...]) -> Counter:
         """Returns the statistics of this list of tensors; a new list is compared between ranks first."""
@@ -325,9 +350,17 @@ class GradientAggregator:
             # Ranks that join an elastic job later would find nobody to compare with.
             if not exchange.is_elastic():
                 self._check_equal(tensors)
+                self._agree_on_step()
             self._counters[signature] = Counter([tensor.name for tensor in tensors])
         self._make_step()
         return self._counters[signature]
+
+    def _agree_on_step(self) -> None:
+        """A rank that restored nothing goes on at the step of one that did: seeds and schedules follow it."""
+        latest = max(int(message) for message in self._ranks.gather_messages(str(self.steps()).encode()))
+        with tf.init_scope():
+            if latest != self.steps():
+                self._make_step().assign(latest)
 
     def _check_equal(self, tensors: Sequence[Tensor]) -> None:
         settings = {"op": self._op, "gradient_predivide_factor": self._predivide_factor}
@@ -340,12 +373,16 @@ class GradientAggregator:
         for compressor, limit in limits.items():
             if limit is None:
                 continue
-            mine = [i for i, t in enumerate(tensors) if t is not None and id(t.compressor) == compressor]
+            mine = [
+                i
+                for i, t in enumerate(tensors)
+                if t is not None and id(t.compressor) == compressor and t.dtype in COMPRESSED_DTYPES
+            ]
             limit = limit * tf.sqrt(self._scale())
             norm = tf.linalg.global_norm([_as_float32(gradients[i]) for i in mine])
             factor = tf.where(norm > limit, limit / norm, 1.0)
             for i in mine:
-                clipped[i] = tf.math.scalar_mul(tf.cast(factor, gradients[i].dtype), gradients[i])
+                clipped[i] = _times(gradients[i], factor)
         return clipped
 
     def _exchange_payloads(
@@ -382,7 +419,12 @@ class GradientAggregator:
         zeros = tf.zeros_like(dense)
         elements = tf.stack([num_elements(g) for g in gradients])
         columns = [dense, tf.stack(sent), tf.stack(received), zeros, zeros, elements, elements]
-        return Exchanged(reduced, columns, elapsed, tf.zeros([2], tf.int64))
+        finite = tf.constant(True)
+        if self.tensors.memories():  # Otherwise nobody asks, and the pass can be spared.
+            flags = [tf.reduce_all(tf.math.is_finite(_as_float32(g))) for g in reduced if g.dtype.is_floating]
+            finite = tf.reduce_all(tf.stack([finite, *flags]))
+        nothing = tf.zeros([2], tf.int64)
+        return Exchanged(reduced, columns, elapsed, nothing, finite, lambda succeeded: None)
 
 
 def _apply_at_once(tensor: Tensor, gradient: tf.Tensor) -> tf.Tensor:
@@ -392,6 +434,13 @@ def _apply_at_once(tensor: Tensor, gradient: tf.Tensor) -> tf.Tensor:
         slot.assign(tf.where(finite, tf.reshape(value, slot.shape), slot), read_value=False)
     applied = tf.cast(tf.reshape(new_slots[0], tensor.shape), gradient.dtype)
     return tf.where(finite, applied, tf.cast(float("nan"), gradient.dtype))
+
+
+def _times(gradient: tf.Tensor | tf.IndexedSlices, factor: tf.Tensor) -> tf.Tensor | tf.IndexedSlices:
+    """Multiplies in float32: a factor may be too small for float16 where the product is not."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(_times(gradient.values, factor), gradient.indices, gradient.dense_shape)
+    return tf.cast(tf.cast(gradient, tf.float32) * factor, gradient.dtype)
 
 
 def _as_float32(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -1,7 +1,8 @@
 """Saving and restoring residuals, whatever the number of ranks before and after.
 
 What training will still apply of what was not sent is the mean of the ranks' residuals. So the mean is
-what is saved, and what every rank starts with again: that sum is conserved exactly.
+what is saved, and what every rank starts with again: that sum is conserved exactly. Where gradients are
+summed, so are residuals, and every rank starts with its part.
 """
 
 import io
@@ -77,7 +78,7 @@ def take_memory(aggregator: GradientAggregator, store: Mapping) -> dict:
 
 def serialize(aggregator: GradientAggregator) -> bytes:
     """Returns the number of steps and the mean residuals as bytes; nothing where no step needs them."""
-    memories = aggregator.mean_memories()
+    memories = aggregator.pending()
     if memories is None:
         warnings.warn(_NOT_PREPARED, stacklevel=3)
         memories = {}
@@ -99,7 +100,7 @@ def deserialize(aggregator: GradientAggregator, data: bytes) -> None:
         return
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         memories = {int(number): arrays[number] for number in arrays.files if number != _STEPS}
-        aggregator.resume(int(arrays[_STEPS]), memories)
+        aggregator.resume_pending(int(arrays[_STEPS]), memories)
 
 
 class MemoryState(tf.train.experimental.PythonState):

@@ -112,7 +112,7 @@ class Compressor(HorovodAdapter):
         """How gradients travel that the policy does not exempt."""
         if self.spec in _SUMMED_AS:
             return Transport.ALLREDUCE
-        return Transport.PAYLOAD_SUM if self._description["linear"] else Transport.PACKET
+        return Transport.PAYLOAD_SUM if is_linear(self.spec) else Transport.PACKET
 
     @property
     def linear(self) -> bool:
@@ -135,9 +135,10 @@ class Compressor(HorovodAdapter):
         return self._description["memory"]
 
     def kind(self) -> tuple:
-        """Returns what must not change during training: transport, memory and the treatment of rows."""
+        """Returns what a traced step cannot change: transport, memory, rows, seed, clipping."""
         summed = self.spec if self.transport is Transport.PAYLOAD_SUM else None
-        return self.transport, summed, self.num_slots, self.row_sparsifier, self.row_residual
+        rows = (self.row_sparsifier, self.row_residual)
+        return self.transport, summed, self.num_slots, rows, self.seed, self.clip_norm, self.payload_dtype
 
     def compressor_for(self, name: str) -> "Compressor":
         """Returns itself: it is the policy of all variables."""
@@ -172,6 +173,11 @@ class Compressor(HorovodAdapter):
         if callable(self.exclude):
             return bool(self.exclude(name, tuple(shape)))
         return any(re.search(pattern, name) for pattern in self.exclude)
+
+
+def is_linear(spec: str) -> bool:
+    """Whether payloads of a spec are summed instead of framed."""
+    return _core.describe_spec(spec)["linear"]
 
 
 def _check_row_sparsifier(part: str) -> None:

@@ -24,7 +24,8 @@ class HorovodAdapter(_HorovodCompressor):
     variables are created, and again for other batch sizes. So a compressor with a memory serves one
     model; a second one is refused where its shapes give it away.
 
-    Minimum, maximum, product and Adasum cannot be seen from here and give wrong results.
+    Minimum, maximum, product and Adasum cannot be seen from here and give wrong results. On one rank
+    Horovod does not call a compressor, so there is no momentum of its memory.
     """
 
     def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, object]:
@@ -92,7 +93,7 @@ class HorovodAdapter(_HorovodCompressor):
         from tfcompress.aggregator import GradientAggregator  # It imports this module's subclass.
 
         state = self.__dict__.setdefault("_adapter_state", _AdapterState())
-        number = state.next_number(self)
+        number = state.next_number(self, tensor)
         if number == len(state.aggregators):
             state.aggregators.append(GradientAggregator(self))
             state.signatures.append((tensor.dtype, tensor.shape))
@@ -118,9 +119,10 @@ class _AdapterState:
     def __init__(self) -> None:
         self.aggregators: list = []
         self.signatures: list[tuple[tf.DType, tf.TensorShape]] = []
+        self._eager: list[int] = []
         self._calls_in = weakref.WeakKeyDictionary()
 
-    def next_number(self, compressor: "HorovodAdapter") -> int:
+    def next_number(self, compressor: "HorovodAdapter", tensor: tf.Tensor) -> int:
         """Returns how many calls there were before in the function that is being traced."""
         if tf.executing_eagerly():
             if compressor.num_slots > 0:
@@ -128,11 +130,19 @@ class _AdapterState:
                     f"the memory of '{compressor.spec}' needs to know which gradient is which: call Horovod "
                     "inside a tf.function, or use a spec without memory"
                 )
-            return len(self.aggregators)
+            return self._eager_number(tensor)
         function = _traced_function()
         number = self._calls_in.get(function, 0)
         self._calls_in[function] = number + 1
         return number
+
+    def _eager_number(self, tensor: tf.Tensor) -> int:
+        """Without a memory, gradients of one shape need not be told apart."""
+        signature = (tensor.dtype, tensor.shape)
+        known = [i for i in self._eager if self.signatures[i] == signature]
+        if not known:
+            self._eager.append(len(self.aggregators))
+        return known[0] if known else self._eager[-1]
 
 
 def _traced_function() -> tf.Graph:

@@ -113,7 +113,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 
     Returns:
       The wrapped optimizer. One packed all-gather moves all compressed gradients of a step. On one rank
-      it trains like `optimizer` and sends nothing.
+      it trains like `optimizer`, with the memory's momentum if it has one, and sends nothing.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.

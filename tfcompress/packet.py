@@ -1,8 +1,9 @@
 """The packed exchange: every compressed gradient of a step in one all-gather."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -61,12 +62,16 @@ class Exchanged:
       columns: int64 [gradients] for each of `statistics.COLUMNS`.
       communication_nanoseconds: int64 scalar.
       padding: int64 [2], bytes sent and received besides the frames.
+      finite: bool scalar, whether all gradients of all ranks were.
+      commit: Lets the memories have the step, if the bool scalar that it is called with is true.
     """
 
     gradients: list[tf.Tensor | tf.IndexedSlices]
     columns: list[tf.Tensor]
     communication_nanoseconds: tf.Tensor
     padding: tf.Tensor
+    finite: tf.Tensor
+    commit: Callable[[tf.Tensor], None]
 
 
 def exchange_packet(
@@ -79,9 +84,6 @@ def exchange_packet(
     gradients: Sequence[tf.Tensor | tf.IndexedSlices],
 ) -> Exchanged:
     """Encodes gradients, gathers all ranks' packets, and sums them.
-
-    The memories take the step only when every rank's gradients were finite: otherwise all of them stay
-    as they were on every rank, as if there had been no step.
 
     Args:
       ranks: Who exchanges.
@@ -106,12 +108,13 @@ def exchange_packet(
         packets = ranks.allgather_packet(packet, name)
     elapsed = clock.nanoseconds_between(start, clock.time_after([packets]))
     decoded = _decode(packets, ranks.size_tensor(), scale, gradients)
-    _commit(encoded, tf.reduce_all(tf.stack([each.finite for each in decoded])))
+    finite = tf.reduce_all(tf.stack([each.finite for each in decoded]))
     columns = _columns(gradients, encoded, decoded)
     sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))
     frames_sent, frames_received = (tf.reduce_sum(columns[COLUMNS.index(c)]) for c in _BYTES)
     padding = tf.stack([sent - frames_sent, gathered - sent - frames_received])
-    return Exchanged([each.total for each in decoded], columns, elapsed, padding)
+    commit = functools.partial(_commit, encoded)
+    return Exchanged([each.total for each in decoded], columns, elapsed, padding, finite, commit)
 
 
 def _pad(packet: tf.Tensor) -> tf.Tensor:

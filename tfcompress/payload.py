@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import _core, clock, ops
+from tfcompress import _core, clock, exchange, ops
 from tfcompress.exchange import Ranks
 from tfcompress.packet import Exchanged, num_bytes
 from tfcompress.tensors import Tensor
@@ -27,7 +27,7 @@ class Encoded:
       vectors: What each has to send, memory included: float32, of the gradients' shapes; NaN where the
         gradient is not finite.
       new_slots: What the slots of each become, before what is applied is taken out of them.
-      payload: float32 [size].
+      payload: float32 [size + 1], with a mark of the seed at its end.
       seed: int64 scalar.
       nanoseconds: int64 scalar.
     """
@@ -65,8 +65,10 @@ class Encoded:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the vector travels as it is, because no payload would be smaller."""
-        return _core.linear_sizes(self.spec, self.num_elements)["payload"] >= self.num_elements
+        """Whether the vector travels as it is, because the sums would not be smaller."""
+        sizes = _core.linear_sizes(self.spec, self.num_elements)
+        second_round = 0 if _core.describe_spec(self.spec)["exact"] else sizes["candidates"]
+        return sizes["payload"] + second_round >= self.num_elements
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,11 +99,15 @@ class Finished:
       rows: For each, bytes sent and received, nanoseconds of encoding and of decoding, elements and
         sent elements: int64 scalars. Each gradient has a share of what is counted for all of them.
       communication_nanoseconds: int64 scalar, of the second round.
+      finite: bool scalar, whether all gradients of all ranks were.
+      commit: Lets the memories have the step, if the bool scalar that it is called with is true.
     """
 
     gradients: list[tf.Tensor]
     rows: list[list[tf.Tensor]]
     communication_nanoseconds: tf.Tensor
+    finite: tf.Tensor
+    commit: Callable[[tf.Tensor], None]
 
 
 def exchange_payloads(
@@ -114,8 +120,6 @@ def exchange_payloads(
 ) -> Exchanged:
     """Sums gradients of linear codecs over all ranks, or averages them.
 
-    The memories take the step only when every rank's gradients were finite.
-
     Args:
       ranks: Who exchanges.
       name: Of the collectives.
@@ -125,23 +129,31 @@ def exchange_payloads(
       gradients: The local ones.
     """
     results: list = [None] * len(tensors)
-    columns = [[None] * 7 for _ in tensors]
+    columns: list = [None] * len(tensors)
+    all_finished: list[Finished] = []
     elapsed = tf.constant(0, tf.int64)
     for number, positions in enumerate(_groups(tensors)):
         group = [tensors[i] for i in positions]
         encoded = encode(group, [gradients[i] for i in positions], shared_seed(group[0], number, step))
         reduce = functools.partial(_reduce, ranks, name, op, group[0].compressor.payload_dtype)
         start = clock.time_after([encoded.payload])
-        summed = reduce(encoded.payload, f"payload_{number}")
+        summed = reduce(encoded.payload, label=f"payload_{number}")
         elapsed += clock.nanoseconds_between(start, clock.time_after([summed]))
-        finished = finish(encoded, summed, functools.partial(reduce, label=f"values_{number}"))
+        weight = tf.constant(1.0) if op == exchange.AVERAGE else tf.cast(ranks.size_tensor(), tf.float32)
+        finished = finish(encoded, summed, weight, functools.partial(reduce, label=f"values_{number}"))
+        all_finished.append(finished)
         elapsed += finished.communication_nanoseconds
         for i, total, row in zip(positions, finished.gradients, finished.rows, strict=True):
             results[i] = total
             columns[i] = [num_bytes(gradients[i]), *row]
-    return Exchanged(
-        results, [tf.stack(column) for column in zip(*columns, strict=True)], elapsed, tf.zeros([2], tf.int64)
-    )
+
+    def commit(succeeded: tf.Tensor) -> None:
+        for finished in all_finished:
+            finished.commit(succeeded)
+
+    columns = [tf.stack(column) for column in zip(*columns, strict=True)]
+    finite = tf.reduce_all(tf.stack([finished.finite for finished in all_finished]))
+    return Exchanged(results, columns, elapsed, tf.zeros([2], tf.int64), finite, commit)
 
 
 def _reduce(ranks: Ranks, name: str, op: str, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:
@@ -186,7 +198,14 @@ def encode(tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor], seed: tf.T
     if encoded.is_whole:
         return dataclasses.replace(encoded, payload=_flat(vectors), nanoseconds=tf.constant(0, tf.int64))
     payload, nanoseconds = ops.linear_encode(vectors, seed, spec)
-    return dataclasses.replace(encoded, payload=payload, nanoseconds=nanoseconds)
+    marked = tf.concat([payload, [_mark(seed)]], axis=0)
+    return dataclasses.replace(encoded, payload=marked, nanoseconds=nanoseconds)
+
+
+def _mark(seed: tf.Tensor) -> tf.Tensor:
+    """A small number by which ranks see that they are at different steps; float32 scalar."""
+    step = seed // (1 << 32)
+    return tf.cast((step * 7 + step // 13) % 31, tf.float32)
 
 
 def _compensate(tensor: Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -199,22 +218,50 @@ def _compensate(tensor: Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, list[tf
     return tf.cond(finite, lambda: new_slots[0], nothing), new_slots
 
 
-def finish(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> Finished:
-    """Recovers the gradients from the sum of the payloads, and lets the memories have the step.
+def finish(
+    encoded: Encoded, summed: tf.Tensor, weight: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]
+) -> Finished:
+    """Recovers the gradients from the sum of the payloads.
 
     Args:
       encoded: This rank's.
       summed: The sum of all ranks' payloads, or their mean.
+      weight: float32 scalar, what the sum or mean of a one on each rank is.
       reduce: Sums another float32 vector over ranks, scaled alike: the second round.
+
+    Raises:
+      tf.errors.InvalidArgumentError: Ranks are at different steps.
     """
-    recovered = _whole(summed) if encoded.is_whole else _recover(encoded, summed, reduce)
+    if encoded.is_whole:
+        recovered = _whole(summed)
+    else:
+        _check_mark(encoded, summed[-1], weight)
+        recovered = _recover(encoded, summed[:-1], reduce)
     finite = tf.math.is_finite(recovered.flat[0]) if encoded.num_elements else tf.constant(True)
-    _commit(encoded, recovered.indices, finite)
     gradients = [
         tf.cast(tf.reshape(recovered.flat[begin:end], tensor.shape), tensor.dtype)
         for tensor, (begin, end) in zip(encoded.tensors, encoded.bounds, strict=True)
     ]
-    return Finished(gradients, _rows(encoded, recovered), recovered.communication_nanoseconds)
+    return Finished(
+        gradients,
+        _rows(encoded, recovered),
+        recovered.communication_nanoseconds,
+        finite,
+        functools.partial(_commit, encoded, recovered.indices),
+    )
+
+
+def _check_mark(encoded: Encoded, mark: tf.Tensor, weight: tf.Tensor) -> None:
+    """Frames carry their seeds; payloads of different ones would add up to nonsense."""
+    expected = _mark(encoded.seed) * weight
+    tf.debugging.assert_near(
+        mark,
+        expected,
+        rtol=1e-3,
+        atol=1e-3,
+        message="ranks are at different steps of training, so their payloads do not add up: restore the same "
+        "checkpoint on all of them",
+    )
 
 
 def _whole(summed: tf.Tensor) -> _Recovered:
@@ -256,41 +303,50 @@ def _flat(vectors: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def _commit(encoded: Encoded, indices: tf.Tensor | None, finite: tf.Tensor) -> None:
-    """Takes what is applied out of the memories, if every rank's gradients were finite."""
+    """Takes what was sent out of the memories, if the step has succeeded."""
     if not any(encoded.new_slots):
         return
 
     def take() -> tf.Tensor:
         for tensor, slots, bounds in zip(encoded.tensors, encoded.new_slots, encoded.bounds, strict=True):
-            for slot, value in zip(tensor.slots, _cleared(slots, indices, bounds), strict=True):
-                slot.assign(value, read_value=False)
+            if slots:
+                for slot, value in zip(tensor.slots, _cleared(tensor, slots, indices, bounds), strict=True):
+                    slot.assign(value, read_value=False)
         return tf.constant(True)
 
     tf.cond(finite, take, lambda: tf.constant(False))
 
 
 def _cleared(
-    slots: Sequence[tf.Tensor], indices: tf.Tensor | None, bounds: tuple[int, int]
+    tensor: Tensor, slots: Sequence[tf.Tensor], indices: tf.Tensor | None, bounds: tuple[int, int]
 ) -> list[tf.Tensor]:
-    """The slots of one tensor without the elements that were applied: residual and velocity alike.
+    """The slots of one tensor without what was sent: of the residual its rounding stays.
 
-    Where everything was applied nothing is stale, and the velocity stays.
+    Where everything was sent nothing is stale, and the velocity stays.
     """
+    residual, *velocities = slots
     if indices is None:
-        return [tf.zeros_like(slots[0]), *slots[1:]]
+        return [_rounding(tensor, residual), *velocities]
     begin, end = tf.unstack(tf.searchsorted(indices, tf.constant(bounds, tf.int64)))
     local = (indices[begin:end] - bounds[0])[:, tf.newaxis]
+
+    def replaced(slot: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(tf.tensor_scatter_nd_update(tf.reshape(slot, [-1]), local, values), slot.shape)
+
+    left = _rounding(tensor, tf.gather_nd(tf.reshape(residual, [-1]), local))
     zeros = tf.zeros([end - begin], tf.float32)
-    return [
-        tf.reshape(tf.tensor_scatter_nd_update(tf.reshape(slot, [-1]), local, zeros), slot.shape)
-        for slot in slots
-    ]
+    return [replaced(residual, left), *(replaced(velocity, zeros) for velocity in velocities)]
+
+
+def _rounding(tensor: Tensor, values: tf.Tensor) -> tf.Tensor:
+    """What the payload's dtype cannot hold of values that are sent."""
+    return values - tf.cast(tf.cast(values, tensor.compressor.payload_dtype), tf.float32)
 
 
 def _rows(encoded: Encoded, recovered: _Recovered) -> list[list[tf.Tensor]]:
     """What `Finished.rows` has."""
     n = encoded.num_elements
-    size = n if encoded.is_whole else _core.linear_sizes(encoded.spec, n)["payload"]
+    size = n if encoded.is_whole else _core.linear_sizes(encoded.spec, n)["payload"] + 1
     width = tf.as_dtype(encoded.tensors[0].compressor.payload_dtype).size
     sent_bytes = (size + recovered.second_round) * width
     rows = []

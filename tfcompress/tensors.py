@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.compressor import Compressor, Policy, Transport
+from tfcompress.compressor import Compressor, Policy, Transport, is_linear
 from tfcompress.memory import make_slots
 from tfcompress.schedule import Schedule, stages_of
 
@@ -103,7 +103,10 @@ class TensorTable:
         num_slots = compressor.slots_for(name, dtype, dimensions(shape))
         if is_table:
             num_slots = int(compressor.row_residual)
-        slots = make_slots(num_slots, shape, name, self._restored.pop(number, None))
+        initial = self._restored.pop(number, None)
+        if initial is not None:
+            _check_memory(name, initial, (num_slots, *dimensions(shape)))
+        slots = make_slots(num_slots, shape, name, initial)
         if specs[-1] == compressor.spec and transport is Transport.PAYLOAD_SUM:
             return made(transport, specs[-1], slots, None)
         return made(Transport.PACKET, specs[-1], slots, _strings(specs))
@@ -112,10 +115,11 @@ class TensorTable:
         """Whether what is applied depends on the step."""
         return bool(self._boundaries)
 
-    def has_momentum(self) -> bool:
-        """Whether a memory stands for the optimizer's momentum, and is needed on one rank too."""
+    def acts_on_one_rank(self) -> bool:
+        """Whether a compressor clips, or its memory stands for the optimizer's momentum."""
         return any(
-            compressor.memory.startswith("momentum") for compressor in self._policies[-1].compressors()
+            compressor.clip_norm is not None or compressor.memory.startswith("momentum")
+            for compressor in self._policies[-1].compressors()
         )
 
     def stage(self, step: tf.Tensor) -> tf.Tensor:
@@ -146,6 +150,14 @@ class TensorTable:
             if tensor.transport is Transport.PACKET:
                 name, dtype, shape = tensor.name, tensor.dtype, tensor.shape
                 specs = _specs(policies, name, dtype, shape, tensor.compressor, tensor.is_table)
+                if is_linear(specs[-1]):
+                    raise ValueError(f"gradient '{name}' travels in a packet, and must go on to")
+            elif tensor.transport is Transport.PAYLOAD_SUM and not all(
+                p.compressor_for(tensor.name).spec_for(tensor.name, tensor.dtype, dimensions(tensor.shape))
+                == tensor.spec
+                for p in policies
+            ):
+                raise ValueError(f"gradient '{tensor.name}' must go on with '{tensor.spec}'")
             elif tensor.dtype in COMPRESSED_DTYPES and tensor.compressor.kind() != compressor.kind():
                 raise ValueError(
                     f"gradient '{tensor.name}' travels as a {tensor.transport.value}, and must go on to: "
@@ -183,17 +195,21 @@ class TensorTable:
             if tensor is None:
                 continue
             expected = (len(tensor.slots), *dimensions(tensor.shape))
-            if values.shape != expected:
-                raise ValueError(
-                    f"the saved memory of '{tensor.name}' has shape {values.shape}, expected {expected}: it "
-                    "is of another model or another memory"
-                )
+            _check_memory(tensor.name, values, expected)
         for number, values in memories.items():
             if number not in self._tensors:
                 self._restored[number] = values
                 continue
             for slot, value in zip(self._tensors[number].slots, values, strict=True):
                 slot.assign(value)
+
+
+def _check_memory(name: str, values: np.ndarray, expected: tuple) -> None:
+    if values.shape != expected:
+        raise ValueError(
+            f"the saved memory of '{name}' has shape {values.shape}, expected {expected}: it is of another "
+            "model or another memory"
+        )
 
 
 def _specs(
@@ -211,9 +227,11 @@ def _specs(
         if compressor.kind() != like.kind():
             raise ValueError(
                 f"gradient '{name}' cannot change from '{like.spec}' to '{compressor.spec}': the memory, the "
-                "treatment of rows, and how it travels must stay the same"
+                "treatment of rows, how it travels, seed and clipping must stay the same"
             )
         specs.append(compressor.spec_for(name, dtype, dimensions(shape), is_table))
+    if len({is_linear(spec) for spec in specs}) > 1:
+        raise ValueError(f"gradient '{name}' must travel alike in all stages: {specs}")
     slots = {p.compressor_for(name).slots_for(name, dtype, dimensions(shape)) for p in policies}
     if slots != {like.slots_for(name, dtype, dimensions(shape))}:
         raise ValueError(f"gradient '{name}' must have a memory in all stages or in none: {specs}")

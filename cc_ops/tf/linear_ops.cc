@@ -100,19 +100,19 @@ REGISTER_OP("Tfcompress>Compensate")
     .Attr("num_slots: int >= 0")
     .SetShapeFn(CompensateShape)
     .Doc(R"doc(
-Adds what earlier steps left out to a gradient: the memory of a linear spec, alone.
+Adds what earlier steps left out to a gradient: the memory of a spec, alone.
 
 new_slots[0] is the vector to send: under `residual` slots[0] + gradient, under
 `momentum` the residual plus the velocity, whose next value new_slots[1] is. The
 memory `none` has no slots, and the gradient itself is to be sent. The caller takes
 what receivers decode out of new_slots before it writes them back.
 
-Fails with InvalidArgument for a spec that is not a linear one, for a number of
+Fails with InvalidArgument for what is not a spec, for a number of
 slots that is not the memory's, and for a slot of another number of elements.
 
 gradient: The local gradient, of any shape; n elements.
 slots: The memory's vectors: n elements each, of any shape.
-spec: Scalar. `[memory|]linear`, e.g. `momentum|count_sketch`.
+spec: Scalar, linear or framed, e.g. `momentum|count_sketch`.
 new_slots: Of the shapes of `slots`. The very bits of `slots` where not `finite`.
 finite: Scalar. Whether every element of the compensated vector is finite.
 num_slots: How many slots the spec's memory needs.

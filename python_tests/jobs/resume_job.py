@@ -48,7 +48,7 @@ def main(folder, first, last):
     tfc.prepare_checkpoint(optimizer)
     if hvd.rank() == 0:
         checkpoint.write(str(folder / f"until_{last}"))
-        means = aggregator_of(optimizer).mean_memories()
+        means = aggregator_of(optimizer).pending()
         np.savez(folder / f"until_{last}.npz", applied=-variable.numpy(), pending=means[0][0])
     hvd.allreduce(tf.zeros(1))
 

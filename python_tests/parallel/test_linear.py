@@ -155,7 +155,7 @@ def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
     aggregator = GradientAggregator(COMPRESSORS[name](exclude=()))
     aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
     total = aggregator.stats().total
-    expected = {"sketched_sgd": 4 * (5 * 200 + 4 * 20), "shared_randomk": 4 * SIZE // 20}[name]
+    expected = {"sketched_sgd": 4 * (5 * 200 + 1 + 4 * 20), "shared_randomk": 4 * (SIZE // 20 + 1)}[name]
     assert total.sent_bytes == total.received_bytes == expected  # On any number of ranks.
 
 
@@ -253,3 +253,90 @@ def test_residual_and_velocity_are_saved_as_means(name, tmp_path, rng):
     assert steps == 3 and restored[0].shape == (2, SIZE)
     np.testing.assert_allclose(restored[0], all_ranks(mine[0]).mean(axis=0), rtol=1e-5, atol=1e-6)
     assert np.abs(restored[0][1]).sum() > 0
+
+
+def test_a_bad_gradient_that_travels_otherwise_takes_the_whole_step_back(rng):
+    """The kernel's payload, the packet of the bias and the all-reduced one are one transaction."""
+    compression = {
+        "kernel": sketched(),
+        "bias": tfc.Compression.topk(0.1, min_elements=64),
+        "": tfc.Compression.none,
+    }
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+    variables = [make_variable(np.zeros(SIZE), name) for name in ("kernel", "bias", "plain")]
+
+    def step(bad=None):
+        gradients = [np.float32(rng.standard_normal(SIZE)) for _ in variables]
+        if bad is not None and hvd.rank() == hvd.size() - 1:
+            gradients[bad][3] = np.nan
+        optimizer.apply_gradients(list(zip(map(tf.constant, gradients), variables, strict=True)))
+        return aggregator_of(optimizer).snapshot()[1]
+
+    before = step()
+    assert sorted(before) == [0, 1]
+    for bad in range(3):
+        after = step(bad)
+        for number in before:
+            np.testing.assert_array_equal(after[number], before[number])
+
+
+def test_ranks_at_different_steps_agree_on_the_latest_at_first(rng, assert_same_on_all_ranks):
+    aggregator = GradientAggregator(COMPRESSORS["shared_randomk"]())
+    if hvd.rank() == 0:
+        aggregator.resume(100, {})
+    assert_same_on_all_ranks(aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))]))
+    assert aggregator.steps() == 101
+
+
+def test_ranks_that_come_to_be_at_different_steps_are_found(rng):
+    aggregator = GradientAggregator(COMPRESSORS["shared_randomk"]())
+    gradient = np.float32(rng.standard_normal(SIZE))
+    aggregate(aggregator, [gradient])
+    aggregator.resume(100 + hvd.rank(), {})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ranks are at different steps"):
+        aggregate(aggregator, [gradient])
+
+
+@pytest.mark.parametrize("size", [SIZE, 40])
+def test_what_half_precision_rounds_away_stays_pending(size):
+    """1e-8 is below what float16 holds; the smaller vector travels as it is."""
+    compressor = tfc.Compression.shared_randomk(0.5, payload_dtype="float16", min_elements=0)
+    aggregator = GradientAggregator(compressor, hvd.Sum)
+    arrived = sum(aggregate(aggregator, [np.full(size, 1e-8, np.float32)])[0] for _ in range(20))
+    [residual] = aggregator.snapshot()[1][0]
+    total = arrived + all_ranks(residual).sum(axis=0)
+    np.testing.assert_allclose(total, np.full(size, 20e-8 * hvd.size()), rtol=1e-3)
+
+
+def test_a_sum_is_saved_as_a_sum(tmp_path, rng):
+    def made():
+        variable = make_variable(np.zeros(SIZE), "kernel")
+        compression = tfc.Compression.topk(0.01, min_elements=0)
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression, op=hvd.Sum)
+        optimizer.apply_gradients([(tf.constant(np.float32(rng.standard_normal(SIZE))), variable)])
+        return optimizer
+
+    optimizer, fresh = made(), made()
+    tfc.prepare_checkpoint(optimizer)
+    owed = all_ranks(aggregator_of(optimizer).snapshot()[1][0][0]).sum(axis=0)
+    np.testing.assert_allclose(aggregator_of(optimizer).pending()[0][0], owed, rtol=1e-5, atol=1e-6)
+    path = tf.train.Checkpoint(optimizer=optimizer).save(tmp_path / f"rank_{hvd.rank()}")
+    tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
+    parts = aggregator_of(fresh).snapshot()[1][0][0]
+    np.testing.assert_allclose(all_ranks(parts).sum(axis=0), owed, rtol=1e-4, atol=1e-5)
+
+
+def test_changes_that_a_traced_step_cannot_follow_are_refused(rng):
+    aggregator = GradientAggregator(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))
+    gradients = [tf.constant(np.float32(rng.standard_normal(SIZE))) for _ in range(2)]
+    aggregator.aggregate(gradients, ["kernel", "bias"])
+    for other in (
+        tfc.Compression.shared_randomk(0.1),
+        tfc.Compression.shared_randomk(0.1, exclude=["bias", "kernel"]),
+        tfc.Compression.shared_randomk(0.2, exclude=["bias"]),
+        tfc.Compression.shared_randomk(0.1, exclude=["bias"], clip_norm=1.0),
+        tfc.Compression.topk(0.1, exclude=["bias"]),
+    ):
+        with pytest.raises(ValueError, match="must go on|cannot change|cannot become|in all stages"):
+            aggregator.change(other)
+    aggregator.change(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))

@@ -53,6 +53,32 @@ def test_one_rank_has_the_momentum_that_the_optimizer_must_not_have(compression)
     assert tfc.stats(wrapped).total.sent_bytes == 0
 
 
+def test_one_rank_clips_and_leaves_local_variables_alone():
+    variables = [keras.Variable(np.zeros(2000, np.float32), name=name) for name in ("kernel", "local")]
+    compression = tfc.Compression.dgc(0.01, 0.5, clip_norm=1.0, min_elements=0)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+    optimizer.register_local_var(variables[1])
+    for _ in range(2):
+        optimizer.apply_gradients([(tf.ones([2000]), variable) for variable in variables])
+    clipped = 1 / np.sqrt(2000)
+    np.testing.assert_allclose(variables[0].numpy(), -clipped * (1 + 1.5), rtol=1e-5)
+    np.testing.assert_allclose(variables[1].numpy(), -2.0)
+
+
+def test_one_rank_densifies_embeddings_as_several_do():
+    table = keras.Variable(np.zeros((50, 4), np.float32), name="table")
+    compression = tfc.Compression.dgc(0.01, 0.5, min_elements=0)
+    optimizer = tfc.DistributedOptimizer(
+        keras.optimizers.SGD(1.0), compression=compression, sparse_as_dense=True
+    )
+    rows = tf.IndexedSlices(tf.ones([1, 4]), tf.constant([3]), tf.constant([50, 4]))
+    for _ in range(2):
+        optimizer.apply_gradients([(rows, table)])
+    expected = np.zeros((50, 4))
+    expected[3] = -2.5
+    np.testing.assert_allclose(table.numpy(), expected)
+
+
 def test_the_wrapped_optimizer_keeps_class_and_configuration():
     plain = keras.optimizers.SGD(0.5, momentum=0.9, nesterov=True)
     wrapped = tfc.DistributedOptimizer(plain, compression=tfc.Compression.topk())

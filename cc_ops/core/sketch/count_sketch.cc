@@ -171,8 +171,8 @@ void CountSketch::Estimate(Span<const float> table, Executor* executor,
   ForEachBlock(
       executor, static_cast<int64_t>(estimates.size()), [&](int64_t, int64_t begin, int64_t end) {
         Estimator estimator(hashes, columns_, table.data());
-        for (int64_t first = begin; first < end; first += kChunk) {
-          estimator.Estimate(first, std::min(kChunk, end - first), estimates.data() + first);
+        for (int64_t first = begin; first < end; first += kSpan) {
+          estimator.Estimate(first, std::min(kSpan, end - first), estimates.data() + first);
         }
       });
 }
