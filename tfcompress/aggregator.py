@@ -357,9 +357,10 @@ class GradientAggregator:
 
     def _agree_on_step(self) -> None:
         """A rank that restored nothing goes on at the step of one that did: seeds and schedules follow it."""
-        latest = max(int(message) for message in self._ranks.gather_messages(str(self.steps()).encode()))
         with tf.init_scope():
-            if latest != self.steps():
+            mine = self.steps()
+            latest = max(int(message) for message in self._ranks.gather_messages(str(mine).encode()))
+            if latest != mine:
                 self._make_step().assign(latest)
 
     def _check_equal(self, tensors: Sequence[Tensor]) -> None:

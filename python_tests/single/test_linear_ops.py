@@ -215,8 +215,12 @@ class TestCompensate:
             ops.compensate(tf.ones(3), [tf.ones(3)], "momentum|" + SKETCH)
         with pytest.raises(tf.errors.InvalidArgumentError, match="slot 0 has 2 elements"):
             ops.compensate(tf.ones(3), [tf.ones(2)], "residual|" + SKETCH)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="names no linear codec"):
-            ops.compensate(tf.ones(3), [tf.ones(3)], "residual|topk|raw|raw")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="unknown"):
+            ops.compensate(tf.ones(3), [tf.ones(3)], "unknown|topk|raw|raw")
+
+    def test_takes_the_memory_of_a_framed_spec_too(self):
+        [after], finite = ops.compensate(tf.ones(3), [tf.ones(3)], "residual|topk|raw|raw")
+        assert finite and after.numpy().tolist() == [2, 2, 2]
 
     def test_shape_inference(self):
         @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec([None, 4])])
