@@ -9,6 +9,7 @@ from training import keras, make_data, make_model, make_variable
 import tfcompress as tfc
 from tfcompress.aggregator import GradientAggregator
 from tfcompress.checkpoint import aggregator_of
+from tfcompress.payload import MARKS
 
 SIZE = 4000
 
@@ -155,8 +156,8 @@ def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
     aggregator = GradientAggregator(COMPRESSORS[name](exclude=()))
     aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
     total = aggregator.stats().total
-    expected = {"sketched_sgd": 4 * (5 * 200 + 1 + 4 * 20), "shared_randomk": 4 * (SIZE // 20 + 1)}[name]
-    assert total.sent_bytes == total.received_bytes == expected  # On any number of ranks.
+    floats = {"sketched_sgd": 5 * 200 + 4 * 20, "shared_randomk": SIZE // 20}[name]
+    assert total.sent_bytes == total.received_bytes == 4 * (floats + MARKS)  # On any number of ranks.
 
 
 def test_half_precision_payloads(rng, assert_same_on_all_ranks):
