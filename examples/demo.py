@@ -47,7 +47,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_training(arguments: argparse.Namespace) -> list[dict]:
-    """Runs examples/digits.py on all ranks and returns its results."""
+    """Runs examples/mnist_mlp.py on all ranks and returns its results."""
     results_path = arguments.output / "results.json"
     # The ranks must find the tools of this very environment, whether or not it is activated.
     folder = str(pathlib.Path(sys.executable).parent)
@@ -61,7 +61,7 @@ def run_training(arguments: argparse.Namespace) -> list[dict]:
             "-H",
             f"localhost:{arguments.ranks}",
         ),
-        *(sys.executable, str(EXAMPLES / "digits.py"), "--output", str(results_path)),
+        *(sys.executable, str(EXAMPLES / "mnist_mlp.py"), "--output", str(results_path)),
         *("--epochs", str(2 if arguments.quick else arguments.epochs)),
         *("--compression", *arguments.compression),
     ]
@@ -89,12 +89,12 @@ def make_table(results: list[dict]) -> rich.table.Table:
     for result in results:
         before, sent = result["dense_bytes_per_step"], result["sent_bytes_per_step"]
         table.add_row(
-            result["preset"],
-            f"{result['accuracy']:.4f}",
+            result["compression"],
+            f"{result['metrics']['test_accuracy']:.4f}",
             f"{before:,.0f}",
             f"{sent:,.0f}",
             f"{before / max(sent, 1):.1f}",
-            *(f"{result[key]:.2f}" for key in ("encode_ms", "decode_ms", "step_ms")),
+            *(f"{result['milliseconds'][phase]:.2f}" for phase in ("encode", "decode", "step")),
         )
     return table
 
@@ -105,9 +105,9 @@ def plot_accuracy(results: list[dict], path: pathlib.Path) -> None:
         megabytes = [point["sent_bytes"] / 1e6 for point in result["curve"]]
         axes.plot(
             megabytes,
-            [point["accuracy"] for point in result["curve"]],
+            [point["metrics"]["test_accuracy"] for point in result["curve"]],
             marker=".",
-            label=result["preset"],
+            label=result["compression"],
         )
     axes.set(xscale="log", xlabel="sent by one rank so far (MB)", ylabel="test accuracy")
     axes.set_title(f"Accuracy against bytes sent, handwritten digits, {results[0]['ranks']} ranks")

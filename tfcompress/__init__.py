@@ -32,6 +32,7 @@ _LAZY = {
     "elastic": None,
     "Schedule": "tfcompress.schedule",
     "load_model": "tfcompress.optimizer",
+    "make_compressor": "tfcompress.compression",
     "prepare_checkpoint": "tfcompress.checkpoint",
     "set_compression": "tfcompress.optimizer",
     "stats": "tfcompress.statistics",

@@ -1,5 +1,6 @@
 """Presets: the compressors of the papers, by name."""
 
+import ast
 from collections.abc import Sequence
 
 from tfcompress.compressor import Compressor
@@ -337,3 +338,43 @@ class Compression:
 
 def _momentum(rate: float, nesterov: bool) -> str:
     return f"momentum:rate={float(rate)!r},nesterov={int(nesterov)}"
+
+
+def make_compressor(text: str) -> Compressor:
+    """Makes the compressor that a command line names: a preset, with arguments or without, or a spec.
+
+    Args:
+      text: "topk", "topk(0.001, value='fp16')", or "residual|topk:ratio=0.01|bitmap|quantile".
+
+    Raises:
+      ValueError: It is neither, or its arguments are not literals that the preset takes.
+    """
+    if "|" in text:
+        return Compressor(text)
+    name, arguments, keywords = _parse_call(text)
+    presets = [preset for preset in vars(Compression) if not preset.startswith("_")]
+    if name not in presets:
+        raise ValueError(f"unknown preset '{name}'; known: {', '.join(presets)}; or write a spec with '|'")
+    preset = getattr(Compression, name)
+    if isinstance(preset, Compressor):
+        if arguments or keywords:
+            raise ValueError(f"'{name}' takes no arguments")
+        return preset
+    try:
+        return preset(*arguments, **keywords)
+    except TypeError as error:
+        raise ValueError(f"{text}: {error}") from error
+
+
+def _parse_call(text: str) -> tuple[str, list, dict]:
+    """Splits "name(1, a=2)" without evaluating anything but literals."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Name):
+            return call.id, [], {}
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            raise ValueError("not a call of a name")
+        keywords = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+        return call.func.id, [ast.literal_eval(each) for each in call.args], keywords
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"'{text}' is no preset like topk or topk(ratio=0.001), and no spec") from error

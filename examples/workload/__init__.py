@@ -1,0 +1,11 @@
+"""What the examples share: arguments, the training loop, what is measured and how it is reported.
+
+An example says what it trains, as a `Task`; `run` trains it once for each `--compression`.
+"""
+
+from workload.arguments import make_parser
+from workload.data import batches, share
+from workload.task import Task, adam, sgd
+from workload.training import run
+
+__all__ = ["Task", "adam", "batches", "make_parser", "run", "sgd", "share"]

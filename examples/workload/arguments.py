@@ -1,0 +1,49 @@
+"""The command line of every example."""
+
+import argparse
+import pathlib
+
+
+def make_parser(
+    description: str, *, epochs: int, batch_size: int, learning_rate: float
+) -> argparse.ArgumentParser:
+    """Returns the parser of an example's common arguments, with its defaults."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=["topk"],
+        metavar="PRESET|SPEC",
+        help='one run each: "topk", "topk(ratio=0.001)" or a spec such as '
+        '"residual|topk:ratio=0.01|bitmap|quantile" (default: topk)',
+    )
+    parser.add_argument("--epochs", type=int, default=epochs, help="of each run (default %(default)s)")
+    parser.add_argument("--steps", type=int, help="steps of an epoch (default: all of the data)")
+    parser.add_argument(
+        "--batch-size", type=int, default=batch_size, help="of each rank (default %(default)s)"
+    )
+    parser.add_argument(
+        "--learning-rate",
+        type=float,
+        default=learning_rate,
+        help="default: %(default)s on any number of ranks",
+    )
+    parser.add_argument(
+        "--decay", action="store_true", help="lower the learning rate to zero over the run, as a cosine"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of initial weights and shuffling (default %(default)s)"
+    )
+    parser.add_argument(
+        "--data-dir", type=pathlib.Path, help="folder of the real data (default: what needs no files)"
+    )
+    parser.add_argument("--output", type=pathlib.Path, help="write the results here, as JSON")
+    parser.add_argument(
+        "--dump-gradients", type=pathlib.Path, metavar="DIR", help="write gradients of rank 0 here, as .npz"
+    )
+    parser.add_argument(
+        "--dump-steps", type=int, nargs="+", default=[10], metavar="STEP", help="after these (default 10)"
+    )
+    return parser

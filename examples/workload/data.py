@@ -1,0 +1,25 @@
+"""Each rank's share of the data."""
+
+import argparse
+from collections.abc import Sequence
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+
+def share(array: np.ndarray) -> np.ndarray:
+    """Returns every size-th element from the rank-th on; ranks may differ by one element."""
+    return array[hvd.rank() :: hvd.size()]
+
+
+def batches(arrays: Sequence[np.ndarray], arguments: argparse.Namespace) -> tf.data.Dataset:
+    """Returns this rank's batches of (inputs, labels), shuffled anew in each epoch.
+
+    All ranks have equally many: a rank with one more would wait for the others for ever.
+    """
+    num_mine = len(arrays[0]) // hvd.size()
+    mine = tuple(share(array)[:num_mine] for array in arrays)
+    data = tf.data.Dataset.from_tensor_slices(mine)
+    data = data.shuffle(num_mine, seed=arguments.seed + hvd.rank())
+    return data.batch(arguments.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)

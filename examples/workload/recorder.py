@@ -1,0 +1,74 @@
+"""What is measured while a model trains."""
+
+import time
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+import tfcompress as tfc
+
+# Steps before the times count: the first ones trace graphs and fill caches.
+WARM_UP_STEPS = 3
+
+
+class Recorder(keras.callbacks.Callback):
+    """Metrics by epoch and by bytes sent, and where the time of a step goes."""
+
+    def __init__(
+        self, optimizer: keras.optimizers.Optimizer, evaluate: Callable[[keras.Model], dict[str, float]]
+    ) -> None:
+        """Takes the distributed optimizer, and what tests the model over all ranks."""
+        super().__init__()
+        self._optimizer, self._evaluate = optimizer, evaluate
+        self._seconds: list[float] = []
+        self._warm_stats = None
+        self.curve: list[dict] = []
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        self._start = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self._seconds.append(time.perf_counter() - self._start)
+        if len(self._seconds) == WARM_UP_STEPS:
+            self._warm_stats = tfc.stats(self._optimizer, residual_norms=False)
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        tested = self._evaluate(self.model)
+        logs.update(tested)
+        self.curve.append(
+            {
+                "epoch": epoch + 1,
+                "step": len(self._seconds),
+                "seconds": sum(self._seconds),
+                "sent_bytes": tfc.stats(self._optimizer, residual_norms=False).total.sent_bytes,
+                "loss": float(logs["loss"]),
+                "metrics": tested,
+            }
+        )
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Those of the last epoch."""
+        return self.curve[-1]["metrics"]
+
+    def median_step_ms(self) -> float:
+        """The median step, in milliseconds."""
+        return 1e3 * float(np.median(self._warm_seconds()))
+
+    def milliseconds(self, update: float) -> dict[str, float]:
+        """Splits the mean step, given the time of the update.
+
+        Times of encoding and decoding are sums over tensors, which are encoded side by side; what the other
+        phases leave of the step is "compute", input pipeline included, and at least 0.
+        """
+        stats = tfc.stats(self._optimizer, residual_norms=False)
+        if self._warm_stats is not None and len(self._seconds) > WARM_UP_STEPS:
+            stats = stats.since(self._warm_stats)
+        phases = {phase: stats.total.milliseconds(phase) for phase in ("encode", "communication", "decode")}
+        phases["update"] = update
+        step = 1e3 * float(np.mean(self._warm_seconds()))
+        return {"step": step, "compute": max(step - sum(phases.values()), 0.0), **phases}
+
+    def _warm_seconds(self) -> list[float]:
+        return self._seconds[WARM_UP_STEPS:] or self._seconds

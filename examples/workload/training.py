@@ -1,0 +1,140 @@
+"""Trains a task with each compressor of the command line and reports what came of it."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import sys
+import time
+from collections.abc import Callable
+
+import horovod
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tfcompress as tfc
+from workload.gradients import DumpGradients, local_gradients
+from workload.recorder import Recorder
+from workload.task import Task
+
+MakeTask = Callable[[argparse.Namespace, tfc.Compressor], Task]
+# How often the update is repeated, to be timed.
+_UPDATES = 5
+
+
+def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
+    """Trains once for each `--compression`; rank 0 prints a line for each and writes `--output`."""
+    try:
+        compressors = {name: tfc.make_compressor(name) for name in arguments.compression}
+    except ValueError as error:
+        raise SystemExit(f"--compression: {error}") from error
+    hvd.init()
+    workload = pathlib.Path(sys.argv[0]).stem
+    results = []
+    for name, compressor in compressors.items():
+        if hvd.rank() == 0:
+            print(f"\n{workload}, {name}: {compressor.spec}", flush=True)
+        keras.utils.set_random_seed(arguments.seed)
+        task = make_task(arguments, compressor)
+        described = {"workload": workload, "compression": name, "spec": compressor.spec}
+        results.append({**described, **train(task, compressor, arguments)})
+        if hvd.rank() == 0:
+            print(summary(results[-1]), flush=True)
+            if arguments.output:
+                arguments.output.parent.mkdir(parents=True, exist_ok=True)
+                arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace) -> dict:
+    """Trains a task once and returns what was measured; the times are this rank's."""
+    data = task.train if arguments.steps is None else task.train.take(arguments.steps)
+    optimizer = tfc.DistributedOptimizer(
+        task.make_optimizer(learning_rate(data, arguments)), compression=compressor
+    )
+    task.model.compile(optimizer, task.loss, jit_compile=False)
+    recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
+    callbacks = [tfc.callbacks.BroadcastVariables(0), recorder]
+    if arguments.dump_gradients:
+        callbacks.append(DumpGradients(arguments.dump_gradients, arguments.dump_steps, task))
+    verbose = 1 if hvd.rank() == 0 else 0
+    task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose)
+    total = tfc.stats(optimizer).total
+    return {
+        "ranks": hvd.size(),
+        "parameters": task.model.count_params(),
+        "seed": arguments.seed,
+        "epochs": arguments.epochs,
+        "steps": total.steps,
+        "batch_size": arguments.batch_size,
+        "learning_rate": arguments.learning_rate,
+        "decay": arguments.decay,
+        "metrics": recorder.metrics,
+        "dense_bytes_per_step": total.per_step("dense_bytes"),
+        "sent_bytes_per_step": total.per_step("sent_bytes"),
+        "received_bytes_per_step": total.per_step("received_bytes"),
+        "milliseconds": recorder.milliseconds(update_milliseconds(task)),
+        "step_ms_median": recorder.median_step_ms(),
+        "replicas_identical": replicas_identical(task.model),
+        "curve": recorder.curve,
+        "machine": {"processor": platform.machine(), "cores": len(os.sched_getaffinity(0))},
+        "versions": versions(),
+    }
+
+
+def learning_rate(data: tf.data.Dataset, arguments: argparse.Namespace) -> object:
+    """The rate, or a cosine down to zero over all steps."""
+    if not arguments.decay:
+        return arguments.learning_rate
+    num_steps = int(data.cardinality())
+    if num_steps < 0:
+        raise SystemExit("--decay needs --steps here: the data does not tell how many steps it has")
+    return keras.optimizers.schedules.CosineDecay(arguments.learning_rate, num_steps * arguments.epochs)
+
+
+def mean_over_ranks(sums: dict[str, tuple[float, float]]) -> dict[str, float]:
+    """Returns each metric over the test data of all ranks."""
+    local = tf.constant([list(each) for each in sums.values()], tf.float64)
+    totals = hvd.allreduce(local, op=hvd.Sum, name="metrics").numpy()
+    return {name: float(total / count) for name, (total, count) in zip(sums, totals, strict=True)}
+
+
+def update_milliseconds(task: Task) -> float:
+    """Times what the optimizer does with this rank's gradients, on copies of the variables."""
+    gradients = local_gradients(task.model, task.loss, next(iter(task.train)))
+    variables = [keras.Variable(v.value, dtype=v.dtype) for v in task.model.trainable_variables]
+    optimizer = task.make_optimizer(0.0)
+    optimizer.build(variables)
+    update = tf.function(lambda: optimizer.apply(gradients, variables))
+    update()
+    start = time.perf_counter()
+    for _ in range(_UPDATES):
+        update()
+    return 1e3 * (time.perf_counter() - start) / _UPDATES
+
+
+def replicas_identical(model: keras.Model) -> bool:
+    """Returns whether all ranks hold the same bits in all variables that are trained."""
+    digest = hashlib.sha256()
+    for variable in model.trainable_variables:
+        digest.update(np.ascontiguousarray(variable.value.numpy()).tobytes())
+    own = np.frombuffer(digest.digest(), np.uint8)
+    return bool((hvd.allgather(tf.constant(own[np.newaxis]), name="digests").numpy() == own).all())
+
+
+def versions() -> dict[str, str]:
+    """What made the results."""
+    packages = {"tfcompress": tfc, "tensorflow": tf, "keras": keras, "horovod": horovod}
+    return {"python": platform.python_version(), **{k: v.__version__ for k, v in packages.items()}}
+
+
+def summary(result: dict) -> str:
+    """One line on a result."""
+    metrics = ", ".join(f"{name} {value:.4f}" for name, value in result["metrics"].items())
+    ratio = result["dense_bytes_per_step"] / max(result["sent_bytes_per_step"], 1)
+    sent = result["sent_bytes_per_step"]
+    step = result["milliseconds"]["step"]
+    return f"{result['compression']}: {metrics}; {sent:,.0f} B a step, {ratio:.1f} times fewer; {step:.1f} ms"
