@@ -6,11 +6,8 @@ Starts `horovodrun`, prints a table, and writes accuracy against bytes sent as a
 
 import argparse
 import json
-import os
 import pathlib
 import platform
-import subprocess
-import sys
 
 import matplotlib
 
@@ -18,9 +15,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import rich.console
 import rich.table
+from horovod_job import run_example
 
 PRESETS = ["none", "fp16", "topk", "threshold", "sketchml", "deepreduce"]
-EXAMPLES = pathlib.Path(__file__).parent
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -44,29 +41,6 @@ def parse_arguments() -> argparse.Namespace:
         help="folder (default %(default)s)",
     )
     return parser.parse_args()
-
-
-def run_training(arguments: argparse.Namespace) -> list[dict]:
-    """Runs examples/mnist_mlp.py on all ranks and returns its results."""
-    results_path = arguments.output / "results.json"
-    # The ranks must find the tools of this very environment, whether or not it is activated.
-    folder = str(pathlib.Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
-    command = [
-        *(
-            "horovodrun",
-            "--gloo",
-            "-np",
-            str(arguments.ranks),
-            "-H",
-            f"localhost:{arguments.ranks}",
-        ),
-        *(sys.executable, str(EXAMPLES / "mnist_mlp.py"), "--output", str(results_path)),
-        *("--epochs", str(2 if arguments.quick else arguments.epochs)),
-        *("--compression", *arguments.compression),
-    ]
-    subprocess.run(command, check=True, env=environment)
-    return json.loads(results_path.read_text())
 
 
 def make_table(results: list[dict]) -> rich.table.Table:
@@ -119,11 +93,15 @@ def plot_accuracy(results: list[dict], path: pathlib.Path) -> None:
 def main() -> None:
     arguments = parse_arguments()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    results = run_training(arguments)
+    epochs = 2 if arguments.quick else arguments.epochs
+    trained = ["--epochs", str(epochs), "--compression", *arguments.compression]
+    results = run_example("mnist_mlp", arguments.ranks, trained)
+    numbers_path = arguments.output / "results.json"
+    numbers_path.write_text(json.dumps(results, indent=1) + "\n")
     rich.console.Console(width=110).print(make_table(results))
     figure_path = arguments.output / "accuracy_by_bytes.png"
     plot_accuracy(results, figure_path)
-    print(f"figure: {figure_path}\nnumbers: {arguments.output / 'results.json'}")
+    print(f"figure: {figure_path}\nnumbers: {numbers_path}")
 
 
 if __name__ == "__main__":

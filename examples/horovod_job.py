@@ -1,0 +1,36 @@
+"""Starts an example on several ranks of this machine, from a script."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+EXAMPLES = pathlib.Path(__file__).parent
+
+
+def run_example(program: str, num_ranks: int, arguments: list[str]) -> list[dict]:
+    """Runs an example under horovodrun and returns its results, one for each `--compression`.
+
+    Args:
+      program: Its name, without ".py".
+      num_ranks: All on this machine.
+      arguments: The example's, without `--output`.
+
+    Raises:
+      FileNotFoundError: There is no such example.
+      subprocess.CalledProcessError: It failed; what it printed has said why.
+    """
+    script = EXAMPLES / f"{program}.py"
+    if not script.exists():
+        raise FileNotFoundError(f"no example {program}.py in {EXAMPLES}")
+    # The ranks must find the tools of this very environment, whether or not it is activated.
+    folder = str(pathlib.Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
+    launcher = ["horovodrun", "--gloo", "-np", str(num_ranks), "-H", f"localhost:{num_ranks}"]
+    with tempfile.TemporaryDirectory() as scratch:
+        output = pathlib.Path(scratch) / "results.json"
+        command = [*launcher, sys.executable, str(script), *arguments, "--output", str(output)]
+        subprocess.run(command, check=True, env=environment)
+        return json.loads(output.read_text())
