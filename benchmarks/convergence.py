@@ -103,7 +103,7 @@ def summarise(runs: dict[str, list[dict]]) -> list[dict]:
 
 
 def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path) -> None:
-    """Draws loss by step and the metric by bytes: lines for the means of the seeds, bands for their ranges."""
+    """Draws loss by step and the metric by bytes: lines are means of the seeds, bands their ranges."""
     figure, (by_step, by_bytes) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     [reference, *_] = runs.values()
     metric = next(iter(reference[0]["metrics"]))

@@ -1,6 +1,7 @@
 """Presets, compressors and the listings."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -179,3 +180,36 @@ def test_without_horovod_the_distributed_parts_say_what_is_missing():
         "    raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "compressor"),
+    [
+        ("none", tfc.Compression.none),
+        ("topk", tfc.Compression.topk()),
+        ("topk(0.001, value='fp16')", tfc.Compression.topk(0.001, value="fp16")),
+        (" dgc(ratio=0.01, exclude=['bias']) ", tfc.Compression.dgc(0.01, exclude=["bias"])),
+        ("topk:ratio=0.5|raw|raw", tfc.Compressor("topk:ratio=0.5|raw|raw")),
+    ],
+)
+def test_a_compressor_by_the_name_of_a_command_line(text, compressor):
+    assert tfc.make_compressor(text).get_config() == compressor.get_config()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("topq", "unknown preset 'topq'; known: none, fp16"),
+        ("_momentum", "unknown preset"),
+        ("none(1)", "takes no arguments"),
+        ("topk(ratios=1)", "unexpected keyword argument 'ratios'"),
+        ("topk(open('x'))", "is no preset like"),
+        ("topk(", "is no preset like"),
+        ("a.b(1)", "is no preset like"),
+        ("topk(**x)", "is no preset like"),
+        ("topk:ratio=2|raw|raw", "ratio"),
+    ],
+)
+def test_what_names_no_compressor_is_refused(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tfc.make_compressor(text)

@@ -1,0 +1,57 @@
+"""What the examples read and share, in one process."""
+
+import gzip
+import pathlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+
+workload = pytest.importorskip("workload", reason="the examples need Horovod")
+from workload import idx  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_rank():
+    import horovod.tensorflow as hvd
+
+    hvd.init()
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    header = bytes([0, 0, 8, array.ndim])
+    return header + np.array(array.shape, ">u4").tobytes() + array.astype(np.uint8).tobytes()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_idx_files_are_read_as_they_were_written(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(0, 256, (7, 3, 5)), rng.integers(0, 10, 7)
+    for name, array in (("images-idx3-ubyte", images), ("labels-idx1-ubyte", labels)):
+        data = idx_bytes(array)
+        (tmp_path / f"train-{name}{suffix}").write_bytes(gzip.compress(data) if suffix else data)
+    read_images, read_labels = idx.read_part(tmp_path, "train")
+    np.testing.assert_array_equal(read_images, images)
+    np.testing.assert_array_equal(read_labels, labels)
+
+
+def test_a_file_that_is_no_idx_is_refused(tmp_path):
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"\x89PNG....")
+    with pytest.raises(ValueError, match="not an idx file"):
+        idx.read_part(tmp_path, "train")
+    with pytest.raises(FileNotFoundError, match="t10k-images"):
+        idx.read_part(tmp_path, "t10k")
+
+
+def test_an_epoch_has_every_example_once_but_for_the_last_batch():
+    arguments = types.SimpleNamespace(seed=1, batch_size=4)
+    x = np.arange(22, dtype=np.float32)
+    data = workload.batches((x, x + 100), arguments)
+    epochs = [np.concatenate([inputs.numpy() for inputs, _ in data]) for _ in range(2)]
+    for epoch in epochs:
+        assert len(epoch) == len(np.unique(epoch)) == 20
+    assert (epochs[0] != epochs[1]).any()
+    assert all((labels.numpy() == inputs.numpy() + 100).all() for inputs, labels in data)
