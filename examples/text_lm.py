@@ -10,8 +10,8 @@ The first nine tenths are for training, the rest is for the test; both are cut i
 bytes. The metrics are the bits that a character of the test takes, and two to that power: its perplexity.
 Characters are UTF-8's, so that scripts of several bytes a character compare; in English they are bytes.
 
-The gradient of the embedding has a row for each byte of the batch, and stays rows. A compressor merges the rows
-of equal bytes. Without one Horovod gathers them as they are, which is more than the small table has.
+The gradient of the embedding has a row for each byte of the batch, and stays rows. Compressors merge the rows
+of equal bytes; without one Horovod gathers them as they are, which is more than the whole small table.
 """
 
 import argparse
