@@ -32,9 +32,7 @@ from workload import cifar, images
 import tfcompress as tfc
 
 MOMENTUM = 0.9
-# Made-up images to train with and to test with, of CIFAR-10's and of ImageNet's shape.
-SMALL, LARGE = (2000, 500), (128, 32)
-LARGE_SIZE, LARGE_NUM_CLASSES = 224, 1000
+IMAGENET_SIZE, IMAGENET_NUM_CLASSES = 224, 1000
 TEST_BATCH_SIZE = 200
 
 
@@ -56,6 +54,12 @@ MODELS = {
 def parse_arguments() -> argparse.Namespace:
     parser = workload.make_parser(__doc__, epochs=2, batch_size=32, learning_rate=0.05)
     parser.add_argument("--model", choices=MODELS, default="resnet20", help="default: %(default)s")
+    parser.add_argument(
+        "--images",
+        type=int,
+        help="made-up images to train with, a quarter as many to test with (default 2000, of ImageNet's "
+        "shape 128)",
+    )
     parser.add_argument("--weight-decay", type=float, default=1e-4, help="see above (default %(default)s)")
     arguments = parser.parse_args()
     if arguments.model == "resnet50" and arguments.data_dir:
@@ -73,15 +77,12 @@ def load(arguments: argparse.Namespace) -> tuple[cifar.Images, cifar.Images]:
         except (OSError, ValueError) as error:
             raise SystemExit(f"--data-dir: {error}") from error
     if arguments.model == "resnet50":
-        return synthetic(LARGE, LARGE_SIZE, LARGE_NUM_CLASSES, arguments.seed)
-    return synthetic(SMALL, cifar.SIZE, cifar.NUM_CLASSES, arguments.seed)
+        return made_up(arguments.images or 128, IMAGENET_SIZE, IMAGENET_NUM_CLASSES, arguments.seed)
+    return made_up(arguments.images or 2000, cifar.SIZE, cifar.NUM_CLASSES, arguments.seed)
 
 
-def synthetic(
-    numbers: tuple[int, int], size: int, num_classes: int, seed: int
-) -> tuple[cifar.Images, cifar.Images]:
-    pixels, labels = images.synthetic(sum(numbers), size, num_classes, seed)
-    num_train = numbers[0]
+def made_up(num_train: int, size: int, num_classes: int, seed: int) -> tuple[cifar.Images, cifar.Images]:
+    pixels, labels = images.synthetic(num_train + num_train // 4, size, num_classes, seed)
     return (pixels[:num_train], labels[:num_train]), (pixels[num_train:], labels[num_train:])
 
 
@@ -106,7 +107,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
         predicted = model.predict(tests, verbose=0).argmax(axis=1)
         return {"test_accuracy": ((predicted == test_labels).sum(), len(test_labels))}
 
-    num_classes = LARGE_NUM_CLASSES if arguments.model == "resnet50" else cifar.NUM_CLASSES
+    num_classes = IMAGENET_NUM_CLASSES if arguments.model == "resnet50" else cifar.NUM_CLASSES
     return workload.Task(
         model=MODELS[arguments.model](train[0].shape[1:], num_classes),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
