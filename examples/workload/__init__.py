@@ -6,6 +6,6 @@ An example says what it trains, as a `Task`; `run` trains it once for each `--co
 from workload.arguments import make_parser
 from workload.data import batches, share
 from workload.task import Task, adam, sgd
-from workload.training import run
+from workload.training import mean_over_ranks, run
 
-__all__ = ["Task", "adam", "batches", "make_parser", "run", "sgd", "share"]
+__all__ = ["Task", "adam", "batches", "make_parser", "mean_over_ranks", "run", "sgd", "share"]

@@ -17,8 +17,16 @@ def batches(arrays: Sequence[np.ndarray], arguments: argparse.Namespace) -> tf.d
     """Returns this rank's batches of (inputs, labels), shuffled anew in each epoch.
 
     All ranks have equally many: a rank with one more would wait for the others for ever.
+
+    Raises:
+      SystemExit: There is not one batch for each rank.
     """
     num_mine = len(arrays[0]) // hvd.size()
+    if num_mine < arguments.batch_size:
+        raise SystemExit(
+            f"--batch-size {arguments.batch_size} is more than the {num_mine} examples that each of "
+            f"{hvd.size()} ranks has: take a smaller one"
+        )
     mine = tuple(share(array)[:num_mine] for array in arrays)
     data = tf.data.Dataset.from_tensor_slices(mine)
     data = data.shuffle(num_mine, seed=arguments.seed + hvd.rank())

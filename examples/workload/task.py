@@ -32,10 +32,17 @@ class Task:
     evaluate: Callable[[keras.Model], Sums]
 
 
-def sgd(compressor: tfc.Compressor, momentum: float = 0.9) -> Callable[[object], keras.optimizers.Optimizer]:
-    """Returns what makes SGD, without momentum where the compressor's memory has it."""
+def sgd(
+    compressor: tfc.Compressor, momentum: float = 0.9, weight_decay: float = 0.0
+) -> Callable[[object], keras.optimizers.Optimizer]:
+    """Returns what makes SGD, without momentum where the compressor's memory has it.
+
+    A step multiplies all weights by 1 - learning rate * weight_decay, beside what the gradients do.
+    """
     own = 0.0 if _has_momentum(compressor) else momentum
-    return lambda learning_rate: keras.optimizers.SGD(learning_rate, momentum=own)
+    return lambda learning_rate: keras.optimizers.SGD(
+        learning_rate, momentum=own, weight_decay=weight_decay or None
+    )
 
 
 def adam(compressor: tfc.Compressor) -> Callable[[object], keras.optimizers.Optimizer]:

@@ -1,0 +1,27 @@
+"""All ranks of examples/cifar10.py test the same model, although each normalises its own batches."""
+
+import pathlib
+import sys
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras", minversion="3")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+
+import cifar10  # noqa: E402
+
+
+def test_moving_statistics_become_the_mean_of_the_ranks():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), keras.layers.BatchNormalization()])
+    _, normalisation = model.layers
+    normalisation.moving_mean.assign([hvd.rank(), 1.0])
+    normalisation.moving_variance.assign([2.0, 2.0 * hvd.rank()])
+    weights = [variable.numpy() for variable in model.trainable_variables]
+    cifar10.average_moving_statistics(model)
+    mean = (hvd.size() - 1) / 2
+    np.testing.assert_allclose(normalisation.moving_mean, [mean, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(normalisation.moving_variance, [2.0, 2.0 * mean], rtol=1e-6)
+    for before, variable in zip(weights, model.trainable_variables, strict=True):
+        np.testing.assert_array_equal(before, variable.numpy())
