@@ -144,7 +144,7 @@ def network(num_hosts: int, bandwidth: Bandwidth) -> Iterator[Network]:
 def obstacle() -> str | None:
     """Returns why there can be no networks here, and what to do about it; None where there can."""
     if os.geteuid() != 0:
-        return "network namespaces and link limits need root: start it with sudo -E"
+        return "network namespaces and link limits need root: start it with sudo -E $(which python)"
     for tool in ("ip", "tc"):
         if not _find(tool):
             return f"there is no '{tool}' on this machine: install iproute2 (Debian: apt install iproute2)"

@@ -1,7 +1,7 @@
 """Step time and bytes on links of a chosen speed: compressors against plain Horovod and its fp16.
 
-    sudo -E python benchmarks/network.py -np 4 --bandwidths 100mbit 1gbit unlimited
-    sudo -E python benchmarks/network.py --workload ncf --compression topk deepreduce -- --data-dir DIR
+    sudo -E $(which python) benchmarks/network.py -np 4 --bandwidths 100mbit 1gbit unlimited
+    sudo -E $(which python) benchmarks/network.py --workload ncf --compression topk -- --data-dir DIR
 
 Each rank runs in a network namespace of this machine, behind a link that `tc tbf` limits in both directions:
 that needs root and iproute2. In each round the example trains with every compressor, at every bandwidth; the

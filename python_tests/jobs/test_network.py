@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -82,3 +84,15 @@ def test_an_interrupted_block_removes_its_network():
         assert len(namespaces_of(os.getpid())) == 3
         raise KeyboardInterrupt
     assert not namespaces_of(os.getpid())
+
+
+def test_a_run_that_is_terminated_removes_its_networks(tmp_path):
+    command = [sys.executable, str(BENCHMARKS / "network.py"), "--quick", "--output", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        # The first network, of one host, only tells whether the machine permits them.
+        while not any(name.split()[0].endswith("-1") for name in namespaces_of(run.pid)):
+            assert run.poll() is None
+            time.sleep(0.1)
+        run.terminate()
+        assert run.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not namespaces_of(run.pid)
