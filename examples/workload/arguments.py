@@ -46,4 +46,11 @@ def make_parser(
     parser.add_argument(
         "--dump-steps", type=int, nargs="+", default=[10], metavar="STEP", help="after these (default 10)"
     )
+    parser.add_argument(
+        "--count-interface",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="count the traffic of these network interfaces, such as eth0",
+    )
     return parser

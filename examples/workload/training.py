@@ -18,6 +18,7 @@ import tensorflow as tf
 
 import tfcompress as tfc
 from workload.gradients import DumpGradients, local_gradients
+from workload.interface import InterfaceCounter
 from workload.recorder import Recorder
 from workload.task import Task
 
@@ -57,7 +58,8 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
     )
     task.model.compile(optimizer, task.loss, jit_compile=False)
     recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
-    callbacks = [tfc.callbacks.BroadcastVariables(0), recorder]
+    counters = [InterfaceCounter(name, optimizer) for name in arguments.count_interface]
+    callbacks = [tfc.callbacks.BroadcastVariables(0), *counters, recorder]
     if arguments.dump_gradients:
         callbacks.append(DumpGradients(arguments.dump_gradients, arguments.dump_steps, task))
     verbose = 1 if hvd.rank() == 0 else 0
@@ -78,6 +80,7 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
         "received_bytes_per_step": total.per_step("received_bytes"),
         "milliseconds": recorder.milliseconds(update_milliseconds(task)),
         "step_ms_median": recorder.median_step_ms(),
+        "interfaces": [counter.result() for counter in counters],
         "replicas_identical": replicas_identical(task.model),
         "curve": recorder.curve,
         "machine": {"processor": platform.machine(), "cores": len(os.sched_getaffinity(0))},

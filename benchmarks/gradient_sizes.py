@@ -1,0 +1,60 @@
+"""How the bytes of encoded gradients split into keys and values (as DeepReduce's Figure 10a)."""
+
+import pathlib
+
+import numpy as np
+
+import tfcompress as tfc
+from tfcompress import _core
+
+# Joint codecs have one section for both.
+PARTS = ("keys", "values", "keys and values in one", "headers")
+# By variable: a dense array, or values, indices and dense shape of a table's rows.
+Gradients = dict[str, np.ndarray | tuple[np.ndarray, np.ndarray, tuple[int, ...]]]
+
+
+def read_gradients(path: pathlib.Path) -> Gradients:
+    """Reads one step that an example's `--dump-gradients` wrote."""
+    with np.load(path) as arrays:
+        gradients = {name: arrays[name] for name in arrays if ":" not in name}
+        for name in (name.removesuffix(":values") for name in arrays if name.endswith(":values")):
+            values, indices, shape = (arrays[f"{name}:{part}"] for part in ("values", "indices", "shape"))
+            gradients[name] = values, indices, tuple(shape.tolist())
+    return gradients
+
+
+def dense_bytes(gradients: Gradients) -> int:
+    """Returns the size of the gradients of one step, were they dense."""
+    shapes = [each[2] if isinstance(each, tuple) else each.shape for each in gradients.values()]
+    return 4 * sum(int(np.prod(shape)) for shape in shapes)
+
+
+def split(gradients: Gradients, compressor: tfc.Compressor) -> dict[str, int]:
+    """Encodes the gradients of one step with an empty memory; returns the bytes of each of `PARTS`.
+
+    Args:
+      gradients: What `read_gradients` returned.
+      compressor: One that makes frames.
+
+    Raises:
+      ValueError: The compressor is linear: sums have no frames.
+    """
+    if compressor.linear:
+        raise ValueError(f"'{compressor.spec}' makes no frames: its payloads are summed")
+    parts = dict.fromkeys(PARTS, 0)
+    for name, gradient in gradients.items():
+        [frame] = tfc.inspect(_encode(name, gradient, compressor))
+        parts["headers"] += frame["header_bytes"]
+        parts["keys"] += frame["index_bytes"]
+        parts["values" if frame["joint"] is None else "keys and values in one"] += frame["value_bytes"]
+    return parts
+
+
+def _encode(name: str, gradient: np.ndarray | tuple, compressor: tfc.Compressor) -> bytes:
+    if not isinstance(gradient, tuple):
+        spec = compressor.spec_for(name, gradient.dtype.name, gradient.shape)
+        return tfc.encode(gradient, spec)
+    values, indices, shape = gradient
+    spec = compressor.spec_for(name, values.dtype.name, shape, is_table=True)
+    arguments = (values.reshape(-1), "float32", indices, shape[0], int(np.prod(shape[1:])), spec)
+    return _core.encode_rows(*arguments, compressor.row_sparsifier)

@@ -1,0 +1,149 @@
+"""Step time and bytes on links of a chosen speed: compressors against plain Horovod and its fp16.
+
+    sudo -E $(which python) benchmarks/network.py -np 4 --bandwidths 100mbit 1gbit unlimited
+    sudo -E $(which python) benchmarks/network.py --workload ncf --compression topk -- --data-dir DIR
+
+Each rank runs in a network namespace of this machine, behind a link that `tc tbf` limits in both directions:
+that needs root and iproute2. In each round the example trains with every compressor, at every bandwidth; the
+next round starts with the next compressor. What stands after -- is the example's. Numbers are medians over
+the rounds, of rank 0. Ranks share the machine's cores: where they are more than the cores, computing and
+codecs take longer than on machines of their own. Writes a JSON and three figures, and prints two tables.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import signal
+import sys
+
+import network_plots
+import network_summary
+import rich.console
+from netns import Bandwidth, NetworkError, obstacle
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+COMPRESSION = ["topk", "dgc", "qsgd", "sketchml", "skcompress", "fastsgd", "deepreduce"]
+BANDWIDTHS = ["100mbit", "1gbit", "10gbit", "unlimited"]
+# What the machine lacks; argparse has the same code for what the user mistyped.
+CANNOT_RUN = 2
+
+
+def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
+    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    parser.add_argument(
+        "--bandwidths",
+        nargs="+",
+        type=_bandwidth,
+        default=[Bandwidth.parse(each) for each in BANDWIDTHS],
+        metavar="RATE",
+        help=f'of each link, such as 2.5gbit or "unlimited" (default: {" ".join(BANDWIDTHS)})',
+    )
+    parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=COMPRESSION,
+        metavar="PRESET|SPEC",
+        help=f"beside {' and '.join(network_summary.BASELINES)}, which always run (default: %(default)s)",
+    )
+    parser.add_argument("--steps", type=int, default=20, help="at most, in one epoch (default %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default %(default)s)")
+    parser.add_argument(
+        "--threads", type=int, help="of each rank, for TensorFlow and the codecs (default: theirs)"
+    )
+    parser.add_argument(
+        "--cycle-time", type=float, default=1, metavar="MS", help="HOROVOD_CYCLE_TIME (default %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=1800, metavar="S", help="of each job (default %(default)s)"
+    )
+    parser.add_argument("--name", help="of the results (default: the workload)")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
+    )
+    parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+    arguments = parser.parse_args(words)
+    if arguments.ranks < 2:
+        parser.error("-np: it takes 2 ranks to exchange anything")
+    if not (EXAMPLES / f"{arguments.workload}.py").exists():
+        parser.error(f"--workload: there is no {arguments.workload}.py in {EXAMPLES}")
+    if arguments.quick:
+        arguments.ranks, arguments.steps, arguments.repeats = 2, 8, 1
+        arguments.bandwidths, arguments.compression = [Bandwidth.parse("1gbit")], ["none", "topk"]
+    else:
+        arguments.compression = list(dict.fromkeys([*network_summary.BASELINES, *arguments.compression]))
+    return arguments
+
+
+def _bandwidth(text: str) -> Bandwidth:
+    try:
+        return Bandwidth.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def run(arguments: argparse.Namespace) -> dict:
+    """Measures, and returns what the JSON gets."""
+    # Not before it is known that the machine can run it: these load Horovod and TensorFlow.
+    import network_jobs
+
+    import tfcompress as tfc
+
+    try:
+        compressors = {name: tfc.make_compressor(name) for name in arguments.compression}
+    except ValueError as error:
+        raise SystemExit(f"--compression: {error}") from error
+    try:
+        measured = network_jobs.measure(arguments, EXAMPLES / f"{arguments.workload}.py")
+    except (NetworkError, network_jobs.JobError) as error:
+        raise SystemExit(str(error)) from error
+    rows = network_summary.summarise(measured.runs, measured.idle, compressors)
+    first = measured.runs[0]
+    shared = ("workload", "ranks", "parameters", "steps", "batch_size", "seed", "machine", "versions")
+    return {
+        **{key: first[key] for key in shared},
+        "kernel": platform.release(),
+        "cores": os.cpu_count(),
+        "arguments": arguments.example,
+        "repeats": arguments.repeats,
+        "threads": arguments.threads,
+        "cycle_time_ms": arguments.cycle_time,
+        "idle": measured.idle,
+        "rows": rows,
+        "sizes": network_summary.sizes(measured.gradients, rows, compressors),
+        "runs": [{key: value for key, value in each.items() if key != "curve"} for each in measured.runs],
+    }
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    # However it is ended, the namespaces go.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, lambda number, _: sys.exit(128 + number))
+    reason = obstacle()
+    if reason:
+        print(f"network.py: {reason}", file=sys.stderr)
+        sys.exit(CANNOT_RUN)
+    try:
+        result = run(arguments)
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    stem = arguments.output / f"network_{arguments.name or arguments.workload}"
+    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    console = rich.console.Console(width=130)
+    console.print(network_summary.time_table(result), network_summary.wire_table(result))
+    figures = network_plots.plot_all(result, stem)
+    print("\n".join(["numbers:", f"  {stem.with_suffix('.json')}", "figures:", *(f"  {f}" for f in figures)]))
+
+
+if __name__ == "__main__":
+    main()

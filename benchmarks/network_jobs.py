@@ -1,0 +1,122 @@
+"""The jobs of `network.py`: what it runs, in which order, and what it reads from them."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+import tempfile
+
+import rich.progress
+from gradient_sizes import Gradients, read_gradients
+from namespace_job import JobError, run_ranks
+from netns import INTERFACE, Bandwidth, network
+
+__all__ = ["JobError", "Measured", "measure"]
+
+_IDLE_SECONDS = 3
+# Of which the gradients are split into keys and values.
+_DUMPED_STEP = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What the jobs gave, all of rank 0.
+
+    Attributes:
+      idle: By bandwidth, what `idle_rank` wrote.
+      runs: Results of the example, each with its "bandwidth" and "round".
+      gradients: Of one step without compression.
+    """
+
+    idle: dict[str, dict]
+    runs: list[dict]
+    gradients: Gradients
+
+
+def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
+    """Runs all jobs of an example.
+
+    Raises:
+      JobError: Ranks of one failed or took too long.
+      netns.NetworkError: The machine refused a network.
+    """
+    idle, runs = {}, []
+    bandwidths = {bandwidth.label: bandwidth for bandwidth in arguments.bandwidths}
+    num_jobs = 1 + len(bandwidths) * (1 + arguments.repeats)
+    with tempfile.TemporaryDirectory() as scratch, rich.progress.Progress() as progress:
+        folder = pathlib.Path(scratch)
+        bar = progress.add_task("gradients", total=num_jobs)
+        gradients = _dump(arguments, script, folder)
+        for label, bandwidth in bandwidths.items():
+            progress.update(bar, advance=1, description=f"idle, {label}")
+            idle[label] = _count_idle(arguments, bandwidth, folder / "idle.json")
+        for number in range(arguments.repeats):
+            for label, bandwidth in bandwidths.items():
+                progress.update(bar, advance=1, description=f"round {number + 1}, {label}")
+                results = _train(arguments, script, bandwidth, number, folder / "results.json")
+                runs += [{"bandwidth": label, "round": number + 1, **result} for result in results]
+        progress.update(bar, advance=1, description="done")
+    return Measured(idle, runs, gradients)
+
+
+def rotated(names: list[str], number: int) -> list[str]:
+    """Returns the order of a round: no compressor is always the first, when caches are cold."""
+    first = number % len(names)
+    return names[first:] + names[:first]
+
+
+def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.Path) -> Gradients:
+    """Trains a few steps without compression; returns rank 0's gradients after the last one."""
+    step = min(_DUMPED_STEP, arguments.steps)
+    options = ["--steps", str(step), "--dump-gradients", str(folder), "--dump-steps", str(step)]
+    _run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
+    path = folder / f"step_{step:06d}.npz"
+    if not path.exists():
+        raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: ask for fewer --steps")
+    return read_gradients(path)
+
+
+def _count_idle(arguments: argparse.Namespace, bandwidth: Bandwidth, output: pathlib.Path) -> dict:
+    script = pathlib.Path(__file__).parent / "idle_rank.py"
+    _run(arguments, bandwidth, [sys.executable, str(script), INTERFACE, str(_IDLE_SECONDS), str(output)])
+    return json.loads(output.read_text())
+
+
+def _train(
+    arguments: argparse.Namespace,
+    script: pathlib.Path,
+    bandwidth: Bandwidth,
+    number: int,
+    output: pathlib.Path,
+) -> list[dict]:
+    """Trains with all compressors, one after the other; returns the example's results."""
+    options = ["--steps", str(arguments.steps), "--count-interface", INTERFACE, "--output", str(output)]
+    names = rotated(arguments.compression, number)
+    _run(arguments, bandwidth, _example(arguments, script, names, options))
+    results = json.loads(output.read_text())
+    for result in results:
+        if not result["replicas_identical"]:
+            raise JobError(f"{result['compression']}: the ranks ended with different weights")
+        if not result["interfaces"][0]["steps"]:
+            raise JobError(
+                f"{script.stem} took {result['steps']} steps, all of them warm-up: take more --steps"
+            )
+    return results
+
+
+def _example(
+    arguments: argparse.Namespace, script: pathlib.Path, names: list[str], options: list[str]
+) -> list[str]:
+    """Returns the command of a rank, in which the example's own arguments win."""
+    command = [sys.executable, str(script), "--epochs", "1", *options]
+    return [*command, "--compression", *names, *arguments.example]
+
+
+def _run(arguments: argparse.Namespace, bandwidth: Bandwidth, command: list[str]) -> None:
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "HOROVOD_CYCLE_TIME": str(arguments.cycle_time)}
+    if arguments.threads:
+        names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+        environment |= dict.fromkeys(names, str(arguments.threads))
+    with network(arguments.ranks, bandwidth) as hosts:
+        run_ranks(hosts, command, arguments.timeout, environment)

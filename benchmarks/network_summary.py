@@ -1,0 +1,135 @@
+"""Medians, ratios and tables of `network.py`'s runs."""
+
+import statistics
+from collections.abc import Iterable
+
+import rich.table
+from gradient_sizes import Gradients, dense_bytes, split
+from wire import DIRECTIONS, TOLERANCE, Comparison, compare
+
+import tfcompress as tfc
+
+# What the others are compared with: plain Horovod, and its own half precision.
+BASELINES = ("none", "fp16")
+PHASES = ("compute", "encode", "communication", "decode", "update")
+
+
+def summarise(runs: list[dict], idle: dict[str, dict], compressors: dict[str, tfc.Compressor]) -> list[dict]:
+    """Returns a row for each bandwidth and compressor: medians over the rounds.
+
+    Ratios are made within each round before their median is taken.
+
+    Args:
+      runs: As in `network_jobs.Measured`.
+      idle: As there.
+      compressors: By name.
+    """
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for run in runs:
+        groups.setdefault((run["bandwidth"], run["compression"]), []).append(run)
+    rows = []
+    for (bandwidth, name), group in groups.items():
+        compared = [
+            compare(run["interfaces"][0], idle[bandwidth], run["ranks"], not compressors[name].linear)
+            for run in group
+        ]
+        rows.append(
+            {
+                "bandwidth": bandwidth,
+                "compression": name,
+                "spec": group[0]["spec"],
+                "step_ms": statistics.median(run["step_ms_median"] for run in group),
+                "milliseconds": {
+                    phase: statistics.median(run["milliseconds"][phase] for run in group) for phase in PHASES
+                },
+                "throughput_to": {
+                    baseline: _median_ratio(groups.get((bandwidth, baseline), []), group)
+                    for baseline in BASELINES
+                },
+                "wire": {
+                    direction: Comparison.median(each[direction] for each in compared).as_dict()
+                    for direction in DIRECTIONS
+                },
+            }
+        )
+    order = list(compressors)
+    bandwidths = list(idle)
+    return sorted(rows, key=lambda row: (bandwidths.index(row["bandwidth"]), order.index(row["compression"])))
+
+
+def _median_ratio(baseline: list[dict], group: list[dict]) -> float | None:
+    """How many times the baseline's steps a compressor makes in the same time; None without a baseline."""
+    steps = {run["round"]: run["step_ms_median"] for run in baseline}
+    ratios = [steps[run["round"]] / run["step_ms_median"] for run in group if run["round"] in steps]
+    return statistics.median(ratios) if ratios else None
+
+
+def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc.Compressor]) -> list[dict]:
+    """Returns for each compressor the bytes of one step's gradients, split into keys, values and the rest.
+
+    Frames are encoded here. Sums are all values; their bytes are those that the run reported.
+    """
+    reported = {row["compression"]: row["wire"]["sent"]["reported"] for row in rows}
+    dense = dense_bytes(gradients)
+    return [
+        {
+            "compression": name,
+            "dense_bytes": dense,
+            "parts": {"values": reported[name]} if compressor.linear else split(gradients, compressor),
+        }
+        for name, compressor in compressors.items()
+    ]
+
+
+def time_table(result: dict) -> rich.table.Table:
+    """Returns the table of step times."""
+    table = rich.table.Table(
+        title=f"{_title(result)}: milliseconds of a step, and throughput against Horovod",
+        caption="step: median; phases: means, encode and decode summed over tensors encoded side by side",
+    )
+    headings = ["step", *PHASES, *(f"x {baseline}" for baseline in BASELINES)]
+    _add_columns(table, ["bandwidth", "compression"], headings)
+    for row, last in _with_ends(result["rows"]):
+        times = [row["step_ms"], *(row["milliseconds"][phase] for phase in PHASES)]
+        ratios = [row["throughput_to"][baseline] for baseline in BASELINES]
+        cells = [f"{each:.1f}" for each in times]
+        cells += ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        table.add_row(row["bandwidth"], row["compression"], *cells, end_section=last)
+    return table
+
+
+def wire_table(result: dict) -> rich.table.Table:
+    """Returns the table that compares the package's bytes with the interface's."""
+    table = rich.table.Table(
+        title=f"{_title(result)}: bytes that rank 0 sent in a step",
+        caption="on ring: reported bytes as Horovod's ring carries them; idle control: what an idle job "
+        "sends in as much time; excess: (interface - headers - on ring) / on ring; agree: both directions, "
+        f"within {100 * TOLERANCE:.0f} % beside idle control",
+    )
+    headings = ["reported", "on ring", "interface", "headers", "idle control", "excess %", "agree"]
+    _add_columns(table, ["bandwidth", "compression"], headings)
+    for row, last in _with_ends(result["rows"]):
+        sent = row["wire"]["sent"]
+        fields = ("reported", "expected", "counted", "headers", "control")
+        cells = [f"{sent[field]:,.0f}" for field in fields] + [f"{100 * sent['excess']:+.1f}"]
+        agree = all(row["wire"][direction]["agrees"] for direction in DIRECTIONS)
+        cells.append("yes" if agree else "no")
+        table.add_row(row["bandwidth"], row["compression"], *cells, end_section=last)
+    return table
+
+
+def _title(result: dict) -> str:
+    return f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
+
+
+def _add_columns(table: rich.table.Table, words: list[str], numbers: list[str]) -> None:
+    for heading in words:
+        table.add_column(heading)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+
+
+def _with_ends(rows: list[dict]) -> Iterable[tuple[dict, bool]]:
+    """Yields each row and whether it is the last of its bandwidth."""
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        yield row, following is None or following["bandwidth"] != row["bandwidth"]

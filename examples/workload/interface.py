@@ -1,0 +1,74 @@
+"""What a network interface carries while a model trains."""
+
+import pathlib
+import time
+
+import keras
+import numpy as np
+
+import tfcompress as tfc
+from workload.recorder import WARM_UP_STEPS
+
+_INTERFACES = pathlib.Path("/sys/class/net")
+# As the kernel names them, in the order of `read_counters`.
+COUNTERS = {
+    "sent_bytes": "tx_bytes",
+    "received_bytes": "rx_bytes",
+    "sent_packets": "tx_packets",
+    "received_packets": "rx_packets",
+}
+
+
+def read_counters(interface: str) -> np.ndarray:
+    """Reads the kernel's counters of an interface: int64, in the order of `COUNTERS`.
+
+    Raises:
+      FileNotFoundError: There is no such interface.
+    """
+    folder = _INTERFACES / interface / "statistics"
+    return np.array([int((folder / name).read_text()) for name in COUNTERS.values()])
+
+
+class InterfaceCounter(keras.callbacks.Callback):
+    """Counts an interface's traffic of the steps after the warm-up, beside what the package reports of them.
+
+    What happens between epochs is left out. It has to stand before callbacks that test the model.
+    """
+
+    def __init__(self, interface: str, optimizer: keras.optimizers.Optimizer) -> None:
+        super().__init__()
+        self._interface, self._optimizer = interface, optimizer
+        self._steps = 0
+        self._start: np.ndarray | None = None
+        self._sums = np.zeros(1 + len(COUNTERS) + 2)
+        try:
+            read_counters(interface)
+        except FileNotFoundError as error:
+            known = ", ".join(sorted(path.name for path in _INTERFACES.iterdir()))
+            raise SystemExit(f"--count-interface: there is no {interface!r} here, only {known}") from error
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        if self._steps >= WARM_UP_STEPS:
+            self._start = self._read()
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self._steps += 1
+        if self._steps == WARM_UP_STEPS:
+            self._start = self._read()
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        if self._start is not None:
+            self._sums += self._read() - self._start
+
+    def result(self) -> dict[str, object]:
+        """Means over the counted steps, whose number is 0 where training ended with the warm-up."""
+        steps = max(self._steps - WARM_UP_STEPS, 0)
+        names = ["seconds", *COUNTERS, "reported_sent_bytes", "reported_received_bytes"]
+        means = (self._sums / max(steps, 1)).tolist()
+        per_step = {f"{name}_per_step": mean for name, mean in zip(names, means, strict=True)}
+        return {"name": self._interface, "steps": steps, **per_step}
+
+    def _read(self) -> np.ndarray:
+        total = tfc.stats(self._optimizer, residual_norms=False).total
+        reported = [total.sent_bytes, total.received_bytes]
+        return np.array([time.perf_counter(), *read_counters(self._interface), *reported])

@@ -1,0 +1,229 @@
+"""What benchmarks/network.py makes of counters and runs, without a network."""
+
+import io
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import rich.console
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+pytest.importorskip("horovod", reason="ranks are started by Horovod's own rendezvous")
+import gradient_sizes  # noqa: E402
+import namespace_job  # noqa: E402
+import netns  # noqa: E402
+import network  # noqa: E402
+import network_jobs  # noqa: E402
+import network_plots  # noqa: E402
+import network_summary  # noqa: E402
+import rendezvous  # noqa: E402
+import wire  # noqa: E402
+
+import tfcompress as tfc  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    "text, bits_per_second",
+    [("100mbit", 10**8), ("2.5gbit", 2_500_000_000), (" 1GBIT ", 10**9), ("unlimited", None)],
+)
+def test_bandwidths_are_read(text, bits_per_second):
+    assert netns.Bandwidth.parse(text).bits_per_second == bits_per_second
+
+
+@pytest.mark.parametrize("text", ["", "100", "fast", "0mbit", "-1gbit", "10 gbit/s"])
+def test_other_bandwidths_are_errors(text):
+    with pytest.raises(ValueError, match="a bandwidth is such as"):
+        netns.Bandwidth.parse(text)
+
+
+def test_a_burst_is_short_but_holds_packets():
+    assert netns.Bandwidth.parse("10gbit").burst_bytes * 8 == pytest.approx(10**10 * 250e-6)
+    assert netns.Bandwidth.parse("1mbit").burst_bytes >= 1514
+
+
+def test_hosts_have_addresses_of_their_own():
+    with pytest.raises(ValueError, match="at most 253 hosts"), netns.network(254, netns.Bandwidth("", None)):
+        pass
+
+
+def test_users_without_root_are_told(monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert "sudo" in netns.obstacle()
+
+
+def test_a_machine_without_iproute2_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(netns, "_TOOL_FOLDERS", ())
+    assert "install iproute2" in netns.obstacle()
+
+
+def test_each_rank_is_alone_on_its_host():
+    slots = rendezvous.assignments(3)
+    assert [(slot.rank, slot.local_size, slot.cross_size) for slot in slots] == [(r, 1, 3) for r in range(3)]
+    assert len({slot.hostname for slot in slots}) == 3
+
+
+def test_baselines_come_first_and_once():
+    arguments = network.parse_arguments(["--compression", "topk", "none", "topk", "--", "--hidden", "64"])
+    assert arguments.compression == ["none", "fp16", "topk"]
+    assert arguments.example == ["--hidden", "64"]
+
+
+@pytest.mark.parametrize("words", [["-np", "1"], ["--workload", "no_such"], ["--bandwidths", "slow"]])
+def test_mistyped_arguments_end_the_program(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        network.parse_arguments(words)
+    assert ended.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_every_compressor_is_first_once_and_all_run_in_each_round():
+    names = ["none", "fp16", "topk"]
+    rounds = [network_jobs.rotated(names, number) for number in range(4)]
+    assert [each[0] for each in rounds] == ["none", "fp16", "topk", "none"]
+    assert all(sorted(each) == sorted(names) for each in rounds)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_bytes_on_the_ring(ranks):
+    """Sums pass twice but for one share; a gathered frame passes all links but one."""
+    assert wire.ring_bytes(1000, 1000, ranks, gathered=False) == pytest.approx(2000 * (ranks - 1) / ranks)
+    others = 1000 * (ranks - 1)
+    assert wire.ring_bytes(1000, others, ranks, gathered=True) == pytest.approx(others)
+    # Of a plain run's 1000 bytes, 400 were rows of a table, which Horovod gathers.
+    received = 600 + 400 * (ranks - 1)
+    expected = 400 * (ranks - 1) + 1200 * (ranks - 1) / ranks
+    assert wire.ring_bytes(1000, received, ranks, gathered=False) == pytest.approx(expected)
+
+
+def interface(payload: float, packets: int = 10, reported: float = 10_000) -> dict:
+    """What an example counts on 2 ranks, where a rank carries what it reports."""
+    counted = {"seconds_per_step": 0.1, "steps": 5, "name": "eth0"}
+    for direction in wire.DIRECTIONS:
+        counted[f"{direction}_bytes_per_step"] = payload + packets * wire.HEADER_BYTES
+        counted[f"{direction}_packets_per_step"] = packets
+        counted[f"reported_{direction}_bytes_per_step"] = reported
+    return counted
+
+
+def idle(rate: float, packets: int = 20) -> dict:
+    """Bytes a second besides headers."""
+    counted = {f"{d}_bytes_per_second": rate + packets * wire.HEADER_BYTES for d in wire.DIRECTIONS}
+    return counted | {f"{d}_packets_per_second": packets for d in wire.DIRECTIONS}
+
+
+@pytest.mark.parametrize(
+    "payload, rate, agrees",
+    [
+        (10_000, 0, True),
+        (10_490, 0, True),
+        (10_510, 0, False),
+        (9_510, 0, True),
+        (9_490, 0, False),
+        # 0.1 s of 10 kB/s are 1 kB more that may be control traffic, but need not be.
+        (11_400, 10_000, True),
+        (11_600, 10_000, False),
+        (9_490, 10_000, False),
+    ],
+)
+def test_agreement(payload, rate, agrees):
+    for comparison in wire.compare(interface(payload), idle(rate), 2, gathered=True).values():
+        assert comparison.agrees == agrees
+        assert comparison.excess == pytest.approx(payload / 10_000 - 1)
+        assert comparison.control == pytest.approx(rate * 0.1)
+
+
+def test_without_a_counted_step_there_is_nothing_to_compare():
+    with pytest.raises(ValueError, match="--steps"):
+        wire.compare({"steps": 0}, idle(0), 2, gathered=True)
+
+
+def run(bandwidth: str, name: str, number: int, step: float, payload: float = 10_000) -> dict:
+    return {
+        "bandwidth": bandwidth,
+        "compression": name,
+        "round": number,
+        "spec": tfc.make_compressor(name).spec,
+        "ranks": 2,
+        "step_ms_median": step,
+        "milliseconds": {phase: step / 5 for phase in network_summary.PHASES},
+        "interfaces": [interface(payload)],
+    }
+
+
+@pytest.fixture
+def result():
+    """Three rounds of a machine that becomes slower, and topk twice as fast as none in each but the last."""
+    runs = []
+    for bandwidth in ("100mbit", "unlimited"):
+        for number, slow in enumerate((1, 2, 10)):
+            runs.append(run(bandwidth, "topk", number, 50 * slow if number < 2 else 1000))
+            runs.append(run(bandwidth, "none", number, 100 * slow, payload=12_000))
+    idles = {"100mbit": idle(0), "unlimited": idle(0)}
+    compressors = {name: tfc.make_compressor(name) for name in ("none", "topk")}
+    rows = network_summary.summarise(runs, idles, compressors)
+    gradients = {"kernel": np.random.default_rng(0).standard_normal((100, 50)).astype(np.float32)}
+    shared = {"workload": "mnist_mlp", "ranks": 2, "parameters": 5000}
+    return {**shared, "rows": rows, "sizes": network_summary.sizes(gradients, rows, compressors)}
+
+
+def test_ratios_are_medians_of_those_of_each_round(result):
+    rows = {(row["bandwidth"], row["compression"]): row for row in result["rows"]}
+    assert list(rows) == [(b, c) for b in ("100mbit", "unlimited") for c in ("none", "topk")]
+    topk = rows["100mbit", "topk"]
+    assert (topk["step_ms"], topk["milliseconds"]["encode"]) == (100, 20)
+    assert topk["throughput_to"] == {"none": 2, "fp16": None}
+    assert topk["wire"]["sent"]["agrees"] and not rows["100mbit", "none"]["wire"]["sent"]["agrees"]
+
+
+def test_tables_have_a_row_for_each_bandwidth_and_compressor(result):
+    output = io.StringIO()
+    console = rich.console.Console(width=130, file=output)
+    console.print(network_summary.time_table(result), network_summary.wire_table(result))
+    lines = [line for line in output.getvalue().splitlines() if "topk" in line]
+    assert len(lines) == 4
+    assert "2.00" in lines[0] and "yes" in lines[2]
+
+
+def test_sizes_split_into_keys_and_values(result):
+    none, topk = result["sizes"]
+    assert none["dense_bytes"] == 20_000 and none["parts"] == {"values": 10_000}
+    assert topk["parts"]["values"] == 50 * 4  # 1 % of 5,000 floats.
+    assert 0 < topk["parts"]["keys"] < 50 * 4
+    assert sum(topk["parts"].values()) < 1000
+
+
+def test_joint_codecs_and_rows_of_tables_are_split_too(tmp_path):
+    rng = np.random.default_rng(0)
+    dumped = {
+        "dense.kernel": rng.standard_normal((64, 64)).astype(np.float32),
+        "table:values": rng.standard_normal((30, 8)).astype(np.float32),
+        "table:indices": np.arange(0, 300, 10),
+        "table:shape": np.array([1000, 8]),
+    }
+    np.savez_compressed(tmp_path / "step.npz", **dumped)
+    gradients = gradient_sizes.read_gradients(tmp_path / "step.npz")
+    assert gradient_sizes.dense_bytes(gradients) == 4 * (64 * 64 + 8000)
+    rows = gradient_sizes.split(gradients, tfc.make_compressor("topk"))
+    assert rows["values"] == 4 * (round(0.01 * 64 * 64) + 30 * 8)
+    joint = gradient_sizes.split({"k": gradients["dense.kernel"]}, tfc.make_compressor("skcompress"))
+    assert joint["keys and values in one"] > 0 and joint["keys"] == joint["values"] == 0
+    with pytest.raises(ValueError, match="makes no frames"):
+        gradient_sizes.split(gradients, tfc.make_compressor("fp16"))
+
+
+def test_figures_are_drawn(result, tmp_path):
+    paths = network_plots.plot_all(result, tmp_path / "network_x")
+    assert [path.name for path in paths] == [f"network_x_{n}.png" for n in ("steps", "sizes", "codecs")]
+    assert all(path.stat().st_size > 5_000 for path in paths)
+
+
+def test_a_failed_rank_shows_its_last_lines(tmp_path):
+    log = tmp_path / "rank1.log"
+    log.write_text("\n".join(f"line {i}" for i in range(100)))
+    described = namespace_job._describe(1, "ended with code 3", log)
+    assert "rank 1 ended with code 3" in described and "line 99" in described and "line 50" not in described
