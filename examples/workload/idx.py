@@ -5,6 +5,8 @@ import pathlib
 
 import numpy as np
 
+from workload.files import find
+
 
 def read(path: pathlib.Path) -> np.ndarray:
     """Reads one idx file of bytes, gzipped or not.
@@ -28,11 +30,4 @@ def read_part(folder: pathlib.Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     Raises:
       FileNotFoundError: One of the two is not in the folder.
     """
-    return tuple(read(_find(folder, f"{part}-{kind}")) for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))
-
-
-def _find(folder: pathlib.Path, name: str) -> pathlib.Path:
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.exists():
-            return path
-    raise FileNotFoundError(f"neither {name} nor {name}.gz is in {folder}")
+    return tuple(read(find(folder, f"{part}-{kind}")) for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))

@@ -23,6 +23,7 @@ class Task:
       train: This rank's batches of one epoch; equally many on all ranks.
       evaluate: Tests the model: (sum, count) of each metric over this rank's share of the test data. The
         first metric is the one that is reported.
+      dense_tables: Whether gradients of embeddings are exchanged as dense tensors, not as rows.
     """
 
     model: keras.Model
@@ -30,6 +31,18 @@ class Task:
     make_optimizer: Callable[[object], keras.optimizers.Optimizer]
     train: tf.data.Dataset
     evaluate: Callable[[keras.Model], Sums]
+    dense_tables: bool = False
+
+
+class Adam(keras.optimizers.Adam):
+    """Keras's Adam, with slices of the same row added up before they are squared.
+
+    Keras 3 squares the slices of an embedding's gradient one by one, as if no row came twice.
+    """
+
+    def update_step(self, gradient: tf.Tensor | tf.IndexedSlices, *arguments: object) -> None:
+        # The moments and the update are dense anyway.
+        super().update_step(tf.convert_to_tensor(gradient), *arguments)
 
 
 def sgd(
@@ -48,7 +61,7 @@ def sgd(
 def adam(compressor: tfc.Compressor) -> Callable[[object], keras.optimizers.Optimizer]:
     """Returns what makes Adam, without its first moment where the compressor's memory has a momentum."""
     beta_1 = 0.0 if _has_momentum(compressor) else 0.9
-    return lambda learning_rate: keras.optimizers.Adam(learning_rate, beta_1=beta_1)
+    return lambda learning_rate: Adam(learning_rate, beta_1=beta_1)
 
 
 def _has_momentum(compressor: tfc.Compressor) -> bool:

@@ -54,7 +54,9 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
     """Trains a task once and returns what was measured; the times are this rank's."""
     data = task.train if arguments.steps is None else task.train.take(arguments.steps)
     optimizer = tfc.DistributedOptimizer(
-        task.make_optimizer(learning_rate(data, arguments)), compression=compressor
+        task.make_optimizer(learning_rate(data, arguments)),
+        compression=compressor,
+        sparse_as_dense=task.dense_tables,
     )
     task.model.compile(optimizer, task.loss, jit_compile=False)
     recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
@@ -74,6 +76,7 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
         "batch_size": arguments.batch_size,
         "learning_rate": arguments.learning_rate,
         "decay": arguments.decay,
+        "dense_tables": task.dense_tables,
         "metrics": recorder.metrics,
         "dense_bytes_per_step": total.per_step("dense_bytes"),
         "sent_bytes_per_step": total.per_step("sent_bytes"),
