@@ -15,7 +15,7 @@ def local_gradients(model: keras.Model, loss: keras.losses.Loss, batch: tuple) -
     """Returns the gradients of all trainable variables on one batch, not exchanged."""
     inputs, labels = batch
     with tf.GradientTape() as tape:
-        value = loss(labels, model(inputs, training=True))
+        value = tf.add_n([loss(labels, model(inputs, training=True)), *model.losses])
     return tape.gradient(value, [variable.value for variable in model.trainable_variables])
 
 

@@ -58,10 +58,12 @@ def sgd(
     )
 
 
-def adam(compressor: tfc.Compressor) -> Callable[[object], keras.optimizers.Optimizer]:
+def adam(
+    compressor: tfc.Compressor, optimizer: type = Adam, **options: object
+) -> Callable[[object], keras.optimizers.Optimizer]:
     """Returns what makes Adam, without its first moment where the compressor's memory has a momentum."""
     beta_1 = 0.0 if _has_momentum(compressor) else 0.9
-    return lambda learning_rate: Adam(learning_rate, beta_1=beta_1)
+    return lambda learning_rate: optimizer(learning_rate, beta_1=beta_1, **options)
 
 
 def _has_momentum(compressor: tfc.Compressor) -> bool:
