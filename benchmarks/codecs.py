@@ -4,8 +4,8 @@
     python benchmarks/codecs.py --gradients DIR FILE.npz   # others, dumped by an example's --dump-gradients
 
 Of a dense gradient the `--ratio` of largest magnitude is sent, of a sparse one its rows. Exact methods stand
-with exact ones, lossy with lossy ones, their errors beside the bytes. One thread each; speeds are the best of
-several runs, and a memcpy of the same number of bytes in the same run stands beside them.
+with exact ones, lossy with lossy ones, their errors beside the bytes. One thread each; speeds are by CPU time
+and the best of several runs, and a memcpy of the same number of bytes in the same run stands beside them.
 
 What is not installed is named and left out; `pip install -r scripts/requirements-test.txt` brings all.
 """
@@ -30,7 +30,7 @@ import tfcompress as tfc
 
 HERE = pathlib.Path(__file__).parent
 DOCS = HERE.parent / "docs"
-# Seconds for each number; the best of the runs that fit is what counts.
+# CPU seconds for each number; the best of the runs that fit is what counts.
 BUDGET, QUICK_BUDGET = 0.15, 0.005
 
 
