@@ -8,15 +8,13 @@ Speeds are ratios to a memcpy of the dense vector in the same run, on one thread
 
 import argparse
 import math
-import os
 import pathlib
-import platform
 import re
-import time
 from collections.abc import Callable
 
 import numpy as np
 import rich.progress
+from measuring import entropy_bits, machine, memcpy_seconds, seconds, with_policies
 
 import tfcompress as tfc
 from tfcompress import _core
@@ -38,11 +36,6 @@ KINDS = {
 }
 
 
-def entropy_bits(n: int, k: int) -> float:
-    """Returns log2 of the number of k-subsets of n elements, for each of the k."""
-    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2) / k
-
-
 def random_indices(density: float) -> np.ndarray:
     rng = np.random.default_rng(1)
     return np.flatnonzero(rng.random(UNIVERSE) < density).astype(np.uint32)
@@ -55,22 +48,6 @@ def distributions() -> dict[str, np.ndarray]:
         "Laplace": rng.laplace(size=NUM_VALUES).astype(np.float32),
         "Student t3": rng.standard_t(3, NUM_VALUES).astype(np.float32),
     }
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """The best of several runs: the machine's noise only ever adds."""
-    best = math.inf
-    start = time.perf_counter()
-    while time.perf_counter() - start < 0.15:
-        begin = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - begin)
-    return best
-
-
-def memcpy_seconds(num_floats: int) -> float:
-    source, target = np.ones(num_floats, np.float32), np.zeros(num_floats, np.float32)
-    return seconds(lambda: np.copyto(target, source))
 
 
 def sqnr_db(values: np.ndarray, decoded: np.ndarray) -> str:
@@ -139,14 +116,6 @@ def facts(title: str) -> list[str]:
     return [f"## {title}", "", *table(["name", "id", "what", "parameters", "error", "bytes"], rows), ""]
 
 
-def with_policies(entry: object) -> list[str]:
-    """The part, and one for each choice of its parameters."""
-    choices = [p for p in entry.parameters if p.kind == "choice"]
-    if not choices:
-        return [entry.name]
-    return [f"{entry.name}:{choices[0].name}={value}" for value in choices[0].range.split(", ")]
-
-
 def measured_tables() -> dict[str, list[str]]:
     index_names = [name for entry in tfc.index_codecs() for name in with_policies(entry)]
     value_names = [name for entry in tfc.value_codecs() for name in with_policies(entry)]
@@ -192,11 +161,6 @@ def page(measured: dict[str, list[str]]) -> str:
         if title in measured:
             lines += [MEASURED[0], *measured[title], MEASURED[1], ""]
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def machine() -> str:
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return f"{models[0] if models else platform.machine()}, one thread of {os.cpu_count()}"
 
 
 def notes() -> str:

@@ -1,0 +1,125 @@
+"""Reads gradients that the examples dumped, as the elements or rows that a rank would send."""
+
+import dataclasses
+import functools
+import pathlib
+
+import numpy as np
+
+from tfcompress import _core
+
+# Below this the dense variables beside a table (a bias, say) are not worth a row of numbers.
+MIN_DENSE = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Some rows of a table; a vector is a table with rows of one element.
+
+    Attributes:
+      num_rows: Rows of the table.
+      keys: The rows that are there, ascending: uint32 [k].
+      values: float32 [k, elements of a row].
+    """
+
+    num_rows: int
+    keys: np.ndarray
+    values: np.ndarray
+
+    @functools.cached_property
+    def ids(self) -> np.ndarray:
+        """The keys as `tf.IndexedSlices` has them."""
+        return self.keys.astype(np.int64)
+
+    @property
+    def width(self) -> int:
+        return self.values.shape[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """One gradient: what is sent of it, and, unless it is sparse by nature, all its elements in `dense`."""
+
+    name: str
+    sent: Rows
+    dense: np.ndarray | None
+
+
+def at_keys(rows: Rows, keys: np.ndarray) -> np.ndarray:
+    """Returns the values of any ascending keys, zeros for rows that are not there: float32 [keys, width]."""
+    found = np.searchsorted(rows.keys, keys).clip(max=len(rows.keys) - 1)
+    return np.where((rows.keys[found] == keys)[:, np.newaxis], rows.values[found], np.float32(0))
+
+
+def relative_error(sent: Rows, decoded: Rows) -> float:
+    """Returns the l2 norm of the difference over that of what was sent."""
+    keys = np.union1d(sent.keys, decoded.keys)
+    difference = at_keys(sent, keys).astype(np.float64)
+    if decoded.keys.size:
+        difference -= at_keys(decoded, keys)
+    return float(np.linalg.norm(difference) / np.linalg.norm(sent.values.astype(np.float64)))
+
+
+def find_files(given: list[pathlib.Path]) -> list[pathlib.Path]:
+    """Returns the files that are meant by files and folders."""
+    files = [file for path in given for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]
+    missing = [str(path) for path in files if not path.is_file()]
+    if missing or not files:
+        raise SystemExit(
+            f"no gradients in {', '.join(missing) or ', '.join(map(str, given))}; write some with "
+            "`horovodrun -np 2 python examples/mnist_mlp.py --dump-gradients DIR --dump-steps 10 200`"
+        )
+    return files
+
+
+def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
+    """Reads a dump of `examples/workload/gradients.py`.
+
+    All dense variables, end to end, are one gradient, of which the `ratio` of largest magnitude is sent. (In
+    training each variable is compressed alone; most are too small to be measured so.) Beside it stands the
+    largest table of which only some rows have a gradient: these are sent.
+    """
+    try:
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError, AttributeError) as error:
+        raise ValueError(f"{path} is not an .npz file of gradients: {error}") from error
+    tables = [name.removesuffix(":indices") for name, array in arrays.items() if name.endswith(":indices")]
+    rows = [table for table in (read_table(path, name, arrays) for name in tables) if table.values.any()]
+    variables = [array for name, array in arrays.items() if ":" not in name]
+    dense = np.concatenate([array.astype(np.float32).ravel() for array in variables] or [np.empty(0)])
+    gradients = []
+    check_finite(path, dense)
+    if dense.any() and (dense.size >= MIN_DENSE or not rows):
+        keys = _core.select(f"topk:ratio={ratio}", dense)
+        sent = Rows(dense.size, keys, dense[keys, np.newaxis])
+        gradients.append(Gradient(path.stem, sent, dense))
+    if rows:
+        largest = max(rows, key=lambda each: each.values.size)
+        gradients.append(Gradient(f"{path.stem}, rows", largest, None))
+    if not gradients:
+        raise ValueError(f"{path} has no gradient that is not zero")
+    return gradients
+
+
+def read_table(path: pathlib.Path, name: str, arrays: dict[str, np.ndarray]) -> Rows:
+    """Returns the rows of one table, those that repeat summed."""
+    try:
+        indices, values, shape = (arrays[f"{name}:{part}"] for part in ("indices", "values", "shape"))
+    except KeyError as error:
+        raise ValueError(f"{path} has no array {error} beside '{name}:indices'") from error
+    num_rows = int(shape[0])
+    if len(indices) != len(values):
+        raise ValueError(f"{path}: '{name}' has {len(indices)} indices for {len(values)} rows of values")
+    if ((indices < 0) | (indices >= num_rows)).any():
+        raise ValueError(f"{path}: '{name}' has rows outside [0, {num_rows})")
+    check_finite(path, values)
+    order = np.argsort(indices, kind="stable")
+    keys, starts = np.unique(indices[order], return_index=True)
+    slices = values.astype(np.float32).reshape(len(indices), -1)[order]
+    return Rows(num_rows, keys.astype(np.uint32), np.add.reduceat(slices, starts, axis=0))
+
+
+def check_finite(path: pathlib.Path, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(f"{path} has gradients that are not finite; no codec takes them")

@@ -1,0 +1,107 @@
+"""Codecs of values alone, exact and lossy."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from measuring import seconds, with_policies
+
+import tfcompress as tfc
+from comparison import peers
+from comparison.quantiles import kll_splits
+from tfcompress import _core
+
+BUCKETS = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueMethod:
+    """A codec of values: `encode` float32 [k] to bytes, `decode` (bytes, k) to float32 [k]."""
+
+    name: str
+    package: str
+    encode: Callable[[np.ndarray], bytes]
+    decode: Callable[[bytes, int], np.ndarray]
+
+
+def methods() -> list[ValueMethod]:
+    found = [of_codec(part) for entry in tfc.value_codecs() for part in with_policies(entry)]
+    found.append(ValueMethod("float16", "numpy", encode_half, decode_half))
+    for each in peers.byte_compressors():
+        found += [through(each), shuffled(each), half(each)]
+    found.append(ValueMethod("KLL buckets", "datasketches", encode_buckets, decode_buckets))
+    return [method for method in found if method.package not in peers.missing()]
+
+
+def of_codec(part: str) -> ValueMethod:
+    name = part.split(":")[0]
+    return ValueMethod(
+        part,
+        peers.OURS,
+        lambda values: _core.encode_values(part, values, None, len(values)),
+        lambda data, k: _core.decode_values(name, data, None, k),
+    )
+
+
+def encode_half(values: np.ndarray) -> bytes:
+    return values.astype(np.float16).tobytes()
+
+
+def decode_half(data: bytes, k: int) -> np.ndarray:
+    return np.frombuffer(data, np.float16).astype(np.float32)
+
+
+def through(compressor: peers.ByteCompressor) -> ValueMethod:
+    return ValueMethod(
+        compressor.name,
+        compressor.package,
+        lambda values: compressor.compress(values.tobytes()),
+        lambda data, k: np.frombuffer(compressor.decompress(data), np.float32),
+    )
+
+
+def shuffled(compressor: peers.ByteCompressor) -> ValueMethod:
+    """First bytes of all values, then all second bytes: exponents stand together."""
+
+    def encode(values: np.ndarray) -> bytes:
+        return compressor.compress(values.view(np.uint8).reshape(-1, 4).T.tobytes())
+
+    def decode(data: bytes, k: int) -> np.ndarray:
+        planes = np.frombuffer(compressor.decompress(data), np.uint8).reshape(4, k)
+        return np.ascontiguousarray(planes.T).view(np.float32).ravel()
+
+    return ValueMethod(f"{compressor.name}, bytes shuffled", compressor.package, encode, decode)
+
+
+def half(compressor: peers.ByteCompressor) -> ValueMethod:
+    return ValueMethod(
+        f"float16, {compressor.name}",
+        compressor.package,
+        lambda values: compressor.compress(encode_half(values)),
+        lambda data, k: decode_half(compressor.decompress(data), k),
+    )
+
+
+def encode_buckets(values: np.ndarray) -> bytes:
+    """Buckets of equal count by DataSketches, their means, and a byte a value: what `quantile` does."""
+    codes = np.searchsorted(kll_splits(values, BUCKETS), values, side="right")
+    counts = np.bincount(codes, minlength=BUCKETS).clip(min=1)
+    means = np.bincount(codes, values, minlength=BUCKETS) / counts
+    return means.astype(np.float32).tobytes() + codes.astype(np.uint8).tobytes()
+
+
+def decode_buckets(data: bytes, k: int) -> np.ndarray:
+    means = np.frombuffer(data, np.float32, BUCKETS)
+    return means[np.frombuffer(data, np.uint8, k, means.nbytes)]
+
+
+def measure(method: ValueMethod, values: np.ndarray, budget: float) -> dict:
+    data = method.encode(values)
+    decoded = method.decode(data, len(values)).astype(np.float64)
+    return {
+        "bytes": len(data),
+        "bits": 8 * len(data) / len(values),
+        "error": float(np.linalg.norm(decoded - values) / np.linalg.norm(values.astype(np.float64))),
+        "encode_m_per_s": len(values) / seconds(lambda: method.encode(values), budget) / 1e6,
+        "decode_m_per_s": len(values) / seconds(lambda: method.decode(data, len(values)), budget) / 1e6,
+    }
