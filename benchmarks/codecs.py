@@ -186,7 +186,7 @@ def main() -> None:
         "gradients": describe(gradients),
         **measure(gradients, QUICK_BUDGET if arguments.quick else BUDGET),
     }
-    report.show(results, rich.console.Console(width=max(110, 70 + 14 * len(gradients))))
+    report.show(results, rich.console.Console(width=max(120, 95 + 17 * len(gradients))))
     for folder in ("figures", "results"):
         (arguments.output / folder).mkdir(parents=True, exist_ok=True)
     (arguments.output / "results" / "codecs.json").write_text(json.dumps(results, indent=1) + "\n")
