@@ -10,9 +10,7 @@ import argparse
 import math
 import os
 import pathlib
-import platform
 import re
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +18,8 @@ import rich.progress
 
 import tfcompress as tfc
 from tfcompress import _core
+from tfcompress.catalogue import KINDS
+from tfcompress.measure import best_seconds, entropy_bits, memcpy_seconds, processor, squared_norm
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "codecs.md"
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
@@ -27,20 +27,6 @@ UNIVERSE = 1_000_000
 NUM_VALUES = 100_000
 # Measured rows are between these marks; everything outside them is checked by a test.
 MEASURED = ("<!-- measured -->", "<!-- /measured -->")
-
-KINDS = {
-    "Sparsifiers": tfc.sparsifiers,
-    "Index codecs": tfc.index_codecs,
-    "Value codecs": tfc.value_codecs,
-    "Joint codecs": tfc.joint_codecs,
-    "Linear codecs": tfc.linear_codecs,
-    "Memories": tfc.memories,
-}
-
-
-def entropy_bits(n: int, k: int) -> float:
-    """Returns log2 of the number of k-subsets of n elements, for each of the k."""
-    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2) / k
 
 
 def random_indices(density: float) -> np.ndarray:
@@ -58,24 +44,12 @@ def distributions() -> dict[str, np.ndarray]:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """The best of several runs: the machine's noise only ever adds."""
-    best = math.inf
-    start = time.perf_counter()
-    while time.perf_counter() - start < 0.15:
-        begin = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - begin)
-    return best
-
-
-def memcpy_seconds(num_floats: int) -> float:
-    source, target = np.ones(num_floats, np.float32), np.zeros(num_floats, np.float32)
-    return seconds(lambda: np.copyto(target, source))
+    return best_seconds(call, least_seconds=0.15)
 
 
 def sqnr_db(values: np.ndarray, decoded: np.ndarray) -> str:
-    noise = float(np.sum((values.astype(np.float64) - decoded) ** 2))
-    return "exact" if noise == 0 else f"{10 * math.log10(np.sum(values.astype(np.float64) ** 2) / noise):.1f}"
+    noise = squared_norm(values.astype(np.float64) - decoded)
+    return "exact" if noise == 0 else f"{10 * math.log10(squared_norm(values) / noise):.1f}"
 
 
 def measure_index(name: str) -> list[str]:
@@ -195,8 +169,7 @@ def page(measured: dict[str, list[str]]) -> str:
 
 
 def machine() -> str:
-    models = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return f"{models[0] if models else platform.machine()}, one thread of {os.cpu_count()}"
+    return f"{processor()}, one thread of {os.cpu_count()}"
 
 
 def notes() -> str:
