@@ -14,10 +14,12 @@ from collections.abc import Callable
 
 import numpy as np
 import rich.progress
-from measuring import entropy_bits, machine, memcpy_seconds, seconds, with_policies
+from measuring import machine, seconds, with_policies
 
 import tfcompress as tfc
 from tfcompress import _core
+from tfcompress.catalogue import KINDS
+from tfcompress.measure import entropy_bits, memcpy_seconds, squared_norm
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "codecs.md"
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
@@ -25,15 +27,6 @@ UNIVERSE = 1_000_000
 NUM_VALUES = 100_000
 # Measured rows are between these marks; everything outside them is checked by a test.
 MEASURED = ("<!-- measured -->", "<!-- /measured -->")
-
-KINDS = {
-    "Sparsifiers": tfc.sparsifiers,
-    "Index codecs": tfc.index_codecs,
-    "Value codecs": tfc.value_codecs,
-    "Joint codecs": tfc.joint_codecs,
-    "Linear codecs": tfc.linear_codecs,
-    "Memories": tfc.memories,
-}
 
 
 def random_indices(density: float) -> np.ndarray:
@@ -51,8 +44,8 @@ def distributions() -> dict[str, np.ndarray]:
 
 
 def sqnr_db(values: np.ndarray, decoded: np.ndarray) -> str:
-    noise = float(np.sum((values.astype(np.float64) - decoded) ** 2))
-    return "exact" if noise == 0 else f"{10 * math.log10(np.sum(values.astype(np.float64) ** 2) / noise):.1f}"
+    noise = squared_norm(values.astype(np.float64) - decoded)
+    return "exact" if noise == 0 else f"{10 * math.log10(squared_norm(values) / noise):.1f}"
 
 
 def measure_index(name: str) -> list[str]:

@@ -4,8 +4,8 @@
     python benchmarks/codecs.py --gradients DIR FILE.npz   # others, dumped by an example's --dump-gradients
 
 Of a dense gradient the `--ratio` of largest magnitude is sent, of a sparse one its rows. Exact methods stand
-with exact ones, lossy with lossy ones, their errors beside the bytes. One thread each; speeds are by CPU time
-and the best of several runs, and a memcpy of the same number of bytes in the same run stands beside them.
+with exact ones, lossy with lossy ones, their errors beside the bytes. One thread each; speeds are
+the best of several runs, and a memcpy of the same number of bytes in the same run stands beside them.
 
 What is not installed is named and left out; `pip install -r scripts/requirements-test.txt` brings all.
 """
@@ -24,13 +24,14 @@ import rich.console
 import rich.progress
 from comparison import figures, keys, pairs, peers, quantiles, report, selection, values
 from comparison.gradients import Gradient, find_files, read_gradients
-from measuring import machine, memcpy_seconds
+from measuring import machine
 
 import tfcompress as tfc
+from tfcompress.measure import memcpy_seconds
 
 HERE = pathlib.Path(__file__).parent
 DOCS = HERE.parent / "docs"
-# CPU seconds for each number; the best of the runs that fit is what counts.
+# Seconds for each number; the best of the runs that fit is what counts.
 BUDGET, QUICK_BUDGET = 0.15, 0.005
 
 

@@ -1,6 +1,7 @@
 """What there is: the parts that a spec can name, read from the core's registry."""
 
 import dataclasses
+from collections.abc import Callable
 
 from tfcompress import _core
 
@@ -73,6 +74,17 @@ def linear_codecs() -> list[Entry]:
 def memories() -> list[Entry]:
     """Returns what can be carried from step to step."""
     return _entries("memories")
+
+
+# All of the above, by their headings in tables.
+KINDS: dict[str, Callable[[], list[Entry]]] = {
+    "Sparsifiers": sparsifiers,
+    "Index codecs": index_codecs,
+    "Value codecs": value_codecs,
+    "Joint codecs": joint_codecs,
+    "Linear codecs": linear_codecs,
+    "Memories": memories,
+}
 
 
 def _entries(kind: str) -> list[Entry]:

@@ -5,12 +5,13 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-from measuring import entropy_bits, seconds, with_policies
+from measuring import seconds, with_policies
 
 import tfcompress as tfc
 from comparison import peers
 from comparison.gradients import Rows
 from tfcompress import _core
+from tfcompress.measure import entropy_bits
 
 FALSE_POSITIVE_RATE = 0.001  # The default of our Bloom filter.
 # The policies of our Bloom filter have the same bytes; these are the one that loses nothing and the default.

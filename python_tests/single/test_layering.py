@@ -149,6 +149,26 @@ def test_only_ops_loads_the_op_library():
     assert {p.name for p in modules() if "load_op_library" in p.read_text()} == {"ops.py"}
 
 
+def users(*libraries):
+    """The package's files that import any of these, relative to the package."""
+    found = (p for p in modules() if {name.split(".")[0] for name in imports(p)} & set(libraries))
+    return {str(path.relative_to(PACKAGE)) for path in found}
+
+
 def test_numpy_level_modules_need_no_tensorflow():
-    for name in ("__init__.py", "catalogue.py", "frames.py", "_version.py"):
-        assert "tensorflow" not in {module.split(".")[0] for module in imports(PACKAGE / name)}
+    top = {"__init__.py", "__main__.py", "_version.py", "catalogue.py", "frames.py", "measure.py"}
+    command_line = {f"cli/{path.name}" for path in (PACKAGE / "cli").glob("*.py")}
+    assert len(command_line) > 5
+    assert not (top | command_line) & users("tensorflow")
+
+
+def test_only_the_command_line_needs_its_extra():
+    assert users("rich") == {"cli/console.py"}
+    assert users("matplotlib") == {"cli/figures.py"}
+
+
+def test_only_main_starts_the_command_line():
+    outside = [path for path in modules() if path.parent != PACKAGE / "cli"]
+    assert [p.name for p in outside if any("tfcompress.cli" in name for name in imports(p))] == [
+        "__main__.py"
+    ]

@@ -1,0 +1,44 @@
+"""The command line: `python -m tfcompress list | inspect | bench`, one module a subcommand.
+
+It works at the NumPy level; TensorFlow is imported only where a preset is named or listed. rich and
+matplotlib are the package's extra `cli`.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tfcompress._version import __version__
+from tfcompress.cli import bench, inspection, listing
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line.
+
+    Args:
+      arguments: What follows the program's name; None takes the process's own.
+
+    Raises:
+      SystemExit: With a message, where a file, spec or preset is not what it should be.
+    """
+    parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    parsed.run(parsed)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parses a command line; the subcommand's `run` takes what it returns.
+
+    Raises:
+      SystemExit: It is none, or asks for help.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tfcompress", description="What compression makes of your own gradients."
+    )
+    parser.add_argument("--version", action="version", version=f"tfcompress {__version__}")
+    subcommands = parser.add_subparsers(title="subcommands", required=True, metavar="COMMAND")
+    for module in (listing, inspection, bench):
+        module.add_parser(subcommands)
+    if arguments and arguments[0] in subcommands.choices:
+        # Options may stand between a file and the specs, which argparse allows only without subcommands.
+        return subcommands.choices[arguments[0]].parse_intermixed_args(arguments[1:])
+    return parser.parse_args(arguments)

@@ -1,0 +1,117 @@
+"""Arrays of .npy and .npz files, as the tensors that would be compressed."""
+
+import dataclasses
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+_NPY, _NPZ = b"\x93NUMPY", b"PK\x03\x04"
+# A gradient dump has a table's rows as three arrays with these endings.
+_VALUES, _INDICES, _SHAPE = ":values", ":indices", ":shape"
+# How many names a note lists.
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tensor:
+    """One array of a file.
+
+    Attributes:
+      name: Its name in the .npz, or the .npy's.
+      shape: As it was stored.
+      dtype: As it was stored; "float32", "float64", ...
+      values: The elements in C order; float32 [n], n at least 1.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    values: np.ndarray
+
+
+def is_array_file(path: pathlib.Path) -> bool:
+    """Returns whether a file begins as .npy or .npz files do.
+
+    Raises:
+      SystemExit: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_NPY)).startswith((_NPY, _NPZ))
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from error
+
+
+def read(path: pathlib.Path) -> tuple[list[Tensor], list[str]]:
+    """Reads the arrays of a .npy or .npz file.
+
+    Returns:
+      The tensors, and notes on arrays that were converted, left out, or are rows of a table.
+
+    Raises:
+      SystemExit: The file is broken, or has no array of at least one number.
+    """
+    if not is_array_file(path):
+        raise SystemExit(f"{path}: neither a .npy nor a .npz file")
+    tensors: list[Tensor] = []
+    notes: dict[str, list[str]] = {}
+    try:
+        stored = dict(_stored(path))
+    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise SystemExit(f"{path}: broken, or not an array of numbers: {error}") from error
+    for name, array in stored.items():
+        reason = _reason_to_leave_out(name, array, stored)
+        if reason is None:
+            tensors.append(_tensor(name, array))
+            reason = _remark(name, array, stored)
+        if reason:
+            notes.setdefault(reason, []).append(name)
+    if not tensors:
+        raise SystemExit(f"{path}: has no array of at least one number")
+    return tensors, [f"{reason}: {join(names)}" for reason, names in notes.items()]
+
+
+def join(names: list[str]) -> str:
+    """Returns the first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _stored(path: pathlib.Path) -> Iterator[tuple[str, np.ndarray]]:
+    # Pickles run code: they are not read.
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        yield path.stem, loaded
+        return
+    with loaded:
+        for name in loaded.files:
+            # What is no .npy within the archive is bytes.
+            yield name, np.asarray(loaded[name])
+
+
+def _reason_to_leave_out(name: str, array: np.ndarray, stored: dict[str, np.ndarray]) -> str | None:
+    """Returns None for what is kept, and "" where there is nothing to tell."""
+    if any(name.endswith(end) and name.removesuffix(end) + _VALUES in stored for end in (_INDICES, _SHAPE)):
+        return ""  # Told with the values.
+    if array.dtype.kind not in "fiu":
+        return "left out, not real numbers"
+    return None if array.size else "left out, no elements"
+
+
+def _remark(name: str, array: np.ndarray, stored: dict[str, np.ndarray]) -> str:
+    remarks = []
+    if name.endswith(_VALUES) and name.removesuffix(_VALUES) + _INDICES in stored:
+        remarks.append("rows of a table, taken as a dense tensor of these rows; their numbers do not count")
+    if array.dtype.name != "float32":
+        remarks.append(f"converted from {array.dtype.name} to float32")
+    return "; ".join(remarks)
+
+
+def _tensor(name: str, array: np.ndarray) -> Tensor:
+    # What is too large for float32 becomes Inf, and is reported as such.
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(array, np.float32).reshape(-1)
+    return Tensor(name, array.shape, array.dtype.name, values)

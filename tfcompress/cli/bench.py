@@ -1,0 +1,247 @@
+"""`bench`: bytes, error and speed of specs on the arrays of a file."""
+
+import argparse
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfcompress._version import __version__
+from tfcompress.cli import arrays, console, presets
+from tfcompress.cli.coding import is_summed, make_coding
+from tfcompress.cli.measurement import Measurement, measure, total
+from tfcompress.measure import memcpy_seconds, processor
+
+# One of each kind; a memory would change nothing, as it is empty at the first step.
+DEFAULT_SPECS = (
+    "dense|raw|fp16",
+    "dense|raw|qsgd",
+    "dense|threelc",
+    "topk:ratio=0.01|raw|raw",
+    "topk:ratio=0.01|bitmap|raw",
+    "topk:ratio=0.01|delta_binary|raw",
+    "topk:ratio=0.01|delta_adaptive|raw",
+    "topk:ratio=0.01|bloom|raw",
+    "topk:ratio=0.01|delta_binary|fp16",
+    "topk:ratio=0.01|delta_binary|quantile",
+    "topk:ratio=0.01|skcompress",
+    "shared_randomk:ratio=0.01",
+)
+_DESCRIPTION = """Encode and decode the arrays of a .npy or .npz file under specs or presets.
+
+For each spec, over all arrays: bytes that a rank sends, ratio to float32, bits an index, the entropy limit
+log2 C(n, k) / k of uniformly random indices (clustered ones may need less), bits a value, bits an element
+sent (both), the error ||decoded - x|| / ||x||, and times in ms and in memcpys of the dense arrays (one
+thread) of the same run. Times are the best of --repeat.
+
+Each array is one tensor. Memories are empty, as at the first step of training. A compressor's policy (small
+tensors uncompressed, exclude, clip_norm) is not applied: everything is coded. The `:values` of a gradient
+dump, rows of a table, are taken as a dense tensor; row numbers are not counted.
+
+Linear specs, marked "sum", code all arrays as one vector, as training does. An all-reduce sums their
+payloads: a rank's traffic does not grow with the number of ranks, as that of frames does. Bytes of the second
+round are counted; the memory is not used. The presets none, fp16 and bf16 are frames here, but sums in
+training."""
+
+
+def add_parser(subcommands: argparse._SubParsersAction) -> None:
+    """Adds the subcommand."""
+    parser = console.add_subparser(subcommands, "bench", _DESCRIPTION)
+    parser.add_argument("file", type=pathlib.Path, metavar="FILE.npy|FILE.npz", help="gradients")
+    parser.add_argument(
+        "specs",
+        nargs="*",
+        default=list(DEFAULT_SPECS),
+        metavar="SPEC|PRESET",
+        help='"topk:ratio=0.01|bitmap|quantile", "topk" or "topk(ratio=0.001)" (default: one of each kind); '
+        "presets need TensorFlow",
+    )
+    parser.add_argument("--per-array", action="store_true", help="a table a spec of all arrays' sizes")
+    parser.add_argument(
+        "--repeat", type=_positive, default=5, metavar="N", help="runs of each (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=_natural, default=1, metavar="N", help="0: one a core (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=_natural, default=0, help="of random codecs (default: %(default)s)")
+    parser.add_argument(
+        "--plot", type=pathlib.Path, metavar="FILE.png", help="draw the error against the bytes"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measures all specs on the file's arrays.
+
+    Raises:
+      SystemExit: The file has no array to compress, or a spec is none or does not fit an array.
+    """
+    figures = console.figures_for(arguments.plot)
+    specs = {text: presets.spec_of(text) for text in arguments.specs}
+    tensors, notes = _finite(*arrays.read(arguments.file))
+    if not tensors:
+        raise SystemExit(f"{arguments.file}: every array holds NaN or Inf, which decodes to NaN everywhere")
+    results = measure_all(tensors, specs, arguments)
+    notes += _useless_sums(results)
+    for text in notes:
+        console.note(text)
+    if arguments.json:
+        console.print_json(_describe_run(arguments, notes, results))
+    else:
+        _print(arguments, tensors, results)
+    if figures is not None:
+        figures.save_bench(results, arguments.plot)
+
+
+def measure_all(
+    tensors: Sequence[arrays.Tensor], specs: Mapping[str, str], arguments: argparse.Namespace
+) -> list[dict]:
+    """Returns, for each spec, what was measured: of each tensor and of all.
+
+    Args:
+      tensors: With finite values.
+      specs: By the names that they were given.
+      arguments: `repeat`, `seed` and `threads`.
+
+    Raises:
+      SystemExit: A spec does not fit a tensor.
+    """
+    results = []
+    with console.make_progress() as progress:
+        whole = [_join(tensors)] if any(map(is_summed, specs.values())) else []
+        memcpy_ms = 1e3 * memcpy_seconds(sum(tensor.values.size for tensor in tensors))
+        units = {name: whole if is_summed(spec) else tensors for name, spec in specs.items()}
+        task = progress.add_task("", total=sum(map(len, units.values())))
+        for name, spec in specs.items():
+            progress.update(task, description=name)
+            measured = {}
+            for tensor in units[name]:
+                measured[tensor.name] = _measure(tensor, spec, arguments)
+                progress.advance(task)
+            results.append(
+                {
+                    "name": name,
+                    "spec": spec,
+                    "summed": is_summed(spec),
+                    "total": _with_memcpys(total(measured.values()).as_dict(), memcpy_ms),
+                    "arrays": [{"name": array, **each.as_dict()} for array, each in measured.items()],
+                }
+            )
+    return results
+
+
+def _finite(tensors: list[arrays.Tensor], notes: list[str]) -> tuple[list[arrays.Tensor], list[str]]:
+    finite, names = [], []
+    for tensor in tensors:
+        if np.isfinite(tensor.values).all():
+            finite.append(tensor)
+        else:
+            names.append(tensor.name)
+    if names:
+        notes = [*notes, f"left out, NaN or Inf, which decodes to NaN everywhere: {arrays.join(names)}"]
+    return finite, notes
+
+
+def _with_memcpys(numbers: dict, memcpy_ms: float) -> dict:
+    """Adds the times in memcpys of all arrays: one measurement, so that all specs have the same unit."""
+    relative = {f"{phase}_memcpys": numbers[f"{phase}_ms"] / memcpy_ms for phase in ("encode", "decode")}
+    return {**numbers, "memcpy_ms": memcpy_ms, **relative}
+
+
+def _useless_sums(results: list[dict]) -> list[str]:
+    return [
+        f"{result['name']}: what is summed is no smaller than the arrays: training sums these as they are"
+        for result in results
+        if result["summed"] and result["total"]["ratio"] <= 1
+    ]
+
+
+def _join(tensors: Sequence[arrays.Tensor]) -> arrays.Tensor:
+    values = np.concatenate([tensor.values for tensor in tensors])
+    return arrays.Tensor("all arrays, end to end", values.shape, "float32", values)
+
+
+def _measure(tensor: arrays.Tensor, spec: str, arguments: argparse.Namespace) -> Measurement:
+    try:
+        coding = make_coding(tensor.values, spec, arguments.seed, arguments.threads)
+        return measure(coding, tensor.values, arguments.repeat)
+    except ValueError as error:
+        raise SystemExit(f"{spec} on {tensor.name}: {error}") from error
+
+
+def _describe_run(arguments: argparse.Namespace, notes: list[str], results: list[dict]) -> dict:
+    return {
+        "file": str(arguments.file),
+        "notes": notes,
+        "repeat": arguments.repeat,
+        "threads": arguments.threads,
+        "seed": arguments.seed,
+        "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
+        "versions": {"tfcompress": __version__, "numpy": np.__version__},
+        "results": results,
+    }
+
+
+def _print(arguments: argparse.Namespace, tensors: Sequence[arrays.Tensor], results: list[dict]) -> None:
+    n = sum(tensor.values.size for tensor in tensors)
+    title = f"{arguments.file}: {len(tensors)} array{'s' if len(tensors) > 1 else ''}, n = {n:,}"
+    threads = f"{arguments.threads or 'all'} thread{'s' if arguments.threads != 1 else ''}"
+    _print_sizes(title, [(row["name"], row, row["total"]) for row in results])
+    if arguments.per_array:
+        for row in results:
+            _print_sizes(row["name"], [(each["name"], row, each) for each in row["arrays"]])
+    _print_times(f"{processor()}, {threads}", results)
+
+
+def _print_sizes(title: str, rows: Sequence[tuple[str, dict, dict]]) -> None:
+    """Prints lines of a name, the result it belongs to, and the numbers."""
+    bits = ("bits an\nindex", "entropy\nlimit", "bits a\nvalue", "bits an\nelement")
+    caption = "error: ||decoded - x|| / ||x||"
+    if any(result["summed"] for _, result, _ in rows):
+        caption += "; sum: by an all-reduce"
+    table = console.make_table(title, "", "bytes", "ratio", *bits, "error", caption=caption)
+    for name, result, numbers in rows:
+        keys = ("bits_per_index", "entropy_limit_bits", "bits_per_value", "bits_per_element")
+        table.add_row(
+            name + (" (sum)" if result["summed"] else ""),
+            f"{numbers['num_bytes']:,}",
+            console.number(numbers["ratio"], 1),
+            *(console.number(numbers[key]) for key in keys),
+            _error(numbers["relative_error"]),
+        )
+    console.print_table(table)
+
+
+def _error(relative: float | None) -> str:
+    if not relative:
+        return "-" if relative is None else "exact"
+    return f"{relative:.3f}" if relative >= 0.001 else f"{relative:.0e}"
+
+
+def _print_times(title: str, results: list[dict]) -> None:
+    headings = ("encode\nms", "decode\nms", "encode\nmemcpys", "decode\nmemcpys")
+    table = console.make_table(title, "", *headings, caption="memcpys: of the dense arrays")
+    for result in results:
+        numbers = result["total"]
+        table.add_row(
+            result["name"],
+            *(console.number(numbers[key]) for key in ("encode_ms", "decode_ms")),
+            *(console.number(numbers[key], 1) for key in ("encode_memcpys", "decode_memcpys")),
+        )
+    console.print_table(table)
+
+
+def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _natural(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    number = int(text) if text.isdigit() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}, got '{text}'")
+    return number

@@ -1,0 +1,139 @@
+"""One tensor under one spec: how it is encoded, decoded and counted, framed or summed."""
+
+import dataclasses
+from typing import Protocol
+
+import numpy as np
+
+from tfcompress import _core
+from tfcompress.frames import inspect
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Bytes of one encoded tensor.
+
+    Attributes:
+      num_bytes: All that a rank sends, headers included.
+      k: Elements that are decoded.
+      index_bytes: The index section; 0 where there is none.
+      value_bytes: The value section, that of a joint codec, or the payload and the second round.
+      num_indices: Elements whose indices are in a section of their own: k or 0.
+      num_values: Elements whose values are in a section of their own: k or 0.
+    """
+
+    num_bytes: int
+    k: int
+    index_bytes: int
+    value_bytes: int
+    num_indices: int = 0
+    num_values: int = 0
+
+
+class Coding(Protocol):
+    """What `bench` measures."""
+
+    def reset(self) -> None:
+        """Brings the memory back to what it was before the first step."""
+
+    def encode(self) -> bytes | np.ndarray:
+        """Returns what a rank sends."""
+
+    def decode(self, encoded: bytes | np.ndarray) -> np.ndarray:
+        """Returns the dense float32 vector that arrives from one rank."""
+
+    def sizes(self, encoded: bytes | np.ndarray) -> Sizes:
+        """Counts what a rank sends."""
+
+
+def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> Coding:
+    """Returns how a float32 vector is coded under a spec.
+
+    Args:
+      values: float32 [n], finite.
+      spec: Canonical.
+      seed: Of the codecs that use randomness.
+      num_threads: 0 takes as many as there are cores.
+    """
+    coding = SummedCoding if is_summed(spec) else FrameCoding
+    return coding(values, spec, seed, num_threads)
+
+
+def is_summed(spec: str) -> bool:
+    """Returns whether an all-reduce sums what the spec makes of a gradient."""
+    return _core.describe_spec(spec)["linear"]
+
+
+class FrameCoding:
+    """The bytes of `tfc.encode`, from memory slots that stay allocated, as they do in training."""
+
+    def __init__(self, values: np.ndarray, spec: str, seed: int, num_threads: int) -> None:
+        self._values, self._spec = values, spec
+        self._num_threads = num_threads
+        slots = [np.zeros_like(values) for _ in range(_core.describe_spec(spec)["num_slots"])]
+        self._options = {"seed": seed, "slots": slots, "num_threads": num_threads}
+
+    def reset(self) -> None:
+        """See `Coding`."""
+        for slot in self._options["slots"]:
+            slot.fill(0)
+
+    def encode(self) -> bytes:
+        """See `Coding`."""
+        return _core.encode(self._values, "float32", self._spec, **self._options)
+
+    def decode(self, encoded: bytes) -> np.ndarray:
+        """See `Coding`."""
+        [(_, decoded)] = _core.decode(encoded, num_threads=self._num_threads)
+        return decoded
+
+    def sizes(self, encoded: bytes) -> Sizes:
+        """See `Coding`."""
+        [frame] = inspect(encoded)
+        k = frame["k"]
+        return Sizes(
+            num_bytes=frame["num_bytes"],
+            k=k,
+            index_bytes=frame["index_bytes"],
+            value_bytes=frame["value_bytes"],
+            num_indices=k if frame["index"] else 0,
+            num_values=k if frame["value"] else 0,
+        )
+
+
+class SummedCoding:
+    """A payload that an all-reduce sums, as it is on a single rank; the memory of the spec is not used.
+
+    Where the sum gives only estimates, a second round sums the exact values of the candidates, and the
+    largest of them are kept.
+    """
+
+    def __init__(self, values: np.ndarray, spec: str, seed: int, num_threads: int) -> None:
+        self._values, self._spec = values, spec
+        self._options = {"seed": seed, "num_threads": num_threads}
+        self._is_exact = _core.describe_spec(spec)["exact"]
+        self._counts = _core.linear_sizes(spec, values.size)
+
+    def reset(self) -> None:
+        """See `Coding`."""
+
+    def encode(self) -> np.ndarray:
+        """See `Coding`."""
+        return _core.linear_encode(self._values, self._spec, **self._options)
+
+    def decode(self, encoded: np.ndarray) -> np.ndarray:
+        """See `Coding`."""
+        indices, values = _core.linear_recover(encoded, self._values.size, self._spec, **self._options)
+        if not self._is_exact:
+            values = self._values[indices]
+            largest = np.argpartition(np.abs(values), -self._counts["kept"])[-self._counts["kept"] :]
+            indices, values = indices[largest], values[largest]
+        decoded = np.zeros_like(self._values)
+        decoded[indices] = values
+        return decoded
+
+    def sizes(self, encoded: np.ndarray) -> Sizes:
+        """See `Coding`."""
+        second_round = 0 if self._is_exact else self._counts["candidates"]
+        num_bytes = encoded.itemsize * (encoded.size + second_round)
+        return Sizes(num_bytes, k=self._counts["kept"], index_bytes=0, value_bytes=num_bytes)

@@ -1,0 +1,104 @@
+"""Where output goes: results to stdout, notes and progress to stderr, so that stdout can be piped."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import types
+from typing import TextIO
+
+import rich.box
+import rich.console
+import rich.progress
+import rich.table
+
+# Of tables that are not written to a terminal.
+_WIDTH = 200
+
+
+def add_subparser(
+    subcommands: argparse._SubParsersAction, name: str, description: str
+) -> argparse.ArgumentParser:
+    """Adds a subcommand with the option `--json`; the first line of its description is its help."""
+    parser = subcommands.add_parser(
+        name,
+        help=description.partition("\n")[0],
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON instead of tables")
+    return parser
+
+
+def make_table(title: str, *headings: str, caption: str | None = None, text: int = 1) -> rich.table.Table:
+    """Returns a table without rows.
+
+    Args:
+      title: Stands above it.
+      *headings: Of the columns.
+      caption: Stands below it.
+      text: How many columns from the left are text, which gives way on narrow terminals; the others are
+        numbers.
+    """
+    justify = {"title_justify": "left", "caption_justify": "left"}
+    narrow = {"box": rich.box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+    table = rich.table.Table(title=title, caption=caption, **justify, **narrow)
+    for i, heading in enumerate(headings):
+        if i < text:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def print_table(table: rich.table.Table) -> None:
+    """Prints a table to stdout."""
+    _console(sys.stdout).print(table)
+
+
+def print_json(value: object) -> None:
+    """Prints a value to stdout; NaN is none of JSON's numbers."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """Prints a remark to stderr."""
+    _console(sys.stderr).print(f"note: {text}")
+
+
+def make_progress() -> rich.progress.Progress:
+    """Returns a progress bar on stderr, which shows only on a terminal."""
+    console = _console(sys.stderr)
+    return rich.progress.Progress(console=console, disable=not console.is_terminal, transient=True)
+
+
+def figures_for(path: pathlib.Path | None) -> types.ModuleType | None:
+    """Returns the module that draws, or None if nothing is to be drawn.
+
+    Raises:
+      SystemExit: matplotlib is missing, or cannot write such a file there; before any work is done.
+    """
+    if path is None:
+        return None
+    try:
+        from tfcompress.cli import figures
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "matplotlib":
+            raise
+        raise SystemExit("--plot needs matplotlib: pip install 'tfcompress[cli]'") from error
+    figures.check(path)
+    return figures
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Returns a table's cell; "-" stands for what there is not."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _console(file: TextIO) -> rich.console.Console:
+    wide = not file.isatty() and "COLUMNS" not in os.environ
+    # Names and specs are printed as they are: "[8, 512]" and ":key:" are no markup.
+    return rich.console.Console(
+        file=file, width=_WIDTH if wide else None, markup=False, highlight=False, emoji=False
+    )
