@@ -3,7 +3,7 @@
     horovodrun -np 2 python examples/linear_models.py --compression none topk skcompress
     horovodrun -np 2 python examples/linear_models.py --data kddb.bz2 --test kddb.t.bz2 --dimensions 29890095
     horovodrun -np 2 python examples/linear_models.py --data-dir FOLDER --data a9a.gz --test a9a.t.gz \
-        --dimensions 123 --batch-size 256 --epochs 5
+        --dimensions 123 --batch-size 256 --epochs 5 --learning-rate 0.01
 
 FILE is in libsvm's format, plain, .gz, .bz2 or .xz, and is streamed: it may be larger than memory. Or it is
 an .npz archive with a training and a test set in CSR form (sparse/csr_npz.py). Without --data, rows are drawn
@@ -13,6 +13,10 @@ The objective of a batch is that of Table 2, divided by the number of rows: the 
 times the squared norm of the weights. Only weights whose feature occurs in the batch count in that norm, so
 that the gradient has no other rows; frequent features are thus regularised at every step, rare ones in few.
 There is no bias, as in the table.
+
+The gradient is rows of a table: a compressor's codecs are applied to the rows that the batch touches, and its
+sparsifier and memory are not. "topk(row_sparsifier='topk:ratio=0.1', row_residual=True)" drops rows. A model
+of fewer than 1,024 features travels uncompressed, unless "skcompress(min_elements=0)" says otherwise.
 """
 
 import argparse
@@ -40,7 +44,7 @@ EPSILON = 1e-8  # Of Adam, in section 7.1.
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = workload.make_parser(__doc__, epochs=3, batch_size=4096, learning_rate=0.01)
+    parser = workload.make_parser(__doc__, epochs=3, batch_size=4096, learning_rate=0.1)
     parser.add_argument("--model", choices=LOSSES, default="logistic", help="default: %(default)s")
     parser.add_argument("--l2", type=float, default=0.01, help="lambda (default %(default)s)")
     data = parser.add_argument_group("data")
