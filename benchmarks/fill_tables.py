@@ -1,0 +1,110 @@
+"""Fills the tables of docs/*.md from the numbers in docs/results.
+
+    python benchmarks/fill_tables.py            # after new numbers were copied to docs/results
+    python benchmarks/fill_tables.py --check    # only says whether the pages are up to date
+
+A page says where a table stands, and of which benchmark's file it is, with two comments::
+
+    <!-- convergence: convergence_digits -->
+    <!-- /convergence -->
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+_MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Returns a table in Markdown; all columns but the first are right-aligned."""
+    aligned = ["---", *["---:"] * (len(headings) - 1)]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in [headings, aligned, *rows])
+
+
+def convergence(result: dict) -> str:
+    """Final metrics, and bytes relative to the first compressor's."""
+    metric = result["rows"][0]["metric"]
+    rows = [
+        [
+            code(row["compression"]),
+            f"{row['mean']:.4f}",
+            f"{row['lowest']:.4f} to {row['highest']:.4f}",
+            f"{row['difference']:+.4f}",
+            f"{row['sent_bytes_per_step']:,.0f}",
+            f"{row['ratio']:.1f}",
+            f"{1 / row['ratio']:.4f}",
+        ]
+        for row in result["rows"]
+    ]
+    headings = [result["title"], metric, "of the seeds", "difference", "B/step sent", "ratio", "volume"]
+    return table(headings, rows)
+
+
+def network(result: dict) -> str:
+    """Median step times and their parts, by bandwidth."""
+    rows = [
+        [
+            row["bandwidth"],
+            code(row["compression"]),
+            f"{row['wire']['sent']['reported']:,.0f}",
+            f"{row['wire']['sent']['counted']:,.0f}",
+            f"{row['step_ms']:.1f}",
+            *(f"{row['milliseconds'][phase]:.1f}" for phase in PHASES),
+            *(f"{row['throughput_to'][baseline]:.2f}" for baseline in ("none", "fp16")),
+        ]
+        for row in result["rows"]
+    ]
+    ratios = ["x `none`", "x `fp16`"]
+    return table(["link", "compression", "B/step sent", "on the wire", "step ms", *PHASES, *ratios], rows)
+
+
+PHASES = ("compute", "encode", "communication", "decode", "update")
+TABLES = {"convergence": convergence, "network": network}
+
+
+def code(text: str) -> str:
+    escaped = text.replace("|", "\\|")
+    return f"`{escaped}`"
+
+
+def filled(page: str, results: pathlib.Path) -> str:
+    """Returns a page with all its tables made anew.
+
+    Raises:
+      FileNotFoundError: There are no numbers of that name.
+    """
+
+    def fill(match: re.Match) -> str:
+        begin, kind, name, end = match.groups()
+        result = json.loads((results / f"{name}.json").read_text())
+        return f"{begin}\n{TABLES[kind](result)}\n{end}"
+
+    return _MARKED.sub(fill, page)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page would change")
+    arguments = parser.parse_args()
+    stale = []
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text()
+        new = filled(page, DOCS / "results")
+        if new == page:
+            continue
+        stale.append(path.name)
+        if not arguments.check:
+            path.write_text(new)
+    if stale:
+        print("stale:" if arguments.check else "written:", *stale)
+    sys.exit(1 if stale and arguments.check else 0)
+
+
+if __name__ == "__main__":
+    main()
