@@ -2,10 +2,11 @@
 
     python benchmarks/convergence.py -np 4 --compression none topk "dgc(0.01)" -- --epochs 20
     python benchmarks/convergence.py -np 2 --workload ncf --name movielens -- --data-dir DIR
+    python benchmarks/convergence.py --name mine --from seed_1.json seed_2.json
 
-Runs an example once for each seed and compressor; what stands after -- is the example's. All runs of a seed
-have the same initial weights, data, epochs, batch size and learning rate. Writes a JSON and a figure, and
-prints a table.
+Runs an example once for each seed and compressor, or takes what examples wrote with --output; what stands
+after -- is the example's. All runs of a seed have the same initial weights, data, epochs, batch size and
+learning rate. Writes a JSON and a figure, and prints a table.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import pathlib
 import statistics
 import sys
+from collections.abc import Iterator
 
 import matplotlib
 
@@ -58,19 +60,36 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
+    parser.add_argument(
+        "--from",
+        nargs="+",
+        type=pathlib.Path,
+        dest="files",
+        metavar="FILE",
+        help="results of examples, to be summarised; nothing is trained",
+    )
     parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
     return parser.parse_args()
 
 
-def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
-    """Returns the runs of each compressor, one a seed."""
-    runs: dict[str, list[dict]] = {name: [] for name in arguments.compression}
+def results(arguments: argparse.Namespace) -> Iterator[dict]:
+    """Yields what examples report: of the files, or of training here."""
+    if arguments.files:
+        for path in arguments.files:
+            yield from json.loads(path.read_text())
+        return
     for seed in rich.progress.track(range(1, arguments.seeds + 1), "seeds"):
         options = ["--seed", str(seed), "--compression", *arguments.compression, *arguments.example]
-        for run in run_example(arguments.workload, arguments.ranks, options):
-            if not run["replicas_identical"]:
-                raise SystemExit(f"{run['compression']}: the ranks ended with different weights")
-            runs[run["compression"]].append(run)
+        yield from run_example(arguments.workload, arguments.ranks, options)
+
+
+def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
+    """Returns the runs of each compressor, one a seed."""
+    runs: dict[str, list[dict]] = {}
+    for run in results(arguments):
+        if not run["replicas_identical"]:
+            raise SystemExit(f"{run['compression']}: the ranks ended with different weights")
+        runs.setdefault(run["compression"], []).append(run)
     return runs
 
 
@@ -146,17 +165,22 @@ def report(rows: list[dict], title: str) -> None:
     rich.console.Console(width=120).print(table)
 
 
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
 def main() -> None:
     arguments = parse_arguments()
     runs = collect(arguments)
     [[first, *_], *_] = runs.values()
+    name = arguments.name or first["workload"]
     title = (
-        f"{arguments.name or first['workload']}, {first['ranks']} ranks, {first['parameters']:,} parameters, "
-        f"{first['epochs']} epochs, {arguments.seeds} seeds"
+        f"{name}, {first['ranks']} ranks, {first['parameters']:,} parameters, "
+        f"{count(first['epochs'], 'epoch')}, {count(len(next(iter(runs.values()))), 'seed')}"
     )
     rows = summarise(runs)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = arguments.output / f"convergence_{arguments.name or arguments.workload}"
+    stem = arguments.output / f"convergence_{name}"
     kept = ("seed", "metrics", "sent_bytes_per_step", "dense_bytes_per_step", "milliseconds", "curve")
     slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
     result = {"title": title, **{key: first[key] for key in SHARED}, "rows": rows, "runs": slim}
