@@ -16,7 +16,7 @@ def local_gradients(model: keras.Model, loss: keras.losses.Loss, batch: tuple) -
     inputs, labels = batch
     with tf.GradientTape() as tape:
         value = tf.add_n([loss(labels, model(inputs, training=True)), *model.losses])
-    return tape.gradient(value, [variable.value for variable in model.trainable_variables])
+    return tape.gradient(value, model.trainable_variables)
 
 
 class DumpGradients(keras.callbacks.Callback):
@@ -41,9 +41,13 @@ class DumpGradients(keras.callbacks.Callback):
         for variable, gradient in zip(self.model.trainable_variables, gradients, strict=True):
             if isinstance(gradient, tf.IndexedSlices):
                 for part in ("values", "indices"):
-                    arrays[f"{variable.path}:{part}"] = getattr(gradient, part).numpy()
-                arrays[f"{variable.path}:shape"] = np.array(variable.shape)
+                    arrays[f"{_name(variable)}:{part}"] = getattr(gradient, part).numpy()
+                arrays[f"{_name(variable)}:shape"] = np.array(variable.shape)
             else:
-                arrays[variable.path] = gradient.numpy()
+                arrays[_name(variable)] = gradient.numpy()
         arrays = {name.replace("/", "."): array for name, array in arrays.items()}
         np.savez_compressed(self._folder / f"step_{self._step:06d}.npz", **arrays)
+
+
+def _name(variable: object) -> str:
+    return getattr(variable, "path", variable.name)

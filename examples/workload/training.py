@@ -111,10 +111,11 @@ def mean_over_ranks(sums: dict[str, tuple[float, float]]) -> dict[str, float]:
 def update_milliseconds(task: Task) -> float:
     """Times what the optimizer does with this rank's gradients, on copies of the variables."""
     gradients = local_gradients(task.model, task.loss, next(iter(task.train)))
-    variables = [keras.Variable(v.value, dtype=v.dtype) for v in task.model.trainable_variables]
+    make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
+    variables = [make_variable(tf.convert_to_tensor(v)) for v in task.model.trainable_variables]
     optimizer = task.make_optimizer(0.0)
     optimizer.build(variables)
-    update = tf.function(lambda: optimizer.apply(gradients, variables))
+    update = tf.function(lambda: optimizer.apply_gradients(zip(gradients, variables, strict=True)))
     update()
     start = time.perf_counter()
     for _ in range(_UPDATES):
@@ -126,7 +127,7 @@ def replicas_identical(model: keras.Model) -> bool:
     """Returns whether all ranks hold the same bits in all variables that are trained."""
     digest = hashlib.sha256()
     for variable in model.trainable_variables:
-        digest.update(np.ascontiguousarray(variable.value.numpy()).tobytes())
+        digest.update(tf.convert_to_tensor(variable).numpy().tobytes())
     own = np.frombuffer(digest.digest(), np.uint8)
     return bool((hvd.allgather(tf.constant(own[np.newaxis]), name="digests").numpy() == own).all())
 

@@ -17,10 +17,10 @@ def test_the_pages_show_the_numbers_of_the_results():
 
 
 def test_a_page_is_filled_between_its_marks_only():
-    page = "before\n<!-- convergence: convergence_digits -->\nstale\n<!-- /convergence -->\nafter\n"
+    page = "before\n<!-- convergence: convergence_ncf -->\nstale\n<!-- /convergence -->\nafter\n"
     filled = fill_tables.filled(page, ROOT / "docs" / "results")
     assert filled.startswith("before\n<!-- convergence") and filled.endswith("<!-- /convergence -->\nafter\n")
-    assert "stale" not in filled and "`sketched_sgd" in filled
+    assert "stale" not in filled and "`skcompress`" in filled
     assert fill_tables.filled(filled, ROOT / "docs" / "results") == filled
 
 
