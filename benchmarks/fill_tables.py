@@ -14,6 +14,9 @@ import json
 import pathlib
 import re
 import sys
+from collections.abc import Callable
+
+from comparison import report
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 _MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -62,8 +65,35 @@ def network(result: dict) -> str:
     return table(["link", "compression", "B/step sent", "on the wire", "step ms", *PHASES, *ratios], rows)
 
 
+def keys(result: dict) -> str:
+    """Bits a key of each codec on each gradient."""
+    return codecs(result, "keys", report.bits_of_keys, report.mean("bits"))
+
+
+def messages(result: dict) -> str:
+    """Bytes of whole messages of each codec on each gradient; exact codecs first."""
+    return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
+
+
+def codecs(
+    result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
+) -> str:
+    """A line for each method, a column for each gradient, and median speeds."""
+    names = [each["name"] for each in result["gradients"]]
+    methods = sorted(report.by_method(result[section]).items(), key=lambda item: order(item[1]))
+    rows = [
+        [
+            f"{code(name)} ({each[0]['package']})",
+            *map(cell, each),
+            *report.speeds(each, list(report.SPEEDS)[:2]),
+        ]
+        for name, each in methods
+    ]
+    return table(["method", *names, "encode M/s", "decode M/s"], rows)
+
+
 PHASES = ("compute", "encode", "communication", "decode", "update")
-TABLES = {"convergence": convergence, "network": network}
+TABLES = {"convergence": convergence, "network": network, "keys": keys, "messages": messages}
 
 
 def code(text: str) -> str:
