@@ -14,7 +14,7 @@ JOB = pathlib.Path(__file__).with_name("elastic_job.py")
 # Names of this machine, each a host of one slot: Horovod drops a host on which a rank has failed.
 FIRST, VICTIM, THIRD, NEW = "localhost", "127.1", "127.0.1", "127.0.0.1"
 COMMIT_STEP, MEETING_STEP, NUM_STEPS = 10, 20, 40  # The last commit before the failure is after step 10.
-SECONDS = 150
+SECONDS = 400
 
 
 def run_job(folder, mode, hosts, announced_by):
@@ -34,10 +34,10 @@ def run_job(folder, mode, hosts, announced_by):
     script.chmod(0o755)
     count = str(len(hosts))
     horovodrun = ["horovodrun", "-np", count, "--min-np", "2", "--max-np", count, "--gloo"]
-    horovodrun += ["--network-interfaces", "lo", "--elastic-timeout", "60"]
+    horovodrun += ["--network-interfaces", "lo", "--elastic-timeout", "180"]
     horovodrun += ["--host-discovery-script", str(script)]
-    # A rank that waits for one which does not answer gives up after this time.
-    environment = {**os.environ, "HOROVOD_GLOO_TIMEOUT_SECONDS": "10", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    # Ranks wait so long for one that does not answer, and for new ones, which have to import TensorFlow.
+    environment = {**os.environ, "HOROVOD_GLOO_TIMEOUT_SECONDS": "60", "TF_CPP_MIN_LOG_LEVEL": "2"}
     job = subprocess.Popen(
         [*horovodrun, sys.executable, str(JOB), str(folder), mode, VICTIM],
         stdout=subprocess.PIPE,
