@@ -37,7 +37,7 @@ def run_job(folder, mode, hosts, announced_by):
     horovodrun += ["--network-interfaces", "lo", "--elastic-timeout", "180"]
     horovodrun += ["--host-discovery-script", str(script)]
     # Ranks wait so long for one that does not answer, and for new ones, which have to import TensorFlow.
-    environment = {**os.environ, "HOROVOD_GLOO_TIMEOUT_SECONDS": "60", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    environment = {**os.environ, "HOROVOD_GLOO_TIMEOUT_SECONDS": "30", "TF_CPP_MIN_LOG_LEVEL": "2"}
     job = subprocess.Popen(
         [*horovodrun, sys.executable, str(JOB), str(folder), mode, VICTIM],
         stdout=subprocess.PIPE,
