@@ -94,7 +94,7 @@ def main() -> None:
     arguments = parse_arguments()
     arguments.output.mkdir(parents=True, exist_ok=True)
     epochs = 2 if arguments.quick else arguments.epochs
-    trained = ["--epochs", str(epochs), "--compression", *arguments.compression]
+    trained = ["--decay", "--epochs", str(epochs), "--compression", *arguments.compression]
     results = run_example("mnist_mlp", arguments.ranks, trained)
     numbers_path = arguments.output / "results.json"
     numbers_path.write_text(json.dumps(results, indent=1) + "\n")
