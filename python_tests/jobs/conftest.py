@@ -1,0 +1,11 @@
+"""Leaves out what needs Keras 3, where TensorFlow 2.15 brings Keras 2."""
+
+import importlib.metadata
+
+_IS_KERAS_2 = importlib.metadata.version("keras").startswith("2.")
+_NEED_KERAS_3 = ["test_linear_models.py", "test_ncf.py", "test_vision_text.py", "test_network.py"]
+collect_ignore = _NEED_KERAS_3 if _IS_KERAS_2 else []
+
+
+def pytest_report_header() -> str | None:
+    return f"left out, because they need Keras 3: {', '.join(_NEED_KERAS_3)}" if _IS_KERAS_2 else None
