@@ -13,13 +13,13 @@ What is not installed is named and left out; `pip install -r scripts/requirement
 import argparse
 import dataclasses
 import importlib.metadata
-import json
 import pathlib
 import platform
 import zlib
 from collections.abc import Callable
 
 import numpy as np
+import options
 import rich.console
 import rich.progress
 from comparison import figures, keys, pairs, peers, quantiles, report, selection, values
@@ -30,7 +30,6 @@ import tfcompress as tfc
 from tfcompress.measure import memcpy_seconds
 
 HERE = pathlib.Path(__file__).parent
-DOCS = HERE.parent / "docs"
 # Seconds for each number; the best of the runs that fit is what counts.
 BUDGET, QUICK_BUDGET = 0.15, 0.005
 
@@ -133,9 +132,7 @@ def versions() -> dict[str, str]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options.make_parser(__doc__)
     parser.add_argument(
         "--gradients",
         type=pathlib.Path,
@@ -150,12 +147,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="only the first dense and the first sparse one, times are rough"
     )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=DOCS,
-        help="folder that gets figures/ and results/ (default: docs)",
-    )
+    options.add_pages_folder(parser)
     arguments = parser.parse_args()
     if not 0 < arguments.ratio <= 1:
         parser.error(f"--ratio {arguments.ratio} is outside (0, 1]")
@@ -188,9 +180,7 @@ def main() -> None:
         **measure(gradients, QUICK_BUDGET if arguments.quick else BUDGET),
     }
     report.show(results, rich.console.Console(width=max(120, 95 + 17 * len(gradients))))
-    for folder in ("figures", "results"):
-        (arguments.output / folder).mkdir(parents=True, exist_ok=True)
-    (arguments.output / "results" / "codecs.json").write_text(json.dumps(results, indent=1) + "\n")
+    options.save(results, arguments.output, "codecs")
     figures.plot_bytes(results, arguments.output / "figures" / "codecs_bytes.png")
     figures.plot_keys(results, arguments.output / "figures" / "codecs_keys.png")
 

@@ -21,6 +21,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import options
 import rich.console
 import rich.progress
 import rich.table
@@ -43,11 +44,8 @@ SHARED = (
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
-    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    parser = options.make_parser(__doc__)
+    options.add_example(parser)
     parser.add_argument(
         "--compression",
         nargs="+",
@@ -56,10 +54,6 @@ def parse_arguments() -> argparse.Namespace:
         help="the first is what the others are compared with (default: none topk deepreduce)",
     )
     parser.add_argument("--seeds", type=int, default=3, help="runs of each compressor (default %(default)s)")
-    parser.add_argument("--name", help="of the results (default: the workload)")
-    parser.add_argument(
-        "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
-    )
     parser.add_argument(
         "--from",
         nargs="+",
@@ -68,7 +62,6 @@ def parse_arguments() -> argparse.Namespace:
         metavar="FILE",
         help="results of examples, to be summarised; nothing is trained",
     )
-    parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
     return parser.parse_args()
 
 

@@ -17,8 +17,9 @@ import sys
 from collections.abc import Callable
 
 from comparison import report
+from network_summary import BASELINES, PHASES
+from options import DOCS
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs"
 _MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -57,11 +58,11 @@ def network(result: dict) -> str:
             f"{row['wire']['sent']['counted']:,.0f}",
             f"{row['step_ms']:.1f}",
             *(f"{row['milliseconds'][phase]:.1f}" for phase in PHASES),
-            *(f"{row['throughput_to'][baseline]:.2f}" for baseline in ("none", "fp16")),
+            *(f"{row['throughput_to'][baseline]:.2f}" for baseline in BASELINES),
         ]
         for row in result["rows"]
     ]
-    ratios = ["x `none`", "x `fp16`"]
+    ratios = [f"x {code(baseline)}" for baseline in BASELINES]
     return table(["link", "compression", "B/step sent", "on the wire", "step ms", *PHASES, *ratios], rows)
 
 
@@ -92,7 +93,6 @@ def codecs(
     return table(["method", *names, "encode M/s", "decode M/s"], rows)
 
 
-PHASES = ("compute", "encode", "communication", "decode", "update")
 TABLES = {"convergence": convergence, "network": network, "keys": keys, "messages": messages}
 
 

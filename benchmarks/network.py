@@ -20,6 +20,7 @@ import sys
 
 import network_plots
 import network_summary
+import options
 import rich.console
 from netns import Bandwidth, NetworkError, obstacle
 
@@ -31,11 +32,8 @@ CANNOT_RUN = 2
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
-    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    parser = options.make_parser(__doc__)
+    options.add_example(parser)
     parser.add_argument(
         "--bandwidths",
         nargs="+",
@@ -62,14 +60,9 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--timeout", type=float, default=1800, metavar="S", help="of each job (default %(default)s)"
     )
-    parser.add_argument("--name", help="of the results (default: the workload)")
-    parser.add_argument(
-        "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
-    )
     parser.add_argument(
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
     )
-    parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
     arguments = parser.parse_args(words)
     if arguments.ranks < 2:
         parser.error("-np: it takes 2 ranks to exchange anything")

@@ -13,11 +13,9 @@ two ways, alike for all exchanges:
   each frame passes every link but one, each part of a payload twice.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
-import time
 from collections.abc import Callable, Iterable
 
 import matplotlib
@@ -25,14 +23,15 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import options
 import rich.console
 import rich.progress
 import rich.table
 
 import tfcompress as tfc
 from tfcompress import _core
+from tfcompress.measure import best_seconds
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs"
 FLOAT_BYTES = 4
 # The sketch has the proportions that the paper has for 20 times less traffic (section 5.2).
 ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 10, 36
@@ -83,14 +82,8 @@ def gradients(setting: Setting) -> Iterable[np.ndarray]:
         yield common + rng.standard_normal(setting.n, np.float32) ** 3
 
 
-def milliseconds(call: Callable[[], object], repeats: int = 3) -> float:
-    """The best of several runs: the machine's noise only ever adds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return 1000 * min(times)
+def milliseconds(call: Callable[[], object]) -> float:
+    return 1000 * best_seconds(call, repeats=3)
 
 
 def ring_bytes(payload_bytes: int, ranks: int) -> int:
@@ -275,18 +268,11 @@ def plot(results: dict, path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options.make_parser(__doc__)
     parser.add_argument("--measure", action="store_true", help="under horovodrun: a few real steps")
     parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
     parser.add_argument("--seed", type=int, default=0, help="of the gradients (default %(default)s)")
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=DOCS,
-        help="folder that gets figures/ and results/ (default: docs)",
-    )
+    options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
     results_path = arguments.output / "results" / "scaling.json"
@@ -305,9 +291,7 @@ def main() -> None:
     else:
         results["simulated"] = simulate(setting)
     rich.console.Console(width=110).print(make_table(results))
-    for folder in ("figures", "results"):
-        (arguments.output / folder).mkdir(parents=True, exist_ok=True)
-    results_path.write_text(json.dumps(results, indent=1) + "\n")
+    options.save(results, arguments.output, "scaling")
     if results["simulated"]:
         plot(results, arguments.output / "figures" / "scaling.png")
 

@@ -12,9 +12,7 @@ The theorem wants smaller first steps the larger n/k is (its shift). Uncompresse
 its own shift and with those of the compressed runs: what separates these is the step size alone.
 """
 
-import argparse
 import dataclasses
-import json
 import pathlib
 from collections.abc import Callable
 
@@ -23,13 +21,13 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import options
 import rich.console
 import rich.progress
 import rich.table
 
 from tfcompress import _core
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs"
 SMALLEST_CURVATURE, LARGEST_CURVATURE = 1.0, 4.0
 # The step size is STEP / (mu (t + shift)); 1/T needs STEP above 1/2.
 STEP = 2.0
@@ -248,26 +246,16 @@ def plot(results: dict, path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options.make_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller problem and fewer steps")
     parser.add_argument("--seed", type=int, default=0, help="of the noise (default %(default)s)")
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        default=DOCS,
-        help="folder that gets figures/ and results/ (default: docs)",
-    )
+    options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
     results = measure(setting)
     rich.console.Console(width=110).print(make_table(results))
-    for folder in ("figures", "results"):
-        (arguments.output / folder).mkdir(parents=True, exist_ok=True)
+    options.save(results, arguments.output, "strongly_convex")
     plot(results, arguments.output / "figures" / "strongly_convex.png")
-    text = json.dumps(results, indent=1)
-    (arguments.output / "results" / "strongly_convex.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "core/compressor.h"
 #include "core/linear_compressor.h"
 #include "core/seeded_support.h"
+#include "expect_refused.h"
 
 namespace tfcompress {
 namespace {
@@ -209,14 +210,7 @@ TEST(SharedRandomK, SendsTheSeededSupport) {
 }
 
 void ExpectRefused(const std::string& spec, const std::vector<std::string>& words) {
-  const auto compressor = LinearCompressor::FromSpec(spec);
-  ASSERT_FALSE(compressor.ok()) << spec << " is " << compressor.value()->spec();
-  EXPECT_EQ(compressor.status().code(), StatusCode::kInvalidArgument);
-  const std::string& message = compressor.status().message();
-  EXPECT_NE(message.find("spec '" + spec + "'"), std::string::npos) << message;
-  for (const std::string& word : words) {
-    EXPECT_NE(message.find(word), std::string::npos) << message << " lacks " << word;
-  }
+  ExpectSpecRefused<LinearCompressor>(spec, words);
 }
 
 TEST(LinearSpec, WritesEveryParameterAndNoEmptyMemory) {

@@ -7,6 +7,7 @@
 #include "core/compressor.h"
 #include "core/linear_codec.h"
 #include "core/registry.h"
+#include "expect_refused.h"
 
 namespace tfcompress {
 namespace {
@@ -16,16 +17,8 @@ std::string Canonical(const std::string& spec) {
   return compressor.ok() ? compressor.value()->spec() : "error: " + compressor.status().message();
 }
 
-// Expects InvalidArgument with all of these words in its message.
 void ExpectRefused(const std::string& spec, const std::vector<std::string>& words) {
-  const auto compressor = Compressor::FromSpec(spec);
-  ASSERT_FALSE(compressor.ok()) << spec << " is " << compressor.value()->spec();
-  EXPECT_EQ(compressor.status().code(), StatusCode::kInvalidArgument);
-  const std::string& message = compressor.status().message();
-  EXPECT_NE(message.find("'" + spec + "'"), std::string::npos) << message;
-  for (const std::string& word : words) {
-    EXPECT_NE(message.find(word), std::string::npos) << message << " lacks " << word;
-  }
+  ExpectSpecRefused<Compressor>(spec, words);
 }
 
 template <typename Interface>

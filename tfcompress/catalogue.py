@@ -87,6 +87,11 @@ KINDS: dict[str, Callable[[], list[Entry]]] = {
 }
 
 
+def is_spec(text: str) -> bool:
+    """Returns whether text looks like a spec, not like a preset: it has parts, or one part's parameters."""
+    return "|" in text or (":" in text and "(" not in text)
+
+
 def _entries(kind: str) -> list[Entry]:
     return [
         Entry(

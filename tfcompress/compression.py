@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Sequence
 
+from tfcompress.catalogue import is_spec
 from tfcompress.compressor import Compressor
 
 
@@ -349,7 +350,7 @@ def make_compressor(text: str) -> Compressor:
     Raises:
       ValueError: It is neither, or its arguments are not literals that the preset takes.
     """
-    if "|" in text:
+    if is_spec(text):
         return Compressor(text)
     name, arguments, keywords = _parse_call(text)
     presets = [preset for preset in vars(Compression) if not preset.startswith("_")]

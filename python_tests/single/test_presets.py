@@ -190,6 +190,7 @@ def test_without_horovod_the_distributed_parts_say_what_is_missing():
         ("topk(0.001, value='fp16')", tfc.Compression.topk(0.001, value="fp16")),
         (" dgc(ratio=0.01, exclude=['bias']) ", tfc.Compression.dgc(0.01, exclude=["bias"])),
         ("topk:ratio=0.5|raw|raw", tfc.Compressor("topk:ratio=0.5|raw|raw")),
+        ("shared_randomk:ratio=0.1", tfc.Compressor("shared_randomk:ratio=0.1")),
     ],
 )
 def test_a_compressor_by_the_name_of_a_command_line(text, compressor):

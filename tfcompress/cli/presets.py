@@ -4,6 +4,7 @@ import os
 import types
 
 from tfcompress import _core
+from tfcompress.catalogue import is_spec
 
 
 def compression_module() -> types.ModuleType | None:
@@ -25,7 +26,7 @@ def spec_of(text: str) -> str:
       SystemExit: It is neither, or a preset where TensorFlow is missing.
     """
     try:
-        if _is_spec(text):
+        if is_spec(text):
             return _core.canonical_spec(text)
         compression = compression_module()
         if compression is None:
@@ -33,8 +34,3 @@ def spec_of(text: str) -> str:
         return compression.make_compressor(text).spec
     except ValueError as error:
         raise SystemExit(str(error)) from error
-
-
-def _is_spec(text: str) -> bool:
-    """Whether text has parts, or is one part with parameters: "count_sketch:rows=5"."""
-    return "|" in text or (":" in text and "(" not in text)

@@ -3,7 +3,16 @@
 import importlib.metadata
 
 _IS_KERAS_2 = importlib.metadata.version("keras").startswith("2.")
-_NEED_KERAS_3 = ["test_cifar10.py", "test_ncf.py", "test_sparse_rows.py", "test_text_lm.py"]
+_NEED_KERAS_3 = [
+    "jobs/test_linear_models.py",
+    "jobs/test_ncf.py",
+    "jobs/test_network.py",
+    "jobs/test_vision_text.py",
+    "single/test_cifar10.py",
+    "single/test_ncf.py",
+    "single/test_sparse_rows.py",
+    "single/test_text_lm.py",
+]
 collect_ignore = _NEED_KERAS_3 if _IS_KERAS_2 else []
 
 

@@ -1,0 +1,42 @@
+"""Arguments that several benchmarks have, and where their results go."""
+
+import argparse
+import json
+import pathlib
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """Returns a parser that keeps the lines of its description."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def add_example(parser: argparse.ArgumentParser) -> None:
+    """Adds what says which example runs, and where its results go."""
+    parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
+    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--name", help="of the results (default: the workload)")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
+    )
+    parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+
+
+def add_pages_folder(parser: argparse.ArgumentParser) -> None:
+    """Adds the folder of the pages that show the results."""
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=DOCS,
+        help="folder that gets figures/ and results/ (default: docs)",
+    )
+
+
+def save(results: dict, folder: pathlib.Path, name: str) -> None:
+    """Writes results/<name>.json, and makes the folder of its figures."""
+    for part in ("figures", "results"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "results" / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
