@@ -5,9 +5,10 @@
 
 Each rank runs in a network namespace of this machine, behind a link that `tc tbf` limits in both directions:
 that needs root and iproute2. In each round the example trains with every compressor, at every bandwidth; the
-next round starts with the next compressor. What stands after -- is the example's. Numbers are medians over
-the rounds, of rank 0. Ranks share the machine's cores: where they are more than the cores, computing and
-codecs take longer than on machines of their own. Writes a JSON and three figures, and prints two tables.
+next round starts with the next compressor. Batches are in memory before the first step, so that no time of
+reading counts. What stands after -- is the example's. Numbers are medians over the rounds, of rank 0. Ranks
+share the machine's cores: where they are more than the cores, computing and codecs take longer than on
+machines of their own. Writes a JSON and three figures, and prints two tables.
 """
 
 import argparse

@@ -91,7 +91,8 @@ def _train(
     output: pathlib.Path,
 ) -> list[dict]:
     """Trains with all compressors, one after the other; returns the example's results."""
-    options = ["--steps", str(arguments.steps), "--count-interface", INTERFACE, "--output", str(output)]
+    options = ["--steps", str(arguments.steps), "--preload", "--output", str(output)]
+    options += ["--count-interface", INTERFACE]
     names = rotated(arguments.compression, number)
     _run(arguments, bandwidth, _example(arguments, script, names, options))
     results = json.loads(output.read_text())

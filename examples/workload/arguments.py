@@ -39,6 +39,12 @@ def make_parser(
     parser.add_argument(
         "--data-dir", type=pathlib.Path, help="folder of the real data (default: what needs no files)"
     )
+    parser.add_argument(
+        "--preload",
+        action="store_true",
+        help="make all training batches before the first step, so that times are of training alone; every "
+        "epoch has the same batches",
+    )
     parser.add_argument("--output", type=pathlib.Path, help="write the results here, as JSON")
     parser.add_argument(
         "--dump-gradients", type=pathlib.Path, metavar="DIR", help="write gradients of rank 0 here, as .npz"

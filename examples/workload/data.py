@@ -31,3 +31,15 @@ def batches(arrays: Sequence[np.ndarray], arguments: argparse.Namespace) -> tf.d
     data = tf.data.Dataset.from_tensor_slices(mine)
     data = data.shuffle(num_mine, seed=arguments.seed + hvd.rank())
     return data.batch(arguments.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+
+def one_epoch(data: tf.data.Dataset, arguments: argparse.Namespace) -> tf.data.Dataset:
+    """Returns the first `--steps` batches, or all; with `--preload` they are in memory already."""
+    if arguments.steps is not None:
+        data = data.take(arguments.steps)
+    if not arguments.preload:
+        return data
+    data = data.cache()
+    for _ in data:  # What has been read to its end is kept.
+        pass
+    return data.prefetch(1)

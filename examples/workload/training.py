@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfcompress as tfc
+from workload.data import one_epoch
 from workload.gradients import DumpGradients, local_gradients
 from workload.interface import InterfaceCounter
 from workload.recorder import Recorder
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
 
 def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace) -> dict:
     """Trains a task once and returns what was measured; the times are this rank's."""
-    data = task.train if arguments.steps is None else task.train.take(arguments.steps)
+    data = one_epoch(task.train, arguments)
     optimizer = tfc.DistributedOptimizer(
         task.make_optimizer(learning_rate(data, arguments)),
         compression=compressor,

@@ -11,7 +11,9 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 
 workload = pytest.importorskip("workload", reason="the examples need Horovod")
+import tensorflow as tf  # noqa: E402
 from workload import idx  # noqa: E402
+from workload.data import one_epoch  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,3 +57,19 @@ def test_an_epoch_has_every_example_once_but_for_the_last_batch():
         assert len(epoch) == len(np.unique(epoch)) == 20
     assert (epochs[0] != epochs[1]).any()
     assert all((labels.numpy() == inputs.numpy() + 100).all() for inputs, labels in data)
+
+
+@pytest.mark.parametrize(("preload", "made"), [(True, [0, 1, 2]), (False, [0, 1, 2, 0, 1, 2])])
+def test_preloaded_batches_are_made_once_before_the_first_step(preload, made):
+    so_far = []
+
+    def batches():
+        for number in range(5):
+            so_far.append(number)
+            yield number
+
+    endless = tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec([], tf.int32))
+    epoch = one_epoch(endless, types.SimpleNamespace(steps=3, preload=preload))
+    assert so_far == ([0, 1, 2] if preload else [])
+    assert [[int(batch) for batch in epoch] for _ in range(2)] == [[0, 1, 2]] * 2
+    assert so_far == made

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 import tfcompress as tfc
 
+make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _horovod():
@@ -54,7 +56,7 @@ def test_one_rank_has_the_momentum_that_the_optimizer_must_not_have(compression)
 
 
 def test_one_rank_clips_and_leaves_local_variables_alone():
-    variables = [keras.Variable(np.zeros(2000, np.float32), name=name) for name in ("kernel", "local")]
+    variables = [make_variable(np.zeros(2000, np.float32), name=name) for name in ("kernel", "local")]
     compression = tfc.Compression.dgc(0.01, 0.5, clip_norm=1.0, min_elements=0)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
     optimizer.register_local_var(variables[1])
@@ -66,7 +68,7 @@ def test_one_rank_clips_and_leaves_local_variables_alone():
 
 
 def test_one_rank_densifies_embeddings_as_several_do():
-    table = keras.Variable(np.zeros((50, 4), np.float32), name="table")
+    table = make_variable(np.zeros((50, 4), np.float32), name="table")
     compression = tfc.Compression.dgc(0.01, 0.5, min_elements=0)
     optimizer = tfc.DistributedOptimizer(
         keras.optimizers.SGD(1.0), compression=compression, sparse_as_dense=True
