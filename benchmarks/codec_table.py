@@ -10,7 +10,8 @@ import argparse
 import math
 import pathlib
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import rich.progress
@@ -25,6 +26,15 @@ PAGE = pathlib.Path(__file__).parents[1] / "docs" / "codecs.md"
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
 UNIVERSE = 1_000_000
 NUM_VALUES = 100_000
+# What linear codecs are asked to find of a heavy-tailed vector, and how: tables of 5 % and 25 % of its size.
+NUM_LARGEST = 1_000
+LINEAR = (
+    f"count_sketch:rows=5,columns=10000,k={NUM_LARGEST},candidates=4",
+    f"count_sketch:rows=5,columns=50000,k={NUM_LARGEST},candidates=4",
+    f"count_sketch:rows=5,columns=50000,k={NUM_LARGEST},recovery=heavymix",
+    "shared_randomk:ratio=0.05",
+)
+MEASURED_KINDS = ("Index codecs", "Value codecs", "Joint codecs", "Linear codecs")
 # Measured rows are between these marks; everything outside them is checked by a test.
 MEASURED = ("<!-- measured -->", "<!-- /measured -->")
 
@@ -95,6 +105,20 @@ def measure_joint(name: str) -> list[str]:
     return [*cells, f"{encode / copy:.1f}", f"{decode / copy:.1f}"]
 
 
+def measure_linear(spec: str) -> list[str]:
+    """Floats of a payload, how many of the largest elements it yields, and times."""
+    vector = np.random.default_rng(4).standard_t(3, UNIVERSE).astype(np.float32)
+    payload = _core.linear_encode(vector, spec, num_threads=1)
+    found, _ = _core.linear_recover(payload, UNIVERSE, spec, num_threads=1)
+    largest = _core.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", vector)
+    share = len(np.intersect1d(found, largest)) / len(largest)
+    copy = memcpy_seconds(UNIVERSE)
+    encode = seconds(lambda: _core.linear_encode(vector, spec, num_threads=1))
+    recover = seconds(lambda: _core.linear_recover(payload, UNIVERSE, spec, num_threads=1))
+    cells = [f"{payload.size:,}", f"{len(found):,}", f"{share:.1%}"]
+    return [*cells, f"{encode / copy:.1f}", f"{recover / copy:.1f}"]
+
+
 def table(headings: list[str], rows: list[list[str]]) -> list[str]:
     line = "| " + " | ".join(headings) + " |"
     return [line, "|" + "---|" * len(headings), *("| " + " | ".join(row) + " |" for row in rows)]
@@ -113,11 +137,11 @@ def measured_tables() -> dict[str, list[str]]:
     index_names = [name for entry in tfc.index_codecs() for name in with_policies(entry)]
     value_names = [name for entry in tfc.value_codecs() for name in with_policies(entry)]
     joint_names = [entry.name for entry in tfc.joint_codecs()]
-    total = len(index_names) + len(value_names) + len(joint_names)
+    total = len(index_names) + len(value_names) + len(joint_names) + len(LINEAR)
     with rich.progress.Progress() as progress:
         task = progress.add_task("measuring", total=total)
 
-        def rows(names: list[str], measure: Callable[[str], list[str]]) -> list[list[str]]:
+        def rows(names: Iterable[str], measure: Callable[[str], list[str]]) -> list[list[str]]:
             measured = []
             for name in names:
                 progress.update(task, description=name)
@@ -128,17 +152,18 @@ def measured_tables() -> dict[str, list[str]]:
         index_rows = rows(index_names, measure_index)
         value_rows = rows(value_names, measure_value)
         joint_rows = rows(joint_names, measure_joint)
+        linear_rows = rows(LINEAR, measure_linear)
     limit = [f"{entropy_bits(UNIVERSE, len(random_indices(d))):.2f}" for d in DENSITIES]
     index_rows.insert(0, ["*entropy limit* log2 C(n, k) / k", *limit, "-", "-"])
     speeds = ["encode", "decode"]
     joint_headings = [f"{d} {what}" for d in (0.001, 0.01, 0.1) for what in ("bits", "dB")]
-    return {
-        "Index codecs": table(["bits an index at density", *map(str, DENSITIES), *speeds], index_rows),
-        "Value codecs": table(
-            ["", "bits a value", *(f"{d} dB" for d in distributions()), *speeds], value_rows
-        ),
-        "Joint codecs": table(["bits an element sent, and SQNR", *joint_headings, *speeds], joint_rows),
-    }
+    tables = (
+        table(["bits an index at density", *map(str, DENSITIES), *speeds], index_rows),
+        table(["", "bits a value", *(f"{d} dB" for d in distributions()), *speeds], value_rows),
+        table(["bits an element sent, and SQNR", *joint_headings, *speeds], joint_rows),
+        table(["", "floats summed", "recovered", "of the largest", "encode", "recover"], linear_rows),
+    )
+    return dict(zip(MEASURED_KINDS, tables, strict=True))
 
 
 def page(measured: dict[str, list[str]]) -> str:
@@ -157,12 +182,15 @@ def page(measured: dict[str, list[str]]) -> str:
 
 
 def notes() -> str:
-    return (
-        f"\nMeasured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01;\n"
-        f"values without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the top elements of a Gaussian\n"
-        "vector, speeds with the selection. Encode and decode are times in memcpys of the dense vector (of\n"
-        "the k values, for value codecs) in the same run: smaller is faster. SQNR in dB: larger is closer.\n"
+    text = (
+        f"Measured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01; "
+        f"values without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the top elements of a Gaussian "
+        f"vector, speeds with the selection; linear codecs on {UNIVERSE:,} elements under Student's t3, of "
+        f"which the {NUM_LARGEST:,} largest are to be among the recovered. Encode, decode and recover are "
+        "times in memcpys of the dense vector (of the k values, for value codecs) in the same run: smaller "
+        "is faster. SQNR in dB: larger is closer."
     )
+    return f"\n{textwrap.fill(text, 100)}\n"
 
 
 def static_part(text: str) -> str:
@@ -178,9 +206,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail unless the page agrees with the registry")
     arguments = parser.parse_args()
     if arguments.check:
-        expected = static_part(
-            page({title: [] for title in ("Index codecs", "Value codecs", "Joint codecs")})
-        )
+        expected = static_part(page(dict.fromkeys(MEASURED_KINDS, [])))
         if static_part(PAGE.read_text()) != expected:
             raise SystemExit(
                 f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}"
