@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 
@@ -18,14 +19,14 @@ namespace tfcompress {
 
 // Loads and stores a T at any alignment.
 template <typename T>
-T LoadUnaligned(const void* p) {
+TFC_HOST_DEVICE T LoadUnaligned(const void* p) {
   static_assert(std::is_trivially_copyable_v<T>);
   T value;
   std::memcpy(&value, p, sizeof(T));
   return value;
 }
 template <typename T>
-void StoreUnaligned(void* p, T value) {
+TFC_HOST_DEVICE void StoreUnaligned(void* p, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(p, &value, sizeof(T));
 }

@@ -1,13 +1,23 @@
-// Counting set bits of byte strings, a word at a time.
+// Counting bits: of words, and of byte strings a word at a time.
 #ifndef TFCOMPRESS_CORE_COUNT_BITS_H_
 #define TFCOMPRESS_CORE_COUNT_BITS_H_
 
 #include <cstdint>
 #include <cstring>
 
+#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
+
+// Zeros above the highest set bit of `word`, which is not 0.
+TFC_HOST_DEVICE inline int CountLeadingZeros(uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return __clz(static_cast<int>(word));
+#else
+  return __builtin_clz(word);
+#endif
+}
 
 // The eight bytes at `offset` < bytes.size(), zeros in place of those past the end.
 inline uint64_t LoadWord(ByteSpan bytes, size_t offset) {

@@ -13,15 +13,6 @@ namespace {
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
 
-Status CheckTarget(const FrameHeader& header, const SumTarget& target) {
-  const bool is_rows = header.support == SupportKind::kRows;
-  if (header.n != target.n || is_rows) {
-    return DataLoss("frame of ", header.n, is_rows ? " rows" : " elements", ", expected ", target.n,
-                    " elements");
-  }
-  return CheckDType(header, target.dtype);
-}
-
 // Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
 void AddScaled(const SparseTensor& decoded, float scale, Executor* executor, Span<float> sum) {
   const float* values = decoded.values.data();
@@ -92,7 +83,7 @@ Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, floa
   }
   TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
                        ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
-                         return CheckTarget(header, targets[i]);
+                         return CheckTensor(header, targets[i].n, targets[i].dtype);
                        }));
 
   std::vector<Status> statuses(targets.size());

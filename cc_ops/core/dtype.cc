@@ -7,18 +7,6 @@
 namespace tfcompress {
 namespace {
 
-uint32_t BitsOf(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-float FromBits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 template <typename Convert>
 void WidenBlocks(const void* data, Executor* executor, Span<float> out, Convert convert) {
   const auto* source = static_cast<const unsigned char*>(data);
@@ -49,40 +37,6 @@ const char* DTypeName(DType dtype) {
   }
   return "unknown";
 }
-
-uint16_t FloatToHalf(float value) {
-  const uint32_t bits = BitsOf(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
-  const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // NaN, quiet.
-  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // Rounds to infinity, or is infinite.
-  if (magnitude < 0x38800000u) {
-    // Below the smallest normal half: the float addition rounds to a multiple of 2^-24 exactly.
-    const float rounded = FromBits(magnitude) + 0.5f;
-    return sign | static_cast<uint16_t>(BitsOf(rounded) - BitsOf(0.5f));
-  }
-  const uint32_t odd = (magnitude >> 13) & 1u;
-  return sign | static_cast<uint16_t>((magnitude - (112u << 23) + 0xFFFu + odd) >> 13);
-}
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t magnitude = half & 0x7FFFu;
-  if (magnitude >= 0x7C00u) return FromBits(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
-  if (magnitude < 0x0400u) {
-    const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
-    return sign ? -subnormal : subnormal;
-  }
-  return FromBits(sign | ((magnitude << 13) + (112u << 23)));
-}
-
-uint16_t FloatToBFloat16(float value) {
-  const uint32_t bits = BitsOf(value);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>(bits >> 16) | 0x40u;
-  return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
-
-float BFloat16ToFloat(uint16_t bfloat16) { return FromBits(static_cast<uint32_t>(bfloat16) << 16); }
 
 void WidenToFloat(const void* data, DType dtype, Executor* executor, Span<float> out) {
   switch (dtype) {

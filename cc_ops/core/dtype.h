@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "core/half.h"
 #include "core/span.h"
 
 namespace tfcompress {
@@ -17,13 +18,6 @@ enum class DType : uint8_t { kFloat32 = 1, kFloat16 = 2, kBFloat16 = 3 };
 inline bool IsDType(uint8_t code) { return code >= 1 && code <= 3; }
 inline int DTypeBytes(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
 const char* DTypeName(DType dtype);
-
-// IEEE binary16 and bfloat16, round to nearest even. Infinities and NaN stay what they are; a
-// finite float above the largest finite half becomes infinite.
-uint16_t FloatToHalf(float value);
-float HalfToFloat(uint16_t half);
-uint16_t FloatToBFloat16(float value);
-float BFloat16ToFloat(uint16_t bfloat16);
 
 // Converts n elements at `data` to float.
 void WidenToFloat(const void* data, DType dtype, Executor* executor, Span<float> out);

@@ -7,14 +7,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/host_device.h"
+
 namespace tfcompress {
 
-inline uint32_t FloatBits(float value) {
+TFC_HOST_DEVICE inline uint32_t FloatBits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-inline float FloatFromBits(uint32_t bits) {
+TFC_HOST_DEVICE inline float FloatFromBits(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
@@ -26,7 +28,7 @@ inline constexpr uint32_t kFloatInfinityBits = 0x7F800000u;
 
 inline constexpr uint32_t kLeastNormalBits = 0x00800000u;  // Of 2^-126.
 
-inline bool IsFiniteBits(uint32_t bits) {
+TFC_HOST_DEVICE inline bool IsFiniteBits(uint32_t bits) {
   return (bits & kFloatInfinityBits) != kFloatInfinityBits;
 }
 // Whether a number that is not NaN is below zero; -0 is not.

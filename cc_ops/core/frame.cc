@@ -1,37 +1,15 @@
 #include "core/frame.h"
 
 #include "core/crc32c.h"
+#include "core/wire_header.h"
 
 namespace tfcompress {
 namespace {
-
-constexpr uint8_t kFlagNonfinite = 1;
-// The checksum is the header's last field and covers everything else.
-constexpr uint64_t kChecksumOffset = kFrameHeaderBytes - sizeof(uint32_t);
 
 uint32_t ChecksumOf(ByteSpan frame) {
   const uint32_t before = Crc32c(frame.subspan(0, kChecksumOffset));
   return Crc32c(frame.subspan(kFrameHeaderBytes, frame.size() - kFrameHeaderBytes), before);
 }
-
-// The header as it stands on the wire.
-struct WireHeader {
-  uint32_t magic;
-  uint8_t version;
-  uint8_t flags;
-  uint8_t dtype;
-  uint8_t support;
-  uint32_t num_bytes;
-  uint32_t n;
-  uint32_t k;
-  uint8_t index_id;
-  uint8_t value_id;
-  uint16_t reserved;
-  uint32_t num_index_bytes;
-  uint32_t num_value_bytes;
-  uint64_t seed;
-  uint32_t checksum;
-};
 
 // Visits the fields in wire order; reading and writing share it, so they cannot disagree.
 template <typename Header, typename Visit>
@@ -94,6 +72,21 @@ Status CheckWireHeader(const WireHeader& h) {
 
 }  // namespace
 
+WireHeader MakeWireHeader(const FrameHeader& header) {
+  WireHeader wire{};
+  wire.magic = kFrameMagic;
+  wire.version = kFrameVersion;
+  wire.flags = header.nonfinite ? kFlagNonfinite : 0;
+  wire.dtype = static_cast<uint8_t>(header.dtype);
+  wire.support = static_cast<uint8_t>(header.support);
+  wire.n = header.n;
+  wire.k = header.k;
+  wire.index_id = header.index_id;
+  wire.value_id = header.value_id;
+  wire.seed = header.seed;
+  return wire;
+}
+
 void BeginFrame(Bytes* out) { out->resize(out->size() + kFrameHeaderBytes); }
 
 Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_index_bytes,
@@ -103,20 +96,10 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
     return InvalidArgument("a frame of ", num_bytes, " bytes is above the limit of ",
                            kMaxFrameBytes);
   }
-  WireHeader wire{};
-  wire.magic = kFrameMagic;
-  wire.version = kFrameVersion;
-  wire.flags = header.nonfinite ? kFlagNonfinite : 0;
-  wire.dtype = static_cast<uint8_t>(header.dtype);
-  wire.support = static_cast<uint8_t>(header.support);
+  WireHeader wire = MakeWireHeader(header);
   wire.num_bytes = static_cast<uint32_t>(num_bytes);
-  wire.n = header.n;
-  wire.k = header.k;
-  wire.index_id = header.index_id;
-  wire.value_id = header.value_id;
   wire.num_index_bytes = static_cast<uint32_t>(num_index_bytes);
   wire.num_value_bytes = static_cast<uint32_t>(num_bytes - kFrameHeaderBytes - num_index_bytes);
-  wire.seed = header.seed;
 
   unsigned char* begin = out->data() + frame_begin;
   unsigned char* position = begin;

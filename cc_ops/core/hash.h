@@ -6,10 +6,12 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
+
 namespace tfcompress {
 
 // Bijective 64-bit finaliser (splitmix64's constants): every input bit reaches every output bit.
-inline uint64_t Mix64(uint64_t x) {
+TFC_HOST_DEVICE inline uint64_t Mix64(uint64_t x) {
   x ^= x >> 30;
   x *= 0xBF58476D1CE4E5B9u;
   x ^= x >> 27;
@@ -24,17 +26,21 @@ inline constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
 // costs one call of the mixer. Seeds that differ give independent functions for our purposes.
 class SeededHash {
  public:
-  explicit SeededHash(uint64_t seed) : offset_(Mix64(seed + kGoldenGamma)) {}
-  uint64_t operator()(uint64_t key) const { return Mix64(key * kGoldenGamma + offset_); }
+  TFC_HOST_DEVICE explicit SeededHash(uint64_t seed) : offset_(Mix64(seed + kGoldenGamma)) {}
+  TFC_HOST_DEVICE uint64_t operator()(uint64_t key) const {
+    return Mix64(key * kGoldenGamma + offset_);
+  }
 
  private:
   uint64_t offset_;
 };
 
-inline uint64_t HashKey(uint64_t key, uint64_t seed) { return SeededHash(seed)(key); }
+TFC_HOST_DEVICE inline uint64_t HashKey(uint64_t key, uint64_t seed) {
+  return SeededHash(seed)(key);
+}
 
 // Maps 32 uniform bits to [0, range) without division.
-inline uint32_t FastRange32(uint32_t bits, uint32_t range) {
+TFC_HOST_DEVICE inline uint32_t FastRange32(uint32_t bits, uint32_t range) {
   return static_cast<uint32_t>((static_cast<uint64_t>(bits) * range) >> 32);
 }
 

@@ -29,6 +29,15 @@ Status CheckDType(const FrameHeader& header, DType dtype) {
   return DataLoss("frame of ", DTypeName(header.dtype), ", expected ", DTypeName(dtype));
 }
 
+Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype) {
+  const bool is_rows = header.support == SupportKind::kRows;
+  if (header.n != n || is_rows) {
+    return DataLoss("frame of ", header.n, is_rows ? " rows" : " elements", ", expected ", n,
+                    " elements");
+  }
+  return CheckDType(header, dtype);
+}
+
 Result<std::vector<Frame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check) {

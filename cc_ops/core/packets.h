@@ -33,6 +33,8 @@ std::string FrameName(int64_t rank, int64_t position);
 
 // Fails with DataLoss unless the frame's tensor is of this type.
 Status CheckDType(const FrameHeader& header, DType dtype);
+// Fails with DataLoss unless the frame is one of a dense tensor of n elements of this type.
+Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype);
 
 // The frames at `positions` of every packet, rank-major: frames[rank * positions.size() + i]. Walks
 // over the others by their headers, without decoding them; all of `packets` must be frames.

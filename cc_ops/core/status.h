@@ -1,9 +1,9 @@
 // Status and Result<T>: how the core reports errors. The core never throws (allocation failure
 // apart).
 //
-// InvalidArgument is the caller's fault, DataLoss the fault of the bytes. A message says what was
-// expected, what was found, and where. Our own type instead of absl::Status because TensorFlow's
-// bundled absl is not ABI-stable between releases.
+// InvalidArgument is the caller's fault, DataLoss the fault of the bytes, Internal that of a
+// device. A message says what was expected, what was found, and where. Our own type instead of
+// absl::Status because TensorFlow's bundled absl is not ABI-stable between releases.
 #ifndef TFCOMPRESS_CORE_STATUS_H_
 #define TFCOMPRESS_CORE_STATUS_H_
 
@@ -14,7 +14,7 @@
 
 namespace tfcompress {
 
-enum class StatusCode { kOk = 0, kInvalidArgument, kDataLoss };
+enum class StatusCode { kOk = 0, kInvalidArgument, kDataLoss, kInternal };
 
 class [[nodiscard]] Status {
  public:
@@ -54,6 +54,11 @@ Status InvalidArgument(const Parts&... parts) {
 template <typename... Parts>
 Status DataLoss(const Parts&... parts) {
   return Status(StatusCode::kDataLoss, status_internal::Concat(parts...));
+}
+
+template <typename... Parts>
+Status Internal(const Parts&... parts) {
+  return Status(StatusCode::kInternal, status_internal::Concat(parts...));
 }
 
 // A value or the reason why there is none. `value()` may be called only when `ok()`.

@@ -1,6 +1,7 @@
 #include "pybind/conversion.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <thread>
 
 namespace tfcompress {
@@ -15,6 +16,8 @@ void ThrowIfError(const Status& status) {
       throw py::value_error(status.message());
     case StatusCode::kDataLoss:
       throw DataLossException(status.message());
+    case StatusCode::kInternal:
+      throw std::runtime_error(status.message());
   }
 }
 

@@ -16,6 +16,8 @@ inline absl::Status ToTensorFlow(const Status& status) {
       return absl::InvalidArgumentError(status.message());
     case StatusCode::kDataLoss:
       return absl::DataLossError(status.message());
+    case StatusCode::kInternal:
+      break;
   }
   return absl::InternalError(status.message());
 }

@@ -9,13 +9,6 @@ namespace {
 
 constexpr uint32_t kByteMask[4] = {0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF};
 
-uint64_t NumFlagBytes(uint64_t num_keys) { return (num_keys + 3) / 4; }
-
-// Bytes of `delta` less one: the 2-bit flag.
-uint32_t FlagOf(uint32_t delta) {
-  return static_cast<uint32_t>(31 - __builtin_clz(delta | 1)) >> 3;
-}
-
 // Payload bytes of `num_keys` keys: one each, and what their flags add. Flags past the last key are
 // zero.
 uint64_t PayloadBytes(const unsigned char* flags, int64_t num_keys) {
@@ -33,7 +26,7 @@ uint64_t PayloadBytes(const unsigned char* flags, int64_t num_keys) {
 uint64_t EncodeFlags(const uint32_t* keys, int64_t num_keys, unsigned char* flags) {
   uint32_t previous = 0;
   auto next_flag = [&](int64_t i) {
-    const uint32_t flag = FlagOf(keys[i] - previous);
+    const uint32_t flag = DeltaFlag(keys[i] - previous);
     previous = keys[i];
     return flag;
   };

@@ -13,13 +13,23 @@
 #include <vector>
 
 #include "core/byte_io.h"
+#include "core/count_bits.h"
 #include "core/executor.h"
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 
 namespace tfcompress {
 
 inline constexpr int64_t kDeltaBytesBlock = int64_t{1} << 16;
+
+// Bytes of the flags of `num_keys` keys.
+TFC_HOST_DEVICE inline uint64_t NumFlagBytes(uint64_t num_keys) { return (num_keys + 3) / 4; }
+
+// Bytes of `delta` less one: the 2-bit flag.
+TFC_HOST_DEVICE inline uint32_t DeltaFlag(uint32_t delta) {
+  return static_cast<uint32_t>(31 - CountLeadingZeros(delta | 1)) >> 3;
+}
 
 // Upper bound of the bytes that EncodeDeltaBytes appends for k keys.
 inline uint64_t MaxDeltaBytes(uint64_t k) { return (k + 3) / 4 + 4 * k; }

@@ -8,13 +8,16 @@
 
 #include "core/byte_io.h"
 #include "core/executor.h"
+#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
 
 // |x| as an integer. Finite floats are ordered by magnitude exactly as these integers are, and the
 // comparison does not depend on the thread's denormals-are-zero mode, which TensorFlow sets.
-inline uint32_t MagnitudeBits(float x) { return LoadUnaligned<uint32_t>(&x) & 0x7FFFFFFF; }
+TFC_HOST_DEVICE inline uint32_t MagnitudeBits(float x) {
+  return LoadUnaligned<uint32_t>(&x) & 0x7FFFFFFF;
+}
 
 // Overwrites `indices`, ascending, with every i where MagnitudeBits(dense[i]) >= min_magnitude, and
 // `magnitudes`, unless it is null, with their magnitudes.

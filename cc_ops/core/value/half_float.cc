@@ -1,13 +1,11 @@
-// fp16 and bf16: values rounded to 16 bits. A finite value beyond the largest finite one of the
-// format becomes that one, so that decoded values are always finite.
+// fp16 and bf16: values rounded to 16 bits, see half_formats.h.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "core/byte_io.h"
-#include "core/dtype.h"
-#include "core/float_order.h"
 #include "core/registry.h"
+#include "core/value/half_formats.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -23,13 +21,10 @@ struct Fp16 {
   static constexpr double kLargest = 65504.0;
   static constexpr double kHalfUnit = 0x1p-11;       // Of a normal number, relative.
   static constexpr double kHalfSubnormal = 0x1p-25;  // Of a subnormal number, absolute.
-  static constexpr uint16_t kExponentBits = 0x7C00;  // All set: not finite.
 
-  static uint16_t Narrow(float value) {
-    const uint16_t half = FloatToHalf(value);
-    return (half & kExponentBits) == kExponentBits ? half - 1 : half;  // Infinity to the largest.
-  }
+  static uint16_t Narrow(float value) { return SaturatingHalf(value); }
   static float Widen(uint16_t half) { return HalfToFloat(half); }
+  static bool IsFinite(uint16_t half) { return IsFiniteHalf(half); }
 
   // Convert a multiple of 8 elements and return how many, with the same bits as Narrow and Widen.
   static int64_t NarrowVector(const float* values, int64_t count, unsigned char* out);
@@ -41,15 +36,10 @@ struct Bf16 {
   static constexpr double kLargest = 0x1.FEp127;
   static constexpr double kHalfUnit = 0x1p-8;
   static constexpr double kHalfSubnormal = 0x1p-134;
-  static constexpr uint16_t kExponentBits = 0x7F80;
 
-  static uint16_t Narrow(float value) {
-    const uint32_t bits = FloatBits(value);
-    const uint32_t magnitude = std::min(bits & kFloatMagnitudeBits, 0x7F7F0000u);
-    const uint32_t rounded = magnitude + 0x7FFFu + ((magnitude >> 16) & 1u);
-    return static_cast<uint16_t>((rounded | (bits & kFloatSignBit)) >> 16);
-  }
+  static uint16_t Narrow(float value) { return SaturatingBFloat16(value); }
   static float Widen(uint16_t bfloat16) { return BFloat16ToFloat(bfloat16); }
+  static bool IsFinite(uint16_t bfloat16) { return IsFiniteBFloat16(bfloat16); }
 
   // The compiler turns the plain loops into vector code.
   static int64_t NarrowVector(const float*, int64_t, unsigned char*) { return 0; }
@@ -127,7 +117,9 @@ class HalfFloat : public ValueCodec {
     ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
       const unsigned char* in = bytes.data();
       bool block_finite = true;
-      for (int64_t i = begin; i < end; ++i) block_finite &= IsFinite(in + 2 * i);
+      for (int64_t i = begin; i < end; ++i) {
+        block_finite &= Format::IsFinite(LoadUnaligned<uint16_t>(in + 2 * i));
+      }
       if (!block_finite) finite = false;
       int64_t i = begin + Format::WidenVector(in + 2 * begin, end - begin, &values[begin]);
       for (; i < end; ++i) values[i] = Format::Widen(LoadUnaligned<uint16_t>(in + 2 * i));
@@ -144,11 +136,6 @@ class HalfFloat : public ValueCodec {
     if (largest == 0) return 0;
     return std::max(
         {largest - Format::kLargest, largest * Format::kHalfUnit, Format::kHalfSubnormal});
-  }
-
- private:
-  static bool IsFinite(const unsigned char* p) {
-    return (LoadUnaligned<uint16_t>(p) & Format::kExponentBits) != Format::kExponentBits;
   }
 };
 

@@ -1,0 +1,43 @@
+// The header of a frame as it stands on the wire (FORMAT.md, "Frame"): every field lies where C++
+// puts it in this struct.
+#ifndef TFCOMPRESS_CORE_WIRE_HEADER_H_
+#define TFCOMPRESS_CORE_WIRE_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/frame.h"
+
+namespace tfcompress {
+
+inline constexpr uint8_t kFlagNonfinite = 1;
+
+struct WireHeader {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t flags;
+  uint8_t dtype;
+  uint8_t support;
+  uint32_t num_bytes;
+  uint32_t n;
+  uint32_t k;
+  uint8_t index_id;
+  uint8_t value_id;
+  uint16_t reserved;
+  uint32_t num_index_bytes;
+  uint32_t num_value_bytes;
+  uint64_t seed;
+  uint32_t checksum;
+};
+
+// The checksum is the header's last field and covers everything else.
+inline constexpr uint64_t kChecksumOffset = kFrameHeaderBytes - sizeof(uint32_t);
+static_assert(offsetof(WireHeader, checksum) == kChecksumOffset);
+static_assert(offsetof(WireHeader, seed) == 32 && offsetof(WireHeader, index_id) == 20);
+
+// All of it but the lengths and the checksum, which are 0.
+WireHeader MakeWireHeader(const FrameHeader& header);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_WIRE_HEADER_H_

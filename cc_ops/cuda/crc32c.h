@@ -1,0 +1,97 @@
+// CRC-32C of a frame in device memory. The remainder of a message is the sum of those of its
+// pieces, each shifted by the bytes that follow it: lanes take pieces, and the sum is a XOR.
+#ifndef TFCOMPRESS_CUDA_CRC32C_H_
+#define TFCOMPRESS_CUDA_CRC32C_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "core/status.h"
+#include "core/wire_header.h"
+
+namespace tfcompress {
+namespace device {
+
+inline constexpr uint32_t kReversedPolynomial = 0x82F63B78u;
+
+// Polynomials modulo the CRC's, bits reversed: the highest bit is the coefficient of 1.
+TFC_HOST_DEVICE inline uint32_t MultiplyModPolynomial(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    if (a >> bit & 1) product ^= b;
+    b = (b >> 1) ^ ((b & 1) ? kReversedPolynomial : 0);
+  }
+  return product;
+}
+
+// Shifts remainders over zero bytes, a multiplication for each hexadecimal digit of their number.
+class CrcShift {
+ public:
+  CrcShift();
+  // The remainder of a message and `num_bytes` < 2^32 zeros after it, from the message's own.
+  TFC_HOST_DEVICE uint32_t operator()(uint32_t remainder, uint64_t num_bytes) const {
+    for (int digit = 0; digit < kNumDigits; ++digit) {
+      const uint32_t value = static_cast<uint32_t>(num_bytes >> (4 * digit)) & 15;
+      if (value != 0) remainder = MultiplyModPolynomial(remainder, powers_[digit][value]);
+    }
+    return remainder;
+  }
+
+ private:
+  static constexpr int kNumDigits = 8;
+  uint32_t powers_[kNumDigits][16];  // Of x^8: to value * 16^digit.
+};
+
+// A frame, whose length the host knows, or only the device.
+struct FrameBytes {
+  const unsigned char* data_dev;
+  uint64_t num_bytes;             // An upper bound where the device knows.
+  const uint64_t* num_bytes_dev;  // Null where the host knows.
+
+  __device__ uint64_t size() const { return num_bytes_dev == nullptr ? num_bytes : *num_bytes_dev; }
+};
+
+// Adds the remainder of the sections' whole words to *remainder_dev, which is 0 before.
+Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
+                           cudaStream_t stream);
+
+// Continues a CRC's state over one byte.
+TFC_HOST_DEVICE inline uint32_t ExtendState(uint32_t state, unsigned char byte) {
+  state ^= byte;
+  for (int bit = 0; bit < 8; ++bit) {
+    state = (state >> 1) ^ ((state & 1) ? kReversedPolynomial : 0);
+  }
+  return state;
+}
+
+// The address of the word that holds this byte.
+__device__ inline uintptr_t WordOf(const unsigned char* byte) {
+  return reinterpret_cast<uintptr_t>(byte) / sizeof(uint32_t) * sizeof(uint32_t);
+}
+
+// The frame's checksum, by one thread, given that remainder: that of all but the checksum itself.
+__device__ inline uint32_t FrameChecksum(const unsigned char* frame, uint64_t num_bytes,
+                                         uint32_t remainder, const CrcShift& shift) {
+  uint32_t state = 0xFFFFFFFFu;
+  for (uint64_t i = 0; i < kChecksumOffset; ++i) state = ExtendState(state, frame[i]);
+  const auto sections = reinterpret_cast<uintptr_t>(frame + kFrameHeaderBytes);
+  const uintptr_t words_end = WordOf(frame + num_bytes);
+  uint64_t i = kFrameHeaderBytes;
+  if (words_end > sections) {
+    state = shift(state, words_end - sections) ^ remainder;
+    i += words_end - sections;
+  }
+  for (; i < num_bytes; ++i) state = ExtendState(state, frame[i]);
+  return ~state;
+}
+
+// Sets bits of *error_dev unless the frame holds its checksum.
+Status CheckChecksum(const FrameBytes& frame, const CrcShift& shift, const uint32_t* remainder_dev,
+                     uint32_t bits, uint32_t* error_dev, cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_CRC32C_H_

@@ -1,0 +1,25 @@
+// From the errors of the CUDA runtime to Status.
+#ifndef TFCOMPRESS_CUDA_CUDA_STATUS_H_
+#define TFCOMPRESS_CUDA_CUDA_STATUS_H_
+
+#include <cuda_runtime.h>
+
+#include "core/status.h"
+
+namespace tfcompress {
+namespace device {
+
+// Internal, with what was tried and CUDA's words for what came of it.
+inline Status FromCuda(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return OkStatus();
+  return Internal(what, ": ", cudaGetErrorName(error), ", ", cudaGetErrorString(error));
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+// Returns from the enclosing function when a call of the CUDA runtime fails.
+#define TFC_RETURN_IF_CUDA_ERROR(call) \
+  TFC_RETURN_IF_ERROR(::tfcompress::device::FromCuda((call), #call))
+
+#endif  // TFCOMPRESS_CUDA_CUDA_STATUS_H_

@@ -1,0 +1,53 @@
+// Which parts of a spec have a device variant: the tables, by the names of the registry.
+#ifndef TFCOMPRESS_CUDA_DEVICE_PARTS_H_
+#define TFCOMPRESS_CUDA_DEVICE_PARTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/compressor.h"
+#include "core/status.h"
+#include "cuda/value_format.h"
+
+namespace tfcompress {
+namespace device {
+
+enum class MemoryKind { kNone, kResidual };
+enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
+enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary };
+
+// A compressor as the device takes it.
+struct DeviceSpec {
+  MemoryKind memory;
+  SparsifierKind sparsifier;
+  double ratio;            // Of topk and randomk.
+  uint32_t min_magnitude;  // Of nonzero and threshold.
+  IndexKind index;
+  ValueFormat value;
+};
+
+// Fails with InvalidArgument that names the part which has no device variant.
+Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor);
+
+// How the device decodes a frame that has elements.
+struct DeviceDecoder {
+  bool is_seeded;
+  IndexKind index;
+  ValueFormat value;
+};
+
+// Fails with DataLoss for an unknown id, with InvalidArgument that names a codec which has no
+// device variant.
+Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header);
+
+// The names in the tables, for listings and tests.
+std::vector<std::string> DeviceMemories();
+std::vector<std::string> DeviceSparsifiers();
+std::vector<std::string> DeviceIndexCodecs();
+std::vector<std::string> DeviceValueCodecs();
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_DEVICE_PARTS_H_

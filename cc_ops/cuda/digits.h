@@ -1,0 +1,61 @@
+// The digits of magnitudes: three histograms, high to low, pin down the k-th largest of 31 bits.
+#ifndef TFCOMPRESS_CUDA_DIGITS_H_
+#define TFCOMPRESS_CUDA_DIGITS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "cuda/launch.h"
+
+namespace tfcompress {
+namespace device {
+
+struct Digit {
+  int shift;
+  int num_bits;
+
+  TFC_HOST_DEVICE uint32_t Of(uint32_t magnitude) const {
+    return magnitude >> shift & ((1u << num_bits) - 1);
+  }
+  // What stands above the digit.
+  TFC_HOST_DEVICE uint32_t PrefixOf(uint32_t magnitude) const {
+    return magnitude >> (shift + num_bits);
+  }
+};
+
+inline constexpr int kNumDigits = 3;
+inline constexpr Digit kDigits[kNumDigits] = {{20, 11}, {10, 10}, {0, 10}};
+inline constexpr uint32_t kMaxBuckets = 1u << 11;
+
+// Counts the bucket of every lane that has one. Most lanes of a warp share theirs where values are
+// equal, all zeros above all: those of the first lane's bucket are counted at once.
+__device__ inline void CountBuckets(uint32_t bucket, bool has_one, uint32_t* counts) {
+  const uint32_t lanes = __ballot_sync(kAllLanes, has_one);
+  if (lanes == 0) return;
+  const int first = __ffs(static_cast<int>(lanes)) - 1;
+  const uint32_t first_bucket = __shfl_sync(kAllLanes, bucket, first);
+  const bool shared = has_one && bucket == first_bucket;
+  const uint32_t num_shared = __popc(__ballot_sync(kAllLanes, shared));
+  if (static_cast<int>(ThisLane()) == first) atomicAdd(&counts[bucket], num_shared);
+  if (has_one && !shared) atomicAdd(&counts[bucket], 1u);
+}
+
+// A block's own histogram: cleared before counting, added to that of the device after it.
+__device__ inline void ClearCounts(uint32_t* counts) {
+  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += blockDim.x)
+    counts[bucket] = 0;
+  __syncthreads();
+}
+__device__ inline void AddCounts(const uint32_t* counts, uint32_t* histogram_dev) {
+  __syncthreads();
+  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += blockDim.x) {
+    if (counts[bucket] != 0) atomicAdd(&histogram_dev[bucket], counts[bucket]);
+  }
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_DIGITS_H_

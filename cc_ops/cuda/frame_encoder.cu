@@ -1,0 +1,205 @@
+#include <algorithm>
+
+#include "core/sparsify/num_selected.h"
+#include "cuda/compensate.h"
+#include "cuda/cuda_status.h"
+#include "cuda/delta_bytes.h"
+#include "cuda/frame_encoder.h"
+#include "cuda/frame_layout.h"
+#include "cuda/index_sections.h"
+#include "cuda/marks.h"
+#include "cuda/select_largest.h"
+#include "cuda/values.h"
+
+namespace tfcompress {
+namespace device {
+
+struct FrameEncoder::Buffers {
+  EncodeState* state_dev;
+  Marks marks;
+  SelectBuffers select;
+  DeltaBuffers deltas;
+  uint32_t* indices_dev = nullptr;  // Of the support; null where it is everything.
+};
+
+bool FrameEncoder::selects_by_magnitude() const {
+  return spec_.sparsifier != SparsifierKind::kDense && spec_.sparsifier != SparsifierKind::kRandomK;
+}
+
+bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKind::kDense; }
+
+Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype, uint64_t n) {
+  FrameEncoder encoder;
+  TFC_ASSIGN_OR_RETURN(encoder.spec_, DeviceSpecOf(compressor));
+  if (n > kMaxElements) {
+    return InvalidArgument("a gradient of ", n, " elements is above the limit of ", kMaxElements);
+  }
+  encoder.dtype_ = dtype;
+  encoder.n_ = static_cast<uint32_t>(n);
+  const bool has_ratio = encoder.spec_.ratio > 0;
+  encoder.max_k_ = has_ratio ? static_cast<uint32_t>(NumSelected(encoder.spec_.ratio, n))
+                             : static_cast<uint32_t>(n);
+  const bool is_known = has_ratio || encoder.spec_.sparsifier == SparsifierKind::kDense;
+  encoder.k_ = is_known ? encoder.max_k_ : 0;
+  encoder.support_ = compressor.support_kind();
+  encoder.index_id_ = compressor.index_id();
+  encoder.value_id_ = compressor.value_id();
+  const uint64_t max_section_bytes = compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_);
+  encoder.max_frame_bytes_ = std::min(kMaxFrameBytes, kFrameHeaderBytes + max_section_bytes);
+  Workspace measure;
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(encoder.Take(&measure, &buffers));
+  encoder.workspace_bytes_ = measure.num_bytes();
+  return encoder;
+}
+
+Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
+  buffers->state_dev = workspace->Take<EncodeState>(1);
+  if (!needs_marks()) return OkStatus();
+  buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
+  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
+  if (spec_.sparsifier == SparsifierKind::kTopK)
+    TFC_RETURN_IF_ERROR(TakeSelectBuffers(n_, max_k_, workspace, &buffers->select));
+  if (spec_.index == IndexKind::kDeltaBinary)
+    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(max_k_, workspace, &buffers->deltas));
+  return OkStatus();
+}
+
+Status FrameEncoder::CheckArguments(const void* gradient_dev, const DeviceSlot& slot,
+                                    const DeviceBuffer& workspace,
+                                    const DeviceBuffer& frame) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  if (frame.data_dev == nullptr || frame.num_bytes < max_frame_bytes_) {
+    return InvalidArgument("the frame needs room for ", max_frame_bytes_, " bytes, got ",
+                           frame.data_dev == nullptr ? 0 : frame.num_bytes);
+  }
+  if (n_ == 0) return OkStatus();
+  if (gradient_dev == nullptr) return InvalidArgument("there is no gradient");
+  const bool has_slot = slot.before_dev != nullptr && slot.after_dev != nullptr;
+  const bool has_none = slot.before_dev == nullptr && slot.after_dev == nullptr;
+  if (spec_.memory == MemoryKind::kNone ? !has_none : !has_slot) {
+    return InvalidArgument("the memory needs ", spec_.memory == MemoryKind::kNone ? "no" : "one",
+                           " slot");
+  }
+  return OkStatus();
+}
+
+// The two passes over n; they write the compensated vector where there is a memory.
+Status FrameEncoder::Compensate(const DenseVector& vector, float* after_dev, const Buffers& buffers,
+                                cudaStream_t stream) const {
+  const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
+  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
+  uint32_t* histogram_dev = is_topk ? buffers.select.histograms_dev[0] : nullptr;
+  TFC_RETURN_IF_ERROR(Inspect(vector, histogram_dev, buffers.state_dev, stream));
+  if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
+  if (after_dev == nullptr && !selects_by_magnitude()) return OkStatus();
+  return Settle(vector, after_dev, selects_by_magnitude() ? &buffers.marks : nullptr,
+                buffers.state_dev, stream);
+}
+
+// Lists the support, and sets its size.
+Status FrameEncoder::Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
+                            cudaStream_t stream) const {
+  const Marks& marks = buffers.marks;
+  const uint64_t* num_marked_dev = nullptr;
+  switch (spec_.sparsifier) {
+    case SparsifierKind::kDense:
+      break;
+    case SparsifierKind::kTopK:
+      TFC_RETURN_IF_ERROR(SelectLargest(buffers.select, marks, dense, buffers.state_dev,
+                                        buffers.indices_dev, stream));
+      break;
+    case SparsifierKind::kRandomK:
+      TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(MarkSeeded(SeededPermutation(n_, seed), k_, marks, stream));
+      TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
+      break;
+    case SparsifierKind::kNonzero:
+    case SparsifierKind::kThreshold:
+      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
+      num_marked_dev = marks.num_marked_dev();
+      break;
+  }
+  return SetSupportSize(num_marked_dev, buffers.state_dev, stream);
+}
+
+Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
+                                   cudaStream_t stream) const {
+  const uint32_t* k_dev = &buffers.state_dev->k;
+  switch (spec_.index) {
+    case IndexKind::kImplied:
+      return OkStatus();
+    case IndexKind::kRaw:
+      return WriteIndices(buffers.indices_dev, k_dev, max_k_, section_dev, stream);
+    case IndexKind::kBitmap:
+      // A top-k has marked its candidates, the others their support.
+      if (spec_.sparsifier == SparsifierKind::kTopK) {
+        TFC_RETURN_IF_ERROR(ClearMarks(buffers.marks, stream));
+        TFC_RETURN_IF_ERROR(MarkIndices(buffers.indices_dev, k_dev, max_k_, buffers.marks, stream));
+      }
+      return WriteBitmap(buffers.marks, k_dev, section_dev, stream);
+    case IndexKind::kDeltaBinary:
+      return EncodeDeltas(buffers.indices_dev, k_dev, buffers.deltas, section_dev, stream);
+  }
+  return OkStatus();
+}
+
+Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, uint64_t seed,
+                            const DeviceBuffer& workspace, const DeviceBuffer& frame,
+                            cudaStream_t stream, uint64_t* num_bytes) const {
+  TFC_RETURN_IF_ERROR(CheckArguments(gradient_dev, slot, workspace, frame));
+  Workspace carve(workspace.data_dev);
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
+  EncodeState* state_dev = buffers.state_dev;
+  auto* frame_dev = static_cast<unsigned char*>(frame.data_dev);
+  const DenseVector vector = {gradient_dev, dtype_, slot.before_dev, n_};
+  const DenseVector dense = slot.after_dev == nullptr
+                                ? vector
+                                : DenseVector{slot.after_dev, DType::kFloat32, nullptr, n_};
+
+  TFC_RETURN_IF_ERROR(BeginState(k_, spec_.min_magnitude, state_dev, stream));
+  const uint64_t* num_payload_bytes_dev = nullptr;
+  if (n_ > 0) {
+    TFC_RETURN_IF_ERROR(Compensate(vector, slot.after_dev, buffers, stream));
+    TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
+    if (spec_.index == IndexKind::kDeltaBinary) {
+      TFC_RETURN_IF_ERROR(
+          MeasureDeltas(buffers.indices_dev, &state_dev->k, buffers.deltas, stream));
+      num_payload_bytes_dev = buffers.deltas.num_payload_bytes_dev();
+    }
+  }
+  TFC_RETURN_IF_ERROR(LayOut(n_, spec_.index, spec_.value, num_payload_bytes_dev, kMaxFrameBytes,
+                             state_dev, stream));
+  if (n_ > 0) {
+    TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
+    TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, dense, buffers.indices_dev, max_k_, state_dev,
+                                     slot.after_dev, frame_dev, stream));
+  }
+  FrameHeader header;
+  header.dtype = dtype_;
+  header.support = support_;
+  header.n = n_;
+  header.index_id = index_id_;
+  header.value_id = value_id_;
+  header.seed = seed;
+  TFC_RETURN_IF_ERROR(
+      FinishFrame(MakeWireHeader(header), max_frame_bytes_, state_dev, frame_dev, stream));
+
+  EncodeState state;
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemcpyAsync(&state, state_dev, sizeof(state), cudaMemcpyDeviceToHost, stream));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  if (state.too_long != 0) {
+    return InvalidArgument("a frame of its sections is above the limit of ", kMaxFrameBytes,
+                           " bytes");
+  }
+  *num_bytes = state.num_bytes;
+  return OkStatus();
+}
+
+}  // namespace device
+}  // namespace tfcompress

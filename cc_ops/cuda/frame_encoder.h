@@ -1,0 +1,79 @@
+// EncodeFrame on the device: the same bytes as core/pipeline.h's for the same seed.
+#ifndef TFCOMPRESS_CUDA_FRAME_ENCODER_H_
+#define TFCOMPRESS_CUDA_FRAME_ENCODER_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/compressor.h"
+#include "core/dtype.h"
+#include "core/status.h"
+#include "cuda/dense_vector.h"
+#include "cuda/device_parts.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// The memory's vector of n floats, before and after the step: one and the same, to update in place,
+// or two that do not overlap. Null for the memory `none`.
+struct DeviceSlot {
+  const float* before_dev = nullptr;
+  float* after_dev = nullptr;
+};
+
+// Encodes tensors of one type and size under one compressor. Immutable: one encoder serves several
+// streams, with a workspace for each.
+class FrameEncoder {
+ public:
+  // Fails with InvalidArgument that names the part of the spec which has no device variant, or
+  // where a tensor is too large for any frame.
+  static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype, uint64_t n);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // What the buffer of a frame must have.
+  uint64_t max_frame_bytes() const { return max_frame_bytes_; }
+
+  // Compensates, selects, encodes and takes what was sent out of the memory, as EncodeFrame does,
+  // of the n elements at gradient_dev; sets `num_bytes` to the length of the frame that stands at
+  // frame.data_dev, at any alignment. Puts everything on `stream` and waits for it once, at the
+  // end, to read that length. Fails with InvalidArgument, before anything is launched, where a
+  // buffer is missing or too small. On failure the content of the buffers and of slot.after_dev is
+  // unspecified.
+  Status Encode(const void* gradient_dev, const DeviceSlot& slot, uint64_t seed,
+                const DeviceBuffer& workspace, const DeviceBuffer& frame, cudaStream_t stream,
+                uint64_t* num_bytes) const;
+
+ private:
+  struct Buffers;
+
+  FrameEncoder() = default;
+  bool selects_by_magnitude() const;
+  bool needs_marks() const;
+  Status Take(Workspace* workspace, Buffers* buffers) const;
+  Status CheckArguments(const void* gradient_dev, const DeviceSlot& slot,
+                        const DeviceBuffer& workspace, const DeviceBuffer& frame) const;
+  Status Compensate(const DenseVector& vector, float* after_dev, const Buffers& buffers,
+                    cudaStream_t stream) const;
+  Status Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
+                cudaStream_t stream) const;
+  Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
+                       cudaStream_t stream) const;
+
+  DeviceSpec spec_;
+  DType dtype_;
+  uint32_t n_;
+  uint32_t k_;      // 0 where the data decide.
+  uint32_t max_k_;  // Of a support.
+  SupportKind support_;
+  uint8_t index_id_;
+  uint8_t value_id_;
+  size_t workspace_bytes_;
+  uint64_t max_frame_bytes_;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_FRAME_ENCODER_H_

@@ -1,0 +1,107 @@
+#include "cuda/index_sections.h"
+#include "cuda/launch.h"
+#include "cuda/raw_bytes.h"
+#include "cuda/tiles.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+__global__ void WriteIndicesKernel(const uint32_t* indices, const uint32_t* k,
+                                   unsigned char* section) {
+  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) StoreAt(section, i, indices[i]);
+}
+
+__global__ void ReadIndicesKernel(const unsigned char* section, uint32_t k, uint32_t* indices) {
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads())
+    indices[i] = LoadAt<uint32_t>(section, i);
+}
+
+// A word at a time, and the bytes of the last one that belong to the bitmap.
+__global__ void WriteBitmapKernel(const uint32_t* words, uint64_t num_bytes, const uint32_t* k,
+                                  unsigned char* section) {
+  if (*k == 0) return;
+  for (uint64_t i = ThisThread(); i * 4 < num_bytes; i += NumThreads()) {
+    if (i * 4 + 4 <= num_bytes) {
+      StoreAt(section, i, words[i]);
+      continue;
+    }
+    for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+      section[byte] = static_cast<unsigned char>(words[i] >> (8 * (byte % 4)));
+  }
+}
+
+__global__ void ReadBitmapKernel(const unsigned char* section, uint64_t num_bytes,
+                                 uint64_t num_words, uint32_t* words) {
+  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {
+    uint32_t word = 0;
+    if (i * 4 + 4 <= num_bytes) {
+      word = LoadAt<uint32_t>(section, i);
+    } else {
+      for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+    }
+    words[i] = word;
+  }
+}
+
+__global__ void CheckBitmapKernel(const unsigned char* section, uint64_t num_bytes, uint32_t n,
+                                  uint32_t k, const uint64_t* num_marked, uint32_t bits,
+                                  uint32_t* error) {
+  if (ThisThread() != 0) return;
+  const bool has_more = n % 8 != 0 && section[num_bytes - 1] >> (n % 8) != 0;
+  if (has_more || *num_marked != k) atomicOr(error, bits);
+}
+
+__global__ void CheckIndicesKernel(const uint32_t* indices, uint32_t k, uint32_t n, uint32_t bits,
+                                   uint32_t* error) {
+  bool valid = true;
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
+    const uint32_t index = indices[i];
+    valid &= index < n && (i == 0 || indices[i - 1] < index);
+  }
+  if (!valid) atomicOr(error, bits);
+}
+
+}  // namespace
+
+Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
+                    unsigned char* section_dev, cudaStream_t stream) {
+  return LaunchThreads("write indices", WriteIndicesKernel, max_k, stream, indices_dev, k_dev,
+                       section_dev);
+}
+
+Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
+                   cudaStream_t stream) {
+  return LaunchThreads("read indices", ReadIndicesKernel, k, stream, section_dev, k, indices_dev);
+}
+
+Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
+                   cudaStream_t stream) {
+  const uint64_t num_bytes = BitmapBytes(marks.n);
+  return LaunchThreads("write bitmap", WriteBitmapKernel, CeilDiv(num_bytes, 4), stream,
+                       marks.words_dev, num_bytes, k_dev, section_dev);
+}
+
+Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
+                  uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream) {
+  const uint64_t num_bytes = BitmapBytes(marks.n);
+  const uint64_t num_words = marks.num_tiles() * kTileWords;
+  TFC_RETURN_IF_ERROR(LaunchThreads("read bitmap", ReadBitmapKernel, num_words, stream, section_dev,
+                                    num_bytes, num_words, marks.words_dev));
+  TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(Launch("check bitmap", CheckBitmapKernel, 1, kWarpThreads, stream,
+                             section_dev, num_bytes, marks.n, k, marks.num_marked_dev(), bits,
+                             error_dev));
+  return ListMarks(marks, k, indices_dev, stream);
+}
+
+Status CheckIndices(const uint32_t* indices_dev, uint32_t k, uint32_t n, uint32_t bits,
+                    uint32_t* error_dev, cudaStream_t stream) {
+  return LaunchThreads("check indices", CheckIndicesKernel, k, stream, indices_dev, k, n, bits,
+                       error_dev);
+}
+
+}  // namespace device
+}  // namespace tfcompress

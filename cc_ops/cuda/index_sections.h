@@ -1,0 +1,38 @@
+// The index sections that are the indices themselves: words, or bits. And the check of what any
+// index section decodes to.
+#ifndef TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
+#define TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/marks.h"
+
+namespace tfcompress {
+namespace device {
+
+// Writes the *k_dev <= max_k indices.
+Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
+                    unsigned char* section_dev, cudaStream_t stream);
+Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
+                   cudaStream_t stream);
+
+inline uint64_t BitmapBytes(uint32_t n) { return (uint64_t{n} + 7) / 8; }
+// Writes the marks as a bitmap. Does nothing where *k_dev is 0.
+Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
+                   cudaStream_t stream);
+// Overwrites the marks with those of a bitmap and lists the k of them. Sets bits of *error_dev
+// where there are more or less, or some after the last element.
+Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
+                  uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
+
+// Sets bits of *error_dev unless the indices increase strictly and are below n.
+Status CheckIndices(const uint32_t* indices_dev, uint32_t k, uint32_t n, uint32_t bits,
+                    uint32_t* error_dev, cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_INDEX_SECTIONS_H_

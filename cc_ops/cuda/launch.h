@@ -1,0 +1,65 @@
+// How kernels are launched, and how their threads share the work.
+#ifndef TFCOMPRESS_CUDA_LAUNCH_H_
+#define TFCOMPRESS_CUDA_LAUNCH_H_
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+namespace device {
+
+inline constexpr unsigned kWarpThreads = 32;
+inline constexpr unsigned kBlockThreads = 256;
+inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
+// Enough to fill the largest device with eight blocks on each of its 132 multiprocessors; what is
+// left, the same threads do in turn. A constant: launches ask the device nothing.
+inline constexpr uint64_t kMaxBlocks = 8 * 132;
+
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+TFC_HOST_DEVICE inline uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+// Launches `num_blocks` blocks of `num_threads` threads; parameters convert as in a call.
+template <typename... Parameters, typename... Arguments>
+Status Launch(const char* name, void (*kernel)(Parameters...), uint64_t num_blocks,
+              unsigned num_threads, cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(num_blocks));
+  config.blockDim = dim3(num_threads);
+  config.stream = stream;
+  return FromCuda(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
+}
+
+// For kernels that loop with ThisThread() and NumThreads() over `count` items.
+template <typename... Parameters, typename... Arguments>
+Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t count,
+                     cudaStream_t stream, const Arguments&... arguments) {
+  const uint64_t num_blocks = std::min(kMaxBlocks, CeilDiv(count, kBlockThreads));
+  if (num_blocks == 0) return OkStatus();
+  return Launch(name, kernel, num_blocks, kBlockThreads, stream, arguments...);
+}
+
+// For kernels that loop with ThisWarp() and NumWarps() over `count` tiles.
+template <typename... Parameters, typename... Arguments>
+Status LaunchWarps(const char* name, void (*kernel)(Parameters...), uint64_t count,
+                   cudaStream_t stream, const Arguments&... arguments) {
+  return LaunchThreads(name, kernel, count * kWarpThreads, stream, arguments...);
+}
+
+__device__ inline uint64_t ThisThread() {
+  return static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline uint64_t NumThreads() { return static_cast<uint64_t>(gridDim.x) * blockDim.x; }
+__device__ inline uint64_t ThisWarp() { return ThisThread() / kWarpThreads; }
+__device__ inline uint64_t NumWarps() { return NumThreads() / kWarpThreads; }
+__device__ inline unsigned ThisLane() { return threadIdx.x % kWarpThreads; }
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_LAUNCH_H_

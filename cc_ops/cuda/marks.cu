@@ -1,0 +1,108 @@
+#include "core/sparsify/collect.h"
+#include "cuda/cuda_status.h"
+#include "cuda/launch.h"
+#include "cuda/marks.h"
+#include "cuda/scan.h"
+#include "cuda/tiles.h"
+#include "cuda/warp.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+__device__ void Mark(uint32_t index, uint32_t* words) {
+  atomicOr(&words[index / 32], 1u << (index % 32));
+}
+
+__global__ void MarkIndicesKernel(const uint32_t* indices, const uint32_t* k, uint32_t* words) {
+  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) Mark(indices[i], words);
+}
+
+__global__ void MarkSeededKernel(SeededPermutation permutation, uint32_t k, uint32_t* words) {
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads())
+    Mark(permutation(static_cast<uint32_t>(i)), words);
+}
+
+__global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint64_t* counts) {
+  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+    const uint32_t count = SumOfLanes(__popc(words[tile * kTileWords + ThisLane()]));
+    if (ThisLane() == 0) counts[tile] = count;
+  }
+}
+
+// The lanes write the indices of one word after another: neighbours to neighbours.
+__global__ void ListMarksKernel(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
+                                uint64_t capacity, DenseVector dense, uint32_t* indices,
+                                uint32_t* magnitudes) {
+  if (ends[num_tiles] > capacity) return;
+  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+    uint64_t position = ends[tile];
+    if (ends[tile + 1] == position) continue;
+    const uint32_t own_word = words[tile * kTileWords + ThisLane()];
+    for (uint32_t i = 0; i < kTileWords; ++i) {
+      const uint32_t word = __shfl_sync(kAllLanes, own_word, static_cast<int>(i));
+      if (word >> ThisLane() & 1) {
+        const uint64_t to = position + static_cast<uint64_t>(__popc(word & LanesBefore()));
+        const auto index = static_cast<uint32_t>(tile * kTileElements + i * 32 + ThisLane());
+        indices[to] = index;
+        if (magnitudes != nullptr) magnitudes[to] = MagnitudeBits(dense.At(index));
+      }
+      position += static_cast<uint64_t>(__popc(word));
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t Marks::num_tiles() const { return NumTiles(n); }
+
+Status TakeMarks(uint32_t n, Workspace* workspace, Marks* marks) {
+  marks->n = n;
+  const uint64_t num_tiles = NumTiles(n);
+  marks->words_dev = workspace->Take<uint32_t>(num_tiles * kTileWords);
+  marks->ends_dev = workspace->Take<uint64_t>(num_tiles + 1);
+  TFC_RETURN_IF_ERROR(ScanStorageBytes(num_tiles, &marks->scan_storage.num_bytes));
+  marks->scan_storage.data_dev = workspace->Take<unsigned char>(marks->scan_storage.num_bytes);
+  return OkStatus();
+}
+
+Status ClearMarks(const Marks& marks, cudaStream_t stream) {
+  const size_t num_bytes = marks.num_tiles() * kTileWords * sizeof(uint32_t);
+  return FromCuda(cudaMemsetAsync(marks.words_dev, 0, num_bytes, stream), "clear marks");
+}
+
+Status MarkIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
+                   const Marks& marks, cudaStream_t stream) {
+  return LaunchThreads("mark indices", MarkIndicesKernel, max_k, stream, indices_dev, k_dev,
+                       marks.words_dev);
+}
+
+Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
+                  cudaStream_t stream) {
+  return LaunchThreads("mark seeded", MarkSeededKernel, k, stream, permutation, k, marks.words_dev);
+}
+
+Status CountMarks(const Marks& marks, cudaStream_t stream) {
+  return LaunchWarps("count marks", CountMarksKernel, marks.num_tiles(), stream, marks.words_dev,
+                     marks.num_tiles(), marks.ends_dev);
+}
+
+Status ScanMarks(const Marks& marks, cudaStream_t stream) {
+  return ScanCounts(marks.ends_dev, marks.num_tiles(), marks.scan_storage, stream);
+}
+
+Status ListMarks(const Marks& marks, uint64_t capacity, const DenseVector& dense,
+                 uint32_t* indices_dev, uint32_t* magnitudes_dev, cudaStream_t stream) {
+  return LaunchWarps("list marks", ListMarksKernel, marks.num_tiles(), stream, marks.words_dev,
+                     marks.ends_dev, marks.num_tiles(), capacity, dense, indices_dev,
+                     magnitudes_dev);
+}
+
+Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev,
+                 cudaStream_t stream) {
+  const DenseVector none = {nullptr, DType::kFloat32, nullptr, 0};
+  return ListMarks(marks, capacity, none, indices_dev, nullptr, stream);
+}
+
+}  // namespace device
+}  // namespace tfcompress

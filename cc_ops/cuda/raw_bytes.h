@@ -1,0 +1,34 @@
+// Sections begin at any byte: words are stored and loaded whole where they are aligned.
+#ifndef TFCOMPRESS_CUDA_RAW_BYTES_H_
+#define TFCOMPRESS_CUDA_RAW_BYTES_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/byte_io.h"
+
+namespace tfcompress {
+namespace device {
+
+// The i-th T of a section.
+template <typename T>
+__device__ void StoreAt(unsigned char* section, uint64_t i, T value) {
+  unsigned char* to = section + i * sizeof(T);
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(T) == 0) {
+    *reinterpret_cast<T*>(to) = value;
+  } else {
+    StoreUnaligned(to, value);
+  }
+}
+template <typename T>
+__device__ T LoadAt(const unsigned char* section, uint64_t i) {
+  const unsigned char* from = section + i * sizeof(T);
+  if (reinterpret_cast<uintptr_t>(from) % sizeof(T) == 0) return *reinterpret_cast<const T*>(from);
+  return LoadUnaligned<T>(from);
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_RAW_BYTES_H_

@@ -1,0 +1,29 @@
+#include <cub/cub.cuh>
+
+#include "cuda/cuda_status.h"
+#include "cuda/scan.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+cudaError_t Scan(void* storage_dev, size_t* num_bytes, uint64_t* counts_dev, uint64_t num_items,
+                 cudaStream_t stream) {
+  return cub::DeviceScan::ExclusiveSum(storage_dev, *num_bytes, counts_dev, counts_dev,
+                                       static_cast<int64_t>(num_items), stream);
+}
+
+}  // namespace
+
+Status ScanStorageBytes(uint64_t num_counts, size_t* num_bytes) {
+  return FromCuda(Scan(nullptr, num_bytes, nullptr, num_counts + 1, nullptr), "size of a scan");
+}
+
+Status ScanCounts(uint64_t* counts_dev, uint64_t num_counts, const DeviceBuffer& storage,
+                  cudaStream_t stream) {
+  size_t num_bytes = storage.num_bytes;
+  return FromCuda(Scan(storage.data_dev, &num_bytes, counts_dev, num_counts + 1, stream), "scan");
+}
+
+}  // namespace device
+}  // namespace tfcompress

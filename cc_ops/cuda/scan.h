@@ -1,0 +1,26 @@
+// Sums of everything before, over the whole device: how tiles learn where they write.
+#ifndef TFCOMPRESS_CUDA_SCAN_H_
+#define TFCOMPRESS_CUDA_SCAN_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// What ScanCounts needs besides its counts.
+Status ScanStorageBytes(uint64_t num_counts, size_t* num_bytes);
+
+// Replaces each of counts_dev[0] ... counts_dev[num_counts] by the sum of those before it; the last
+// one need not be set, and becomes the sum of all.
+Status ScanCounts(uint64_t* counts_dev, uint64_t num_counts, const DeviceBuffer& storage,
+                  cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_SCAN_H_

@@ -1,0 +1,262 @@
+#include <algorithm>
+
+#include "core/entropy/delta_bytes.h"
+#include "core/seeded_permutation.h"
+#include "cuda/cuda_status.h"
+#include "cuda/delta_bytes.h"
+#include "cuda/index_sections.h"
+#include "cuda/launch.h"
+#include "cuda/marks.h"
+#include "cuda/sum_decoder.h"
+#include "cuda/values.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+// What is wrong with a frame: the first of these is reported.
+enum ErrorBits : uint32_t { kChecksumError = 1, kIndexError = 2, kValueError = 4 };
+
+Status StatusOf(uint32_t error) {
+  if (error & kChecksumError) {
+    return DataLoss("the checksum is not that of the bytes: they were changed on the way");
+  }
+  if (error & kIndexError) {
+    return DataLoss("index section: not k strictly increasing indices below n");
+  }
+  if (error & kValueError) return DataLoss("value section: a value is not finite");
+  return OkStatus();
+}
+
+// What the lengths of the sections tell, before any of their bytes is read.
+Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
+  const uint64_t k = frame.header.k;
+  const uint64_t num_value_bytes = k * ValueBytes(decoder.value);
+  if (frame.sections.values.size() != num_value_bytes) {
+    return DataLoss("value section: expected ", num_value_bytes, " bytes, found ",
+                    frame.sections.values.size());
+  }
+  const uint64_t found = frame.sections.indices.size();
+  switch (decoder.index) {
+    case IndexKind::kImplied:
+      return OkStatus();
+    case IndexKind::kRaw:
+      if (found == k * sizeof(uint32_t)) return OkStatus();
+      return DataLoss("index section: expected ", k * sizeof(uint32_t), " bytes, found ", found);
+    case IndexKind::kBitmap:
+      if (found == BitmapBytes(frame.header.n)) return OkStatus();
+      return DataLoss("index section: expected ", BitmapBytes(frame.header.n), " bytes, found ",
+                      found);
+    case IndexKind::kDeltaBinary:
+      if (found >= NumFlagBytes(k) + k) return OkStatus();
+      return DataLoss("index section: truncated at delta flags: needs ", NumFlagBytes(k) + k,
+                      " bytes, ", found, " left");
+  }
+  return OkStatus();
+}
+
+__global__ void NarrowKernel(const float* sum, uint64_t n, DType dtype, uint16_t* out) {
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads())
+    out[i] = dtype == DType::kFloat16 ? FloatToHalf(sum[i]) : FloatToBFloat16(sum[i]);
+}
+
+template <typename T>
+__global__ void FillKernel(T value, uint64_t n, T* out) {
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
+}
+
+// NaN everywhere, as the core rounds it to each type.
+Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
+  constexpr uint32_t kNaNBits = 0x7FC00000u;
+  if (target.dtype == DType::kFloat32) {
+    return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kNaNBits, target.n,
+                         static_cast<uint32_t*>(target.data_dev));
+  }
+  const float nan = FloatFromBits(kNaNBits);
+  const uint16_t half = target.dtype == DType::kFloat16 ? FloatToHalf(nan) : FloatToBFloat16(nan);
+  return LaunchThreads("fill", FillKernel<uint16_t>, target.n, stream, half, target.n,
+                       static_cast<uint16_t*>(target.data_dev));
+}
+
+}  // namespace
+
+struct SumDecoder::Buffers {
+  uint32_t* errors_dev;      // Of each frame, as are the remainders of their checksums.
+  uint32_t* remainders_dev;  // Right behind the errors.
+  float* wide_dev;
+  uint32_t* indices_dev;
+  Marks marks;
+  DeltaBuffers deltas;
+};
+
+Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
+                                    Span<const DeviceTarget> targets) {
+  if (positions.size() != targets.size()) {
+    return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
+  }
+  TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
+                       ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
+                         return CheckTensor(header, targets[i].n, targets[i].dtype);
+                       }));
+  SumDecoder decoder;
+  decoder.positions_.assign(positions.begin(), positions.end());
+  decoder.targets_.assign(targets.begin(), targets.end());
+  decoder.num_packet_bytes_ = packets.bytes.size();
+  for (size_t tensor = 0; tensor < targets.size(); ++tensor) {
+    if (targets[tensor].dtype != DType::kFloat32)
+      decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(targets[tensor].n));
+    for (size_t i = tensor; i < frames.size(); i += targets.size()) {
+      FrameTask task = {frames[i], {}, 0};
+      task.offset = static_cast<uint64_t>(frames[i].bytes.data() - packets.bytes.data());
+      if (frames[i].header.k > 0) {
+        const std::string name =
+            FrameName(static_cast<int64_t>(i / targets.size()), positions[tensor]);
+        const Result<DeviceDecoder> known = DeviceDecoderOf(frames[i].header);
+        if (!known.ok()) return known.status().WithContext(name);
+        task.decoder = known.value();
+        TFC_RETURN_IF_ERROR(CheckLengths(frames[i], task.decoder).WithContext(name));
+        const bool is_everything = frames[i].header.support == SupportKind::kEverything;
+        if (!is_everything) decoder.max_k_ = std::max(decoder.max_k_, frames[i].header.k);
+        if (task.decoder.is_seeded || task.decoder.index == IndexKind::kBitmap)
+          decoder.max_marks_ = std::max(decoder.max_marks_, frames[i].header.n);
+      }
+      decoder.tasks_.push_back(task);
+    }
+  }
+  Workspace measure;
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(decoder.Take(&measure, &buffers));
+  decoder.workspace_bytes_ = measure.num_bytes();
+  return decoder;
+}
+
+Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
+  buffers->errors_dev = workspace->Take<uint32_t>(2 * tasks_.size());
+  buffers->remainders_dev = buffers->errors_dev + tasks_.size();
+  buffers->wide_dev = workspace->Take<float>(max_wide_);
+  buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
+  TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
+  return TakeDeltaBuffers(max_k_, workspace, &buffers->deltas);
+}
+
+// Sets indices_dev to the support of a frame, or its error.
+Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
+                                 const Buffers& buffers, uint32_t* error_dev,
+                                 cudaStream_t stream) const {
+  const FrameHeader& header = task.frame.header;
+  Marks marks = buffers.marks;
+  marks.n = header.n;
+  switch (task.decoder.index) {
+    case IndexKind::kImplied:
+      if (!task.decoder.is_seeded) return OkStatus();
+      TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(
+          MarkSeeded(SeededPermutation(header.n, header.seed), header.k, marks, stream));
+      TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
+      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+      return ListMarks(marks, header.k, buffers.indices_dev, stream);
+    case IndexKind::kRaw:
+      TFC_RETURN_IF_ERROR(ReadIndices(section_dev, header.k, buffers.indices_dev, stream));
+      break;
+    case IndexKind::kBitmap:
+      return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
+                        stream);
+    case IndexKind::kDeltaBinary:
+      TFC_RETURN_IF_ERROR(DecodeDeltas(section_dev, task.frame.sections.indices.size(), header.k,
+                                       buffers.deltas, kIndexError, error_dev, buffers.indices_dev,
+                                       stream));
+      break;
+  }
+  return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
+}
+
+Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
+                            const Buffers& buffers, float* sum_dev, cudaStream_t stream) const {
+  const FrameTask& task = tasks_[i];
+  const Frame& frame = task.frame;
+  const unsigned char* frame_dev = packets_dev + task.offset;
+  uint32_t* error_dev = buffers.errors_dev + i;
+  uint32_t* remainder_dev = buffers.remainders_dev + i;
+  const FrameBytes bytes = {frame_dev, frame.bytes.size(), nullptr};
+  TFC_RETURN_IF_ERROR(AddSectionRemainder(bytes, shift_, remainder_dev, stream));
+  TFC_RETURN_IF_ERROR(
+      CheckChecksum(bytes, shift_, remainder_dev, kChecksumError, error_dev, stream));
+  if (frame.header.k == 0) return OkStatus();
+
+  const unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
+  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, error_dev, stream));
+  const bool is_everything = frame.header.support == SupportKind::kEverything;
+  return AddScaled(task.decoder.value, section_dev + frame.sections.indices.size(),
+                   is_everything ? nullptr : buffers.indices_dev, frame.header.k, scale,
+                   kValueError, error_dev, sum_dev, stream);
+}
+
+bool SumDecoder::IsFinite(size_t tensor) const {
+  for (size_t rank = 0; rank < num_ranks(); ++rank) {
+    if (tasks_[tensor * num_ranks() + rank].frame.header.nonfinite) return false;
+  }
+  return true;
+}
+
+Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
+                             const Buffers& buffers, cudaStream_t stream) const {
+  const DeviceTarget& target = targets_[tensor];
+  const bool in_place = target.dtype == DType::kFloat32;
+  float* sum_dev = in_place ? static_cast<float*>(target.data_dev) : buffers.wide_dev;
+  if (target.n > 0) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(sum_dev, 0, target.n * sizeof(float), stream));
+  }
+  for (size_t rank = 0; rank < num_ranks(); ++rank) {
+    TFC_RETURN_IF_ERROR(
+        AddFrame(tensor * num_ranks() + rank, packets_dev, scale, buffers, sum_dev, stream));
+  }
+  if (!IsFinite(tensor)) return FillNaN(target, stream);
+  if (in_place) return OkStatus();
+  return LaunchThreads("narrow", NarrowKernel, target.n, stream, sum_dev, target.n, target.dtype,
+                       static_cast<uint16_t*>(target.data_dev));
+}
+
+Status SumDecoder::Report(const std::vector<uint32_t>& errors) const {
+  for (size_t i = 0; i < errors.size(); ++i) {
+    const auto rank = static_cast<int64_t>(i % num_ranks());
+    TFC_RETURN_IF_ERROR(
+        StatusOf(errors[i]).WithContext(FrameName(rank, positions_[i / num_ranks()])));
+  }
+  return OkStatus();
+}
+
+Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
+                             const DeviceBuffer& workspace, cudaStream_t stream,
+                             Span<DecodeStats> stats) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  if (packets_dev == nullptr && num_packet_bytes_ > 0)
+    return InvalidArgument("there are no packets");
+  for (const DeviceTarget& target : targets_) {
+    if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("there is no target");
+  }
+  if (tasks_.empty()) return OkStatus();
+  Workspace carve(workspace.data_dev);
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.errors_dev, 0, 2 * tasks_.size() * sizeof(uint32_t), stream));
+  for (size_t tensor = 0; tensor < targets_.size(); ++tensor)
+    TFC_RETURN_IF_ERROR(SumTensor(tensor, packets_dev, scale, buffers, stream));
+
+  std::vector<uint32_t> errors(tasks_.size());
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(errors.data(), buffers.errors_dev,
+                                           errors.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost,
+                                           stream));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  for (size_t tensor = 0; tensor < stats.size(); ++tensor) {
+    stats[tensor].finite = IsFinite(tensor);
+    for (size_t rank = 0; rank < num_ranks(); ++rank) {
+      stats[tensor].num_bytes +=
+          static_cast<int64_t>(tasks_[tensor * num_ranks() + rank].frame.bytes.size());
+    }
+  }
+  return Report(errors);
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,86 @@
+// DecodeSum on the device: the same floats as core/pipeline.h's.
+//
+// The packets come twice: on the host, where the collective put them, headers are read and checked
+// by the core's code; what the sections hold is checked on the device, in a copy of the same bytes
+// that the caller made. The host never reads a section.
+#ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
+#define TFCOMPRESS_CUDA_SUM_DECODER_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/packets.h"
+#include "core/status.h"
+#include "cuda/crc32c.h"
+#include "cuda/device_parts.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// Where the sum of one tensor goes: n elements that are overwritten.
+struct DeviceTarget {
+  void* data_dev;
+  DType dtype;
+  uint64_t n;
+};
+
+// Decodes and sums the frames of some tensors, for packets that it has read. For one use: other
+// packets need another one.
+class SumDecoder {
+ public:
+  // Reads the headers of the frames at `positions`. Borrows the packets' bytes. Fails as DecodeSum
+  // does for what headers and lengths tell, and with InvalidArgument that names a codec which has
+  // no device variant.
+  static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
+                                 Span<const DeviceTarget> targets);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Writes `scale` times the sum over ranks to the targets: one frame at a time, in rank order, so
+  // that every rank gets the same bits. packets_dev has the bytes of the packets. Puts everything
+  // on `stream` and waits for it once, at the end, for what the checks found: DataLoss, naming rank
+  // and position, when any frame is broken; the targets' content is then unspecified. `stats` may
+  // be empty or have one element a target; their nanoseconds are 0.
+  Status DecodeSum(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
+                   cudaStream_t stream, Span<DecodeStats> stats) const;
+
+ private:
+  struct Buffers;
+  struct FrameTask {
+    Frame frame;
+    DeviceDecoder decoder;
+    uint64_t offset;  // Of the frame in the packets.
+  };
+
+  SumDecoder() = default;
+  // The frames of a tensor are next to each other, in rank order.
+  size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
+  Status Take(Workspace* workspace, Buffers* buffers) const;
+  Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
+                       const Buffers& buffers, uint32_t* error_dev, cudaStream_t stream) const;
+  Status AddFrame(size_t i, const unsigned char* packets_dev, float scale, const Buffers& buffers,
+                  float* sum_dev, cudaStream_t stream) const;
+  Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
+                   const Buffers& buffers, cudaStream_t stream) const;
+  bool IsFinite(size_t tensor) const;
+  Status Report(const std::vector<uint32_t>& errors) const;
+
+  std::vector<FrameTask> tasks_;
+  std::vector<int64_t> positions_;
+  std::vector<DeviceTarget> targets_;
+  size_t num_packet_bytes_ = 0;
+  uint32_t max_k_ = 0;      // Of frames with an explicit support.
+  uint32_t max_marks_ = 0;  // n of frames that go through marks.
+  uint32_t max_wide_ = 0;   // n of targets that are not float32.
+  CrcShift shift_;
+  size_t workspace_bytes_ = 0;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_SUM_DECODER_H_

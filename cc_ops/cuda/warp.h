@@ -1,0 +1,39 @@
+// What the lanes of a warp find out together.
+#ifndef TFCOMPRESS_CUDA_WARP_H_
+#define TFCOMPRESS_CUDA_WARP_H_
+
+#include <cstdint>
+
+#include "cuda/launch.h"
+
+namespace tfcompress {
+namespace device {
+
+// The lanes before this one.
+__device__ inline uint32_t LanesBefore() { return (1u << ThisLane()) - 1; }
+
+// The sum over this lane and those before it, modulo 2^32.
+__device__ inline uint32_t InclusiveSum(uint32_t value) {
+  for (unsigned delta = 1; delta < kWarpThreads; delta *= 2) {
+    const uint32_t before = __shfl_up_sync(kAllLanes, value, delta);
+    if (ThisLane() >= delta) value += before;
+  }
+  return value;
+}
+
+// Of all lanes, in all lanes.
+__device__ inline uint32_t SumOfLanes(uint32_t value) {
+  for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2)
+    value += __shfl_xor_sync(kAllLanes, value, lanes);
+  return value;
+}
+__device__ inline uint32_t XorOfLanes(uint32_t value) {
+  for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2)
+    value ^= __shfl_xor_sync(kAllLanes, value, lanes);
+  return value;
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_WARP_H_

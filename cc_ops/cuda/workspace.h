@@ -1,0 +1,57 @@
+// Temporary device memory: measured first, carved afterwards, by the same code.
+#ifndef TFCOMPRESS_CUDA_WORKSPACE_H_
+#define TFCOMPRESS_CUDA_WORKSPACE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.h"
+
+namespace tfcompress {
+namespace device {
+
+// Device memory that the caller owns.
+struct DeviceBuffer {
+  void* data_dev = nullptr;
+  size_t num_bytes = 0;
+};
+
+class Workspace {
+ public:
+  static constexpr size_t kAlignment = 256;
+
+  // Measures: every Take is null.
+  Workspace() = default;
+  // Carves from a buffer; see Check.
+  explicit Workspace(void* data_dev) : data_dev_(static_cast<unsigned char*>(data_dev)) {}
+
+  // Room for `count` elements, without content.
+  template <typename T>
+  T* Take(size_t count) {
+    unsigned char* taken = data_dev_ == nullptr ? nullptr : data_dev_ + num_bytes_;
+    num_bytes_ += (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+    return reinterpret_cast<T*>(taken);
+  }
+  // What was taken.
+  size_t num_bytes() const { return num_bytes_; }
+
+  // InvalidArgument unless the buffer has these bytes and the alignment of cudaMalloc.
+  static Status Check(const DeviceBuffer& buffer, size_t num_bytes) {
+    if (num_bytes == 0) return OkStatus();
+    if (buffer.data_dev == nullptr || buffer.num_bytes < num_bytes) {
+      return InvalidArgument("the workspace needs ", num_bytes, " bytes, got ",
+                             buffer.data_dev == nullptr ? 0 : buffer.num_bytes);
+    }
+    if (reinterpret_cast<uintptr_t>(buffer.data_dev) % kAlignment == 0) return OkStatus();
+    return InvalidArgument("the workspace must be aligned to ", kAlignment, " bytes");
+  }
+
+ private:
+  unsigned char* data_dev_ = nullptr;
+  size_t num_bytes_ = 0;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_WORKSPACE_H_

@@ -1,0 +1,51 @@
+// One encoding on the device beside the core's, for tests.
+#ifndef TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
+#define TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
+
+#include <string>
+#include <vector>
+
+#include "core/pipeline.h"
+#include "device_memory.h"
+
+namespace tfcompress {
+namespace device {
+
+// A gradient on the host, in its type.
+struct HostGradient {
+  DType dtype;
+  uint64_t n;
+  std::vector<unsigned char> bytes;
+
+  HostGradient(const std::vector<float>& values, DType dtype);
+  GradientView view() const { return {bytes.data(), dtype, n}; }
+};
+
+struct EncodeOptions {
+  uint64_t seed = 1;
+  bool in_place = true;    // The slot.
+  size_t frame_begin = 0;  // Where in its buffer the frame begins: 256 and more bytes are aligned.
+};
+
+struct Encoded {
+  Status status;
+  Bytes frame;
+  std::vector<float> slot;  // After the step; empty where the memory has none.
+};
+
+std::shared_ptr<const Compressor> Parse(const std::string& spec);
+
+// `slot` is the memory's vector before the step, of n floats, where the memory has one.
+Encoded EncodeOnHost(const Compressor& compressor, const HostGradient& gradient,
+                     const std::vector<float>& slot, uint64_t seed);
+Encoded EncodeOnDevice(const Compressor& compressor, const HostGradient& gradient,
+                       const std::vector<float>& slot, const EncodeOptions& options,
+                       const Stream& stream);
+
+// Whether two vectors have the same bits.
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_

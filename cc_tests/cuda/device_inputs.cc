@@ -1,0 +1,110 @@
+#include "device_inputs.h"
+
+#include <limits>
+
+#include "contract_inputs.h"
+#include "core/compressor.h"
+#include "core/hash.h"
+#include "cuda/device_parts.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+
+// The settings of a sparsifier that take different ways through the kernels.
+std::vector<std::string> SettingsOf(const std::string& sparsifier) {
+  if (sparsifier == "topk")
+    return {"topk:ratio=0.01", "topk:ratio=0.3", "topk:ratio=1", "topk:ratio=0.000001"};
+  if (sparsifier == "randomk") return {"randomk:ratio=0.1", "randomk:ratio=1"};
+  if (sparsifier == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
+  return {sparsifier};
+}
+
+std::vector<float> FromFew(size_t n, uint64_t seed, const std::vector<float>& few) {
+  Random random(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = few[random.Below(static_cast<uint32_t>(few.size()))];
+  return values;
+}
+
+// Magnitudes over many octaves.
+std::vector<float> HeavyTailed(size_t n, uint64_t seed) {
+  std::vector<float> values = NormalValues(n, seed);
+  for (float& value : values) value = value * value * value * value * value;
+  return values;
+}
+
+// A few large elements among equal ones: the bucket of the k-th largest holds nearly all.
+std::vector<float> Outliers(size_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(n, -0.25f);
+  for (size_t i = 0; i < n / 200; ++i)
+    values[random.Below(static_cast<uint32_t>(n))] = 1.0f + random.NextFloat();
+  return values;
+}
+
+// One bucket of the first digit, and all that the others tell apart.
+std::vector<float> Narrow(size_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = 1.0f + 0.1f * random.NextFloat();
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> AllDeviceSpecs() {
+  std::vector<std::string> specs;
+  for (const std::string& memory : DeviceMemories())
+    for (const std::string& sparsifier : DeviceSparsifiers())
+      for (const std::string& setting : SettingsOf(sparsifier))
+        for (const std::string& index : DeviceIndexCodecs())
+          for (const std::string& value : DeviceValueCodecs()) {
+            const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
+            if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
+          }
+  return specs;
+}
+
+const std::vector<std::string>& SomeDeviceSpecs() {
+  static const auto* specs = new std::vector<std::string>{
+      "residual|topk:ratio=0.01|raw|raw",
+      "none|topk:ratio=0.3|bitmap|fp16",
+      "residual|topk:ratio=0.05|delta_binary|bf16",
+      "none|nonzero|delta_binary|raw",
+      "residual|threshold:tau=0.5|bitmap|bf16",
+      "none|randomk:ratio=0.01|raw|fp16",
+      "residual|dense|raw|fp16",
+  };
+  return *specs;
+}
+
+const std::vector<Input>& Inputs() {
+  static const auto* inputs = new std::vector<Input>{
+      {"normal", NormalValues},
+      {"gradient", Gradient},
+      {"heavy tailed", HeavyTailed},
+      {"many ties",
+       [](size_t n, uint64_t seed) {
+         return FromFew(n, seed, {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 0.01f});
+       }},
+      {"all equal", [](size_t n, uint64_t) { return std::vector<float>(n, -0.75f); }},
+      {"zeros", [](size_t n, uint64_t seed) { return FromFew(n, seed, {0.0f, -0.0f}); }},
+      {"subnormal",
+       [](size_t n, uint64_t seed) {
+         return FromFew(n, seed, {kDenormal, -kDenormal, 77 * kDenormal, 1e-39f, -0.0f, 1e-38f});
+       }},
+      {"largest",
+       [](size_t n, uint64_t seed) {
+         return FromFew(n, seed, {1e38f, -1.1e38f, 1e-30f, 70000.0f, 65519.0f});
+       }},
+      {"outliers", Outliers},
+      {"narrow", Narrow},
+  };
+  return *inputs;
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,182 @@
+// A stand-in for the CUDA runtime, for tests: the sources of cc_ops/cuda compile against it as
+// plain C++ and run on the CPU. It offers only what they use.
+//
+// - Device memory is host memory, poisoned when fresh, with guards that are checked when it is
+//   freed or its stream is waited for. Ranges are known: a copy whose direction does not fit fails.
+// - Streams do what was put into them when they are waited for, so that a host which reads too
+//   early finds nothing.
+// - A block runs its threads as fibers, one warp operation or barrier at a time, in an order that
+//   emulator::SetSeed permutes, so that a missing barrier shows. Barriers and warp operations that
+//   not all threads reach fail with cudaErrorLaunchFailure. Shared memory is poisoned before each
+//   block. Blocks run one after another, in a permuted order too.
+//
+// One thread of the process may use it. It knows no dynamic shared memory, no partial masks, no
+// events and no second device, and its blocks never overlap: races between blocks are not found.
+#ifndef TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
+#define TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+// Blocks run one after another, so one copy is enough; the section tells where all of them lie.
+#define __shared__ static __attribute__((section("tfc_shared")))
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchFailure = 719,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
+
+struct uint3 {
+  unsigned x = 0, y = 0, z = 0;
+};
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}  // NOLINT
+};
+
+struct CUstream_st;
+using cudaStream_t = CUstream_st*;
+
+const char* cudaGetErrorName(cudaError_t error);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaMalloc(void** pointer, size_t num_bytes);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+
+template <typename T>
+cudaError_t cudaMalloc(T** pointer, size_t num_bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(pointer), num_bytes);
+}
+
+struct cudaLaunchAttribute;
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+namespace emulator {
+
+inline constexpr int kWarpThreads = 32;
+
+// The order of threads and blocks from here on.
+void SetSeed(uint64_t seed);
+// Since the process began.
+int64_t NumLaunches();
+int64_t NumSynchronizations();
+// Puts an operation into a stream; what it returns is the stream's error.
+cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
+// Runs `thread` once for each thread of each block.
+cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread);
+// Whether all of [pointer, pointer + num_bytes) is device memory.
+bool IsDevice(const void* pointer, size_t num_bytes);
+
+// What the lanes of the calling thread's warp brought to a warp operation.
+struct Exchange {
+  uint64_t values[kWarpThreads];
+  uint32_t ballot;  // Bit l: values[l] is not 0.
+};
+// `operation` must be the same one for all lanes; valid until the lane's next warp operation.
+const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value);
+void WaitForBlock();
+unsigned Lane();
+
+template <typename T>
+T Shuffle(const char* operation, unsigned mask, T value, unsigned source, bool in_range = true) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t word = 0;
+  __builtin_memcpy(&word, &value, sizeof(T));
+  const Exchange& exchange = ExchangeInWarp(operation, mask, word);
+  if (in_range) __builtin_memcpy(&value, &exchange.values[source % kWarpThreads], sizeof(T));
+  return value;
+}
+
+}  // namespace emulator
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  if (grid.x == 0 || block.x == 0 || block.x > 1024) return cudaErrorInvalidConfiguration;
+  std::tuple<Parameters...> copied(std::forward<Arguments>(arguments)...);
+  return emulator::Enqueue(config->stream, [=]() {
+    return emulator::RunGrid(grid, block, [&]() { std::apply(kernel, copied); });
+  });
+}
+
+// Of the thread that runs.
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+inline void __syncthreads() { emulator::WaitForBlock(); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
+  emulator::ExchangeInWarp("syncwarp", mask, 0);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  return emulator::ExchangeInWarp("ballot", mask, predicate != 0).ballot;
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane) {
+  return emulator::Shuffle("shfl", mask, value, static_cast<unsigned>(lane));
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta) {
+  const unsigned lane = emulator::Lane();
+  return emulator::Shuffle("shfl_up", mask, value, lane - delta, lane >= delta);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int lanes) {
+  return emulator::Shuffle("shfl_xor", mask, value,
+                           emulator::Lane() ^ static_cast<unsigned>(lanes));
+}
+
+inline int __popc(unsigned word) { return __builtin_popcount(word); }
+inline int __ffs(int word) { return __builtin_ffs(word); }
+
+template <typename T>
+T atomicAdd(T* address, T value) {
+  const T before = *address;
+  *address = before + value;
+  return before;
+}
+template <typename T>
+T atomicOr(T* address, T value) {
+  const T before = *address;
+  *address = before | value;
+  return before;
+}
+template <typename T>
+T atomicXor(T* address, T value) {
+  const T before = *address;
+  *address = before ^ value;
+  return before;
+}
+
+#endif  // TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_

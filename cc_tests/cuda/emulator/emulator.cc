@@ -1,0 +1,394 @@
+// Streams, memory and the scheduler of the emulated threads; see cuda_runtime.h.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+struct CUstream_st {
+  std::deque<std::function<cudaError_t()>> operations;
+};
+
+// The linker puts these around the section of all __shared__ variables, if there are any.
+extern "C" __attribute__((weak)) unsigned char __start_tfc_shared[];
+extern "C" __attribute__((weak)) unsigned char __stop_tfc_shared[];
+
+namespace emulator {
+namespace {
+
+constexpr unsigned char kPoison = 0xA5;
+constexpr size_t kGuardBytes = 64;
+constexpr size_t kAlignment = 256;  // As of cudaMalloc.
+constexpr size_t kStackBytes = size_t{1} << 16;
+
+std::mt19937_64 random_order(0);
+int64_t num_launches = 0;
+int64_t num_synchronizations = 0;
+CUstream_st default_stream;
+
+CUstream_st* StreamOf(cudaStream_t stream) { return stream == nullptr ? &default_stream : stream; }
+
+cudaError_t Fail(cudaError_t error, const char* what) {
+  std::fprintf(stderr, "CUDA emulator: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
+  return error;
+}
+
+// ---- Memory ------------------------------------------------------------------------------------
+
+// Size by address of the first byte that the caller sees; a guard lies on either side.
+std::map<unsigned char*, size_t>& Allocations() {
+  static std::map<unsigned char*, size_t> allocations;
+  return allocations;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+
+// The sanitizer reports the access itself.
+void SetGuard(unsigned char* guard) { ASAN_POISON_MEMORY_REGION(guard, kGuardBytes); }
+void DropGuard(unsigned char* guard) { ASAN_UNPOISON_MEMORY_REGION(guard, kGuardBytes); }
+bool IsWhole(const unsigned char*) { return true; }
+
+#else
+
+void SetGuard(unsigned char* guard) { std::memset(guard, kPoison, kGuardBytes); }
+void DropGuard(unsigned char*) {}
+bool IsWhole(const unsigned char* guard) {
+  return std::all_of(guard, guard + kGuardBytes, [](unsigned char c) { return c == kPoison; });
+}
+
+#endif
+
+cudaError_t CheckGuards() {
+  for (const auto& [pointer, num_bytes] : Allocations()) {
+    if (!IsWhole(pointer - kGuardBytes) || !IsWhole(pointer + num_bytes)) {
+      return Fail(cudaErrorIllegalAddress, "something was written around an allocation");
+    }
+  }
+  return cudaSuccess;
+}
+
+// ---- Fibers ------------------------------------------------------------------------------------
+
+enum class State { kReady, kInWarp, kAtBarrier, kDone };
+
+#if defined(__x86_64__)
+
+extern "C" void tfc_switch_stack(void** save, void* load);
+// Saves what a call must preserve on the old stack, and takes it from the new one.
+asm(R"(
+.text
+.globl tfc_switch_stack
+.type tfc_switch_stack, @function
+tfc_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size tfc_switch_stack, .-tfc_switch_stack
+)");
+
+using Context = void*;
+void Switch(Context* from, Context* to) { tfc_switch_stack(from, *to); }
+
+void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
+  auto* top = reinterpret_cast<void**>(stack + kStackBytes) - 2;
+  *top = nullptr;  // Entry is aligned as after a call, and never returns.
+  *--top = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < 6; ++i) *--top = nullptr;
+  *context = top;
+}
+
+#else
+
+using Context = ucontext_t;
+void Switch(Context* from, Context* to) { swapcontext(from, to); }
+
+void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
+  getcontext(context);
+  context->uc_stack.ss_sp = stack;
+  context->uc_stack.ss_size = kStackBytes;
+  context->uc_link = nullptr;
+  makecontext(context, entry, 0);
+}
+
+#endif
+
+struct Fiber {
+  Context context;
+  State state;
+  std::unique_ptr<unsigned char[]> stack;
+};
+
+struct Warp {
+  unsigned num_waiting = 0;
+  const char* operation = nullptr;
+  uint64_t brought[kWarpThreads];
+  Exchange exchange;
+};
+
+// One block at a time.
+Context scheduler;
+std::vector<Fiber> fibers;
+std::vector<Warp> warps;
+unsigned num_at_barrier = 0;
+const char* failure = nullptr;
+const std::function<void()>* thread_body = nullptr;
+
+void Suspend(State state) {
+  Fiber& fiber = fibers[threadIdx.x];
+  fiber.state = state;
+  Switch(&fiber.context, &scheduler);
+}
+
+void RunThread() {
+  (*thread_body)();
+  Suspend(State::kDone);
+}
+
+void Resume(unsigned thread) {
+  threadIdx.x = thread;
+  Switch(&scheduler, &fibers[thread].context);
+}
+
+void StartBlock() {
+  const unsigned num_threads = blockDim.x;
+  if (fibers.size() < num_threads) fibers.resize(num_threads);
+  warps.assign((num_threads + kWarpThreads - 1) / kWarpThreads, {});
+  num_at_barrier = 0;
+  failure = nullptr;
+  for (unsigned thread = 0; thread < num_threads; ++thread) {
+    Fiber& fiber = fibers[thread];
+    if (fiber.stack == nullptr) fiber.stack.reset(new unsigned char[kStackBytes]);
+    Prepare(&fiber.context, fiber.stack.get(), RunThread);
+    fiber.state = State::kReady;
+  }
+  if (__start_tfc_shared != nullptr) {
+    std::memset(__start_tfc_shared, kPoison,
+                static_cast<size_t>(__stop_tfc_shared - __start_tfc_shared));
+  }
+}
+
+// Resumes the threads in turn until all are done or none can go on.
+cudaError_t RunBlock(const std::vector<unsigned>& order) {
+  StartBlock();
+  unsigned num_left = blockDim.x;
+  bool advances = true;
+  while (num_left > 0 && advances && failure == nullptr) {
+    advances = false;
+    for (unsigned thread : order) {
+      if (fibers[thread].state != State::kReady) continue;
+      Resume(thread);
+      advances = true;
+      num_left -= fibers[thread].state == State::kDone;
+      if (failure != nullptr) break;
+    }
+  }
+  if (num_left == 0) return cudaSuccess;
+  fibers.clear();  // The stacks of what was given up.
+  return Fail(cudaErrorLaunchFailure,
+              failure != nullptr ? failure : "not all threads reach a barrier or warp operation");
+}
+
+std::vector<unsigned> PermutedOrder(unsigned count) {
+  std::vector<unsigned> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), random_order);
+  return order;
+}
+
+}  // namespace
+
+void SetSeed(uint64_t seed) { random_order.seed(seed); }
+int64_t NumLaunches() { return num_launches; }
+int64_t NumSynchronizations() { return num_synchronizations; }
+unsigned Lane() { return threadIdx.x % kWarpThreads; }
+
+const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value) {
+  Warp& warp = warps[threadIdx.x / kWarpThreads];
+  if (mask != 0xFFFFFFFFu) failure = "a warp operation of some lanes";
+  if (warp.num_waiting > 0 && std::strcmp(warp.operation, operation) != 0) {
+    failure = "lanes of a warp are at different operations";
+  }
+  warp.operation = operation;
+  warp.brought[Lane()] = value;
+  if (++warp.num_waiting == kWarpThreads) {
+    warp.num_waiting = 0;
+    warp.exchange.ballot = 0;
+    for (unsigned lane = 0; lane < kWarpThreads; ++lane) {
+      warp.exchange.values[lane] = warp.brought[lane];
+      warp.exchange.ballot |= static_cast<uint32_t>(warp.brought[lane] != 0) << lane;
+      fibers[threadIdx.x - Lane() + lane].state = State::kReady;
+    }
+    Suspend(State::kReady);
+  } else {
+    Suspend(State::kInWarp);
+  }
+  return warp.exchange;
+}
+
+void WaitForBlock() {
+  if (++num_at_barrier < blockDim.x) return Suspend(State::kAtBarrier);
+  num_at_barrier = 0;
+  for (unsigned thread = 0; thread < blockDim.x; ++thread) fibers[thread].state = State::kReady;
+  Suspend(State::kReady);
+}
+
+cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  ++num_launches;
+  gridDim = grid;
+  blockDim = block;
+  thread_body = &thread;
+  if (block.x % kWarpThreads != 0) {
+    return Fail(cudaErrorInvalidConfiguration, "a block that is not of whole warps");
+  }
+  const std::vector<unsigned> order = PermutedOrder(block.x);
+  for (unsigned index : PermutedOrder(grid.x)) {
+    blockIdx.x = index;
+    const cudaError_t error = RunBlock(order);
+    if (error != cudaSuccess) return error;
+  }
+  return CheckGuards();
+}
+
+cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation) {
+  StreamOf(stream)->operations.push_back(std::move(operation));
+  return cudaSuccess;
+}
+
+bool IsDevice(const void* pointer, size_t num_bytes) {
+  auto* const begin = static_cast<unsigned char*>(const_cast<void*>(pointer));
+  auto after = Allocations().upper_bound(begin);
+  if (after == Allocations().begin()) return false;
+  const auto& [first, size] = *--after;
+  return begin + num_bytes <= first + size;
+}
+
+}  // namespace emulator
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+  }
+  return "unknown";
+}
+
+const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, size_t num_bytes) {
+  using namespace emulator;  // NOLINT: this is its other half.
+  const size_t whole = (num_bytes + 3 * kAlignment - 1) / kAlignment * kAlignment;
+  auto* memory = static_cast<unsigned char*>(std::aligned_alloc(kAlignment, whole));
+  if (memory == nullptr) return cudaErrorMemoryAllocation;
+  unsigned char* data = memory + kAlignment;
+  std::memset(data, kPoison, num_bytes);
+  SetGuard(data - kGuardBytes);
+  SetGuard(data + num_bytes);
+  Allocations()[data] = num_bytes;
+  *pointer = data;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  using namespace emulator;  // NOLINT: this is its other half.
+  if (pointer == nullptr) return cudaSuccess;
+  const cudaError_t error = cudaStreamSynchronize(nullptr);
+  auto* data = static_cast<unsigned char*>(pointer);
+  const auto found = Allocations().find(data);
+  if (found == Allocations().end()) return cudaErrorInvalidValue;
+  const bool is_whole = IsWhole(data - kGuardBytes) && IsWhole(data + found->second);
+  DropGuard(data - kGuardBytes);
+  DropGuard(data + found->second);
+  Allocations().erase(found);
+  std::free(data - kAlignment);
+  return is_whole ? error : Fail(cudaErrorIllegalAddress, "an allocation's guard was overwritten");
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const bool to_device = kind != cudaMemcpyDeviceToHost;
+  const bool from_device = kind != cudaMemcpyHostToDevice;
+  if (num_bytes > 0 && (emulator::IsDevice(to, num_bytes) != to_device ||
+                        emulator::IsDevice(from, num_bytes) != from_device)) {
+    return cudaErrorInvalidValue;
+  }
+  return emulator::Enqueue(stream, [=]() {
+    if (num_bytes > 0) std::memcpy(to, from, num_bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream) {
+  if (num_bytes > 0 && !emulator::IsDevice(pointer, num_bytes)) return cudaErrorInvalidValue;
+  return emulator::Enqueue(stream, [=]() {
+    if (num_bytes > 0) std::memset(pointer, value, num_bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  delete stream;
+  return error;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++emulator::num_synchronizations;
+  auto& operations = emulator::StreamOf(stream)->operations;
+  cudaError_t error = cudaSuccess;
+  while (!operations.empty() && error == cudaSuccess) {
+    const auto operation = std::move(operations.front());
+    operations.pop_front();
+    error = operation();
+  }
+  operations.clear();
+  return error;
+}

@@ -1,0 +1,214 @@
+// FrameEncoder writes the bytes that the core writes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+
+#include "contract_inputs.h"
+#include "cuda/frame_encoder.h"
+#include "device_encode.h"
+#include "device_inputs.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A residual for n elements under `compressor`: none where it has no memory.
+std::vector<float> SlotFor(const Compressor& compressor, size_t n) {
+  if (compressor.memory().num_slots() == 0) return {};
+  return Gradient(n, 77);
+}
+
+// Encodes on both sides and compares everything.
+void ExpectSameFrame(const std::string& spec, const HostGradient& gradient,
+                     const EncodeOptions& options, const Stream& stream) {
+  const auto compressor = Parse(spec);
+  const std::vector<float> slot = SlotFor(*compressor, gradient.n);
+  const Encoded expected = EncodeOnHost(*compressor, gradient, slot, options.seed);
+  ASSERT_TRUE(expected.status.ok()) << expected.status.message();
+  const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, options, stream);
+  ASSERT_TRUE(actual.status.ok()) << spec << ": " << actual.status.message();
+  ASSERT_EQ(actual.frame.size(), expected.frame.size()) << spec;
+  ASSERT_TRUE(actual.frame == expected.frame) << spec << ": the bytes differ";
+  ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << spec << ": the residuals differ";
+}
+
+class EverySpec : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Device, EverySpec, testing::ValuesIn(AllDeviceSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(EverySpec, EncodesEverySmallInputToTheSameBytes) {
+  const Stream stream;
+  const size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025};
+  uint64_t seed = 1;
+  for (size_t n : sizes) {
+    // Every input where it costs nothing, and each one at some size.
+    for (size_t i = 0; i < Inputs().size(); ++i) {
+      if (n > 33 && (i + seed) % 5 != 0) continue;
+      const Input& input = Inputs()[i];
+      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
+      EncodeOptions options;
+      options.seed = ++seed;
+      options.in_place = seed % 2 == 0;
+      options.frame_begin = seed % 5;
+      const HostGradient gradient(input.make(n, seed), kTypes[seed % 3]);
+      ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(GetParam(), gradient, options, stream));
+    }
+  }
+}
+
+TEST_P(EverySpec, SendsNonFiniteTensorsAsAFlag) {
+  const Stream stream;
+  for (float bad : {kNaN, kInfinity, -kInfinity}) {
+    for (bool in_place : {true, false}) {
+      std::vector<float> values = Gradient(1500, 3);
+      values[1234] = bad;
+      EncodeOptions options;
+      options.in_place = in_place;
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectSameFrame(GetParam(), HostGradient(values, DType::kFloat32), options, stream));
+    }
+  }
+}
+
+class SomeSpecs : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Device, SomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(SomeSpecs, EncodesLargerInputsToTheSameBytes) {
+  const Stream stream;
+  uint64_t seed = 1;
+  for (size_t n : {65535, 65536, 65537}) {
+    for (const Input& input : Inputs()) {
+      // Each input at one of the sizes.
+      if (++seed % 3 != n % 3) continue;
+      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
+      EncodeOptions options;
+      options.seed = seed;
+      options.in_place = seed % 2 == 0;
+      options.frame_begin = seed % 4;
+      const HostGradient gradient(input.make(n, seed), kTypes[seed % 3]);
+      ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(GetParam(), gradient, options, stream));
+    }
+  }
+}
+
+TEST_P(SomeSpecs, KeepsTheSameResidualOverSteps) {
+  const Stream stream;
+  const auto compressor = Parse(GetParam());
+  constexpr size_t kSize = 3000;
+  std::vector<float> slot(compressor->memory().num_slots() > 0 ? kSize : 0, 0.0f);
+  for (uint64_t step = 0; step < 5; ++step) {
+    const HostGradient gradient(Gradient(kSize, step), DType::kFloat32);
+    EncodeOptions options;
+    options.seed = step;
+    const Encoded expected = EncodeOnHost(*compressor, gradient, slot, step);
+    const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, options, stream);
+    ASSERT_TRUE(actual.status.ok()) << actual.status.message();
+    ASSERT_TRUE(actual.frame == expected.frame) << "step " << step;
+    ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << "step " << step;
+    slot = actual.slot;
+  }
+}
+
+TEST_P(SomeSpecs, ReusesAWorkspaceAndRepeatsItsBytes) {
+  const Stream stream;
+  const auto compressor = Parse("none|" + GetParam().substr(GetParam().find('|') + 1));
+  const HostGradient first(Gradient(5000, 1), DType::kFloat32);
+  const HostGradient second(NormalValues(5000, 2), DType::kFloat32);
+  const auto encoder = FrameEncoder::Make(*compressor, DType::kFloat32, 5000);
+  ASSERT_TRUE(encoder.ok());
+  const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
+  const DeviceVector<unsigned char> frame(encoder.value().max_frame_bytes());
+  for (const HostGradient* gradient : {&first, &second, &first}) {
+    const DeviceVector<unsigned char> gradient_dev(gradient->bytes, stream);
+    uint64_t num_bytes = 0;
+    ExpectOk(encoder.value().Encode(gradient_dev.data_dev(), {}, 9, workspace.buffer(),
+                                    frame.buffer(), stream.get(), &num_bytes));
+    Bytes actual = frame.ToHost(stream);
+    actual.resize(num_bytes);
+    EXPECT_TRUE(actual == EncodeOnHost(*compressor, *gradient, {}, 9).frame);
+  }
+}
+
+// Slow under the emulator, and no other way through the kernels: one spec there, and no more than
+// 25 million elements on a device.
+TEST(FrameEncoder, EncodesAMillionElements) {
+  const Stream stream;
+  const size_t n = (size_t{1} << 20) - 1;
+  const HostGradient gradient(Gradient(n, 1), DType::kFloat32);
+  ASSERT_NO_FATAL_FAILURE(
+      ExpectSameFrame("residual|topk:ratio=0.01|delta_binary|raw", gradient, {}, stream));
+}
+
+TEST(FrameEncoder, EncodesTheSizesOfARealModel) {
+  const char* const wanted = std::getenv("TFC_LARGE_DEVICE_TESTS");
+  if (wanted == nullptr) GTEST_SKIP() << "25 million elements: set TFC_LARGE_DEVICE_TESTS=1";
+  const Stream stream;
+  const HostGradient gradient(Gradient(25000000, 1), DType::kFloat32);
+  for (const std::string& spec : SomeDeviceSpecs())
+    ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(spec, gradient, {}, stream));
+}
+
+TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"momentum|topk|raw|raw", "memory 'momentum'"},
+      {"topk|rle|raw", "index codec 'rle'"},
+      {"topk|raw|qsgd", "value codec 'qsgd'"},
+      {"nonzero|sketchml", "joint codec 'sketchml'"},
+  };
+  for (const auto& [spec, message] : cases) {
+    const auto encoder = FrameEncoder::Make(*Parse(spec), DType::kFloat32, 10);
+    ASSERT_FALSE(encoder.ok());
+    EXPECT_EQ(encoder.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(encoder.status().message().find(message), std::string::npos)
+        << encoder.status().message();
+  }
+}
+
+TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
+  const Stream stream;
+  const auto compressor = Parse("residual|topk:ratio=0.1|raw|raw");
+  const auto made = FrameEncoder::Make(*compressor, DType::kFloat32, 100);
+  ASSERT_TRUE(made.ok());
+  const FrameEncoder& encoder = made.value();
+  const DeviceVector<float> floats(100);
+  const DeviceVector<unsigned char> memory(encoder.workspace_bytes());
+  const DeviceVector<unsigned char> room(encoder.max_frame_bytes());
+  const DeviceSlot slot = {floats.data_dev(), floats.data_dev()};
+  const DeviceBuffer workspace = memory.buffer(), frame = room.buffer();
+  const auto expect_refused = [&](const void* gradient_dev, const DeviceSlot& given_slot,
+                                  const DeviceBuffer& given_workspace,
+                                  const DeviceBuffer& given_frame, const std::string& message) {
+    uint64_t num_bytes = 0;
+    const Status status = encoder.Encode(gradient_dev, given_slot, 1, given_workspace, given_frame,
+                                         stream.get(), &num_bytes);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
+  };
+  const void* gradient_dev = floats.data_dev();
+  expect_refused(nullptr, slot, workspace, frame, "no gradient");
+  expect_refused(gradient_dev, {}, workspace, frame, "needs one slot");
+  expect_refused(gradient_dev, slot, {}, frame, "workspace needs");
+  expect_refused(gradient_dev, slot, {workspace.data_dev, workspace.num_bytes - 1}, frame,
+                 "workspace needs");
+  expect_refused(gradient_dev, slot, {memory.data_dev() + 4, workspace.num_bytes}, frame,
+                 "aligned");
+  expect_refused(gradient_dev, slot, workspace, {frame.data_dev, frame.num_bytes - 1}, "room for");
+}
+
+TEST(FrameEncoder, RefusesTensorsThatNoFrameHolds) {
+  const auto encoder =
+      FrameEncoder::Make(*Parse("dense|raw|raw"), DType::kFloat32, kMaxElements + 1);
+  EXPECT_EQ(encoder.status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress
