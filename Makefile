@@ -10,6 +10,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 FUZZ_CXX ?= clang++
 FUZZ_SECONDS ?= 60
+# As CUDA_ARCHITECTURES of CMake: "90" is that one and its PTX. Empty: all.
+CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 # What tests training on any Keras: TF_USE_LEGACY_KERAS=1 is chosen for a whole run.
@@ -22,10 +24,10 @@ horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \
 	    python -m pytest -x -p no:cacheprovider
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test bench lint format asan fuzz clean
+.PHONY: help tools setup demo test bench lint format asan fuzz cuda gpu-test clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
 
 tools:
 	@scripts/setup.sh tools
@@ -60,7 +62,7 @@ test: setup  ## all tests: C++, Python in one process, Python under horovodrun (
 	fi
 
 bench: tools  ## speed of the codecs (BENCH_ARGS="--benchmark_filter=topk")
-	cmake -S . -B build/bench -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
+	cmake -S . -B build/bench -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
 	cmake --build build/bench
 	build/bench/cc_tests/codec_benchmark $(BENCH_ARGS)
 
@@ -76,19 +78,32 @@ format: tools  ## format the sources, fix what ruff can fix
 
 asan: tools  ## the core alone under the address and undefined-behaviour sanitizers, fuzzer corpus included
 	cmake -S . -B build/asan -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address,undefined \
-	  -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON -DWITH_FUZZ=ON -DWITH_BENCH=ON >/dev/null
+	  -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON -DWITH_FUZZ=ON -DWITH_BENCH=ON >/dev/null
 	cmake --build build/asan
 	ctest --test-dir build/asan --output-on-failure --parallel $$(nproc)
 
 fuzz:  ## run every fuzzer for FUZZ_SECONDS=60 (FUZZ_CXX=<clang++>)
 	@FUZZ_CXX=$(FUZZ_CXX) scripts/setup.sh fuzz
 	cmake -S . -B build/fuzz -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) -DCMAKE_BUILD_TYPE=Debug \
-	  -DSANITIZE=address,undefined -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_FUZZ=ON >/dev/null
+	  -DSANITIZE=address,undefined -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_FUZZ=ON >/dev/null
 	cmake --build build/fuzz
 	@for fuzzer in build/fuzz/cc_tests/*_fuzzer; do \
 	  name=$$(basename $$fuzzer); mkdir -p build/fuzz/corpus/$$name; echo "=== $$name"; \
 	  seeds=$$(ls -d cc_tests/fuzz/corpus/$$name cc_tests/golden 2>/dev/null); \
 	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus/$$name $$seeds || exit 1; \
+	done
+
+cuda:  ## compile the CUDA variants and their device tests (CUDA_ARCHITECTURES="80-real;90")
+	cmake -S . -B build/cuda -DWITH_CUDA=ON -DTFC_CUDA_ARCHITECTURES="$(CUDA_ARCHITECTURES)" \
+	  -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON >/dev/null
+	cmake --build build/cuda --target cuda_device_tests
+
+gpu-test: cuda  ## run the CUDA variants' tests on this machine's GPU
+	@for test in build/cuda/cc_tests/cuda/cuda_*_device_test; do \
+	  echo "=== $$(basename $$test)"; \
+	  TFC_LARGE_DEVICE_TESTS=1 $$test --gtest_brief=1; status=$$?; \
+	  if [ $$status -eq 77 ]; then echo "gpu-test: CUDA finds no GPU on this machine" >&2; fi; \
+	  if [ $$status -ne 0 ]; then exit $$status; fi; \
 	done
 
 clean:  ## remove what was built; .venv stays

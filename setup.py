@@ -66,7 +66,7 @@ class BuildWithCMake(build_ext):
         run(
             *("cmake", "-S", str(ROOT), "-B", str(BUILD_FOLDER)),
             *(f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"),
-            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON"),
+            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON", "-DWITH_CUDA=OFF"),
         )
         run("cmake", "--build", str(BUILD_FOLDER), "--target", "python_package")
         run("cmake", "--install", str(BUILD_FOLDER), "--prefix", str(self.prefix()))

@@ -37,6 +37,7 @@ ABOVE_CODECS = {
     "frame_codecs",
     "packets",
     "rows",
+    "wire_header",
     "encode_rows",
     "decode_rows",
     "merge_rows",
@@ -49,7 +50,7 @@ def includes(path):
 
 
 def sources(folder):
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc"))
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc", ".cu"))
 
 
 def test_there_is_something_to_check():
@@ -112,6 +113,21 @@ def test_bindings_see_the_core_and_their_framework(folder, allowed):
             name = include[1:-1]
             standard = include.startswith("<") and "/" not in name and "." not in name
             assert standard or name.startswith(allowed), f"{path.name}: {include}"
+
+
+@pytest.mark.parametrize("path", sources(CC_OPS / "cuda"), ids=lambda p: p.name)
+def test_cuda_sees_the_core_the_runtime_and_cub(path):
+    """The core and the bindings may not see it: the tests above allow them no "cuda/"."""
+    for include in includes(path):
+        name = include[1:-1]
+        standard = include.startswith("<") and "/" not in name and "." not in name
+        assert standard or name.startswith(("core/", "cuda/")) or name in ("cuda_runtime.h", "cub/cub.cuh")
+
+
+@pytest.mark.parametrize("path", sources(CC_OPS / "cuda"), ids=lambda p: p.name)
+def test_cuda_is_the_same_for_a_device_and_for_the_emulator(path):
+    conditions = re.findall(r"^ *#if.*", path.read_text(), re.MULTILINE)
+    assert [line for line in conditions if not line.startswith("#ifndef TFCOMPRESS_CUDA_")] == []
 
 
 def modules():

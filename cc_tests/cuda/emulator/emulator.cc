@@ -119,8 +119,8 @@ using Context = void*;
 void Switch(Context* from, Context* to) { tfc_switch_stack(from, *to); }
 
 void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
-  auto* top = reinterpret_cast<void**>(stack + kStackBytes) - 2;
-  *top = nullptr;  // Entry is aligned as after a call, and never returns.
+  auto* top = reinterpret_cast<void**>(stack + kStackBytes);
+  *--top = nullptr;  // As after a call: eight bytes below a multiple of 16. Entry never returns.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   *context = top;

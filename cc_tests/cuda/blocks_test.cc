@@ -1,0 +1,195 @@
+// The building blocks of the device variants, each against the core or a plain loop.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "contract_inputs.h"
+#include "core/crc32c.h"
+#include "core/entropy/delta_bytes.h"
+#include "core/hash.h"
+#include "core/seeded_support.h"
+#include "cuda/crc32c.h"
+#include "cuda/cuda_status.h"
+#include "cuda/delta_bytes.h"
+#include "cuda/marks.h"
+#include "cuda/scan.h"
+#include "device_memory.h"
+#include "fuzz/frame_fields.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+TEST(FromCuda, SaysWhatWasTriedAndWhatCame) {
+  EXPECT_TRUE(FromCuda(cudaSuccess, "something").ok());
+  const Status status = FromCuda(cudaErrorInvalidValue, "something");
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_NE(status.message().find("something: cudaErrorInvalidValue"), std::string::npos);
+}
+
+TEST(Workspace, CarvesWhatItMeasured) {
+  const auto take = [](Workspace* workspace) {
+    workspace->Take<unsigned char>(3);
+    workspace->Take<uint64_t>(0);
+    return workspace->Take<uint64_t>(100);
+  };
+  Workspace measure;
+  EXPECT_EQ(take(&measure), nullptr);
+  EXPECT_EQ(measure.num_bytes(), 256u + 1024u);
+  const DeviceVector<unsigned char> memory(measure.num_bytes());
+  Workspace carve(memory.data_dev());
+  EXPECT_EQ(static_cast<void*>(take(&carve)), memory.data_dev() + 256);
+  EXPECT_EQ(carve.num_bytes(), measure.num_bytes());
+}
+
+TEST(ScanCounts, SumsWhatIsBefore) {
+  const Stream stream;
+  for (size_t size : {size_t{0}, size_t{1}, size_t{1000}, size_t{70000}}) {
+    std::vector<uint64_t> counts(size + 1), expected(size + 1);
+    for (size_t i = 0; i < size; ++i) {
+      counts[i] = HashKey(i, 1) >> 24;
+      expected[i + 1] = expected[i] + counts[i];
+    }
+    const DeviceVector<uint64_t> counts_dev(counts, stream);
+    size_t num_bytes = 0;
+    ExpectOk(ScanStorageBytes(size, &num_bytes));
+    const DeviceVector<unsigned char> storage(num_bytes);
+    ExpectOk(ScanCounts(counts_dev.data_dev(), size, storage.buffer(), stream.get()));
+    EXPECT_TRUE(counts_dev.ToHost(stream) == expected) << size;
+  }
+}
+
+// Marks in memory of their own.
+struct OwnMarks {
+  Marks marks;
+  std::unique_ptr<DeviceVector<unsigned char>> memory;
+
+  explicit OwnMarks(uint32_t n) {
+    Workspace measure;
+    ExpectOk(TakeMarks(n, &measure, &marks));
+    memory = std::make_unique<DeviceVector<unsigned char>>(measure.num_bytes());
+    Workspace carve(memory->data_dev());
+    ExpectOk(TakeMarks(n, &carve, &marks));
+  }
+};
+
+TEST(Marks, ListWhatIsMarkedInOrder) {
+  const Stream stream;
+  for (const IndexCase& index_case : IndexCases()) {
+    OwnMarks own(index_case.n);
+    const auto k = static_cast<uint32_t>(index_case.indices.size());
+    std::vector<uint32_t> shuffled = index_case.indices;
+    std::reverse(shuffled.begin(), shuffled.end());
+    const DeviceVector<uint32_t> indices_dev(shuffled, stream);
+    const DeviceVector<uint32_t> k_dev({k}, stream);
+    const DeviceVector<uint32_t> listed_dev(k);
+    ExpectOk(ClearMarks(own.marks, stream.get()));
+    ExpectOk(MarkIndices(indices_dev.data_dev(), k_dev.data_dev(), k, own.marks, stream.get()));
+    ExpectOk(CountMarks(own.marks, stream.get()));
+    ExpectOk(ScanMarks(own.marks, stream.get()));
+    ExpectOk(ListMarks(own.marks, k, listed_dev.data_dev(), stream.get()));
+    EXPECT_TRUE(listed_dev.ToHost(stream) == index_case.indices) << index_case.name;
+  }
+}
+
+TEST(Marks, AreNotListedBeyondTheCapacity) {
+  const Stream stream;
+  OwnMarks own(100);
+  const std::vector<uint32_t> before = {7, 7};
+  const DeviceVector<uint32_t> indices_dev({1, 50, 99}, stream), k_dev({3}, stream);
+  const DeviceVector<uint32_t> listed_dev(before, stream);
+  ExpectOk(ClearMarks(own.marks, stream.get()));
+  ExpectOk(MarkIndices(indices_dev.data_dev(), k_dev.data_dev(), 3, own.marks, stream.get()));
+  ExpectOk(CountMarks(own.marks, stream.get()));
+  ExpectOk(ScanMarks(own.marks, stream.get()));
+  ExpectOk(ListMarks(own.marks, 2, listed_dev.data_dev(), stream.get()));
+  EXPECT_EQ(listed_dev.ToHost(stream), before);
+}
+
+TEST(Marks, OfASeedAreItsSupport) {
+  const Stream stream;
+  for (const auto& [n, k] : std::vector<std::pair<uint32_t, uint32_t>>{
+           {1, 1}, {10, 3}, {1024, 1024}, {5000, 70}, {70000, 20000}}) {
+    OwnMarks own(n);
+    const DeviceVector<uint32_t> listed_dev(k);
+    ExpectOk(ClearMarks(own.marks, stream.get()));
+    ExpectOk(MarkSeeded(SeededPermutation(n, 5), k, own.marks, stream.get()));
+    ExpectOk(CountMarks(own.marks, stream.get()));
+    ExpectOk(ScanMarks(own.marks, stream.get()));
+    ExpectOk(ListMarks(own.marks, k, listed_dev.data_dev(), stream.get()));
+    EXPECT_TRUE(listed_dev.ToHost(stream) == SeededSupport(n, k, 5, SerialExecutor())) << n;
+  }
+}
+
+// Random bytes with the core's checksum, at every alignment.
+TEST(Crc32c, FindsTheCoresChecksumRight) {
+  const Stream stream;
+  const CrcShift shift;
+  const DeviceVector<uint32_t> words(2);  // Remainder, error.
+  for (size_t num_section_bytes : {0, 1, 2, 3, 4, 5, 127, 128, 129, 4095, 4096, 4097, 50001}) {
+    for (size_t offset : {0, 1, 2, 3}) {
+      Bytes frame(kFrameHeaderBytes + num_section_bytes);
+      Random random(num_section_bytes);
+      for (unsigned char& byte : frame) byte = static_cast<unsigned char>(random.Below(256));
+      RepairChecksum(&frame);
+      for (const uint32_t flipped : {0u, 1u}) {
+        frame.back() ^= flipped;
+        Bytes moved(offset, 0xFF);
+        moved.insert(moved.end(), frame.begin(), frame.end());
+        const DeviceVector<unsigned char> frame_dev(moved, stream);
+        const FrameBytes bytes = {frame_dev.data_dev() + offset, frame.size(), nullptr};
+        EXPECT_EQ(cudaMemsetAsync(words.data_dev(), 0, 8, stream.get()), cudaSuccess);
+        ExpectOk(AddSectionRemainder(bytes, shift, words.data_dev(), stream.get()));
+        ExpectOk(
+            CheckChecksum(bytes, shift, words.data_dev(), 4, words.data_dev() + 1, stream.get()));
+        EXPECT_EQ(words.ToHost(stream)[1], 4 * flipped)
+            << num_section_bytes << " bytes at " << offset;
+      }
+    }
+  }
+}
+
+TEST(CrcShift, AppendsZeros) {
+  const CrcShift shift;
+  Bytes message = {1, 2, 3, 4, 5};
+  for (size_t num_zeros : {0, 1, 15, 16, 1000, 70000}) {
+    Bytes longer = message;
+    longer.resize(message.size() + num_zeros);
+    // Crc32c negates the state before and after.
+    EXPECT_EQ(shift(~Crc32c(message), num_zeros), ~Crc32c(longer)) << num_zeros;
+  }
+}
+
+TEST(DeltaBytes, AreTheCoresAndComeBack) {
+  const Stream stream;
+  for (const IndexCase& index_case : IndexCases()) {
+    const auto k = static_cast<uint32_t>(index_case.indices.size());
+    if (k == 0) continue;
+    Bytes expected;
+    EncodeDeltaBytes(index_case.indices, SerialExecutor(), &expected);
+    DeltaBuffers buffers;
+    Workspace measure;
+    ExpectOk(TakeDeltaBuffers(k, &measure, &buffers));
+    const DeviceVector<unsigned char> memory(measure.num_bytes());
+    Workspace carve(memory.data_dev());
+    ExpectOk(TakeDeltaBuffers(k, &carve, &buffers));
+    const DeviceVector<uint32_t> keys_dev(index_case.indices, stream), k_dev({k}, stream);
+    const DeviceVector<unsigned char> section_dev(expected.size());
+    ExpectOk(MeasureDeltas(keys_dev.data_dev(), k_dev.data_dev(), buffers, stream.get()));
+    ExpectOk(EncodeDeltas(keys_dev.data_dev(), k_dev.data_dev(), buffers, section_dev.data_dev(),
+                          stream.get()));
+    EXPECT_TRUE(section_dev.ToHost(stream) == expected) << index_case.name;
+
+    const DeviceVector<uint32_t> decoded_dev(k), error_dev({0}, stream);
+    for (const uint64_t num_bytes : {expected.size(), expected.size() + 1}) {
+      ExpectOk(DecodeDeltas(section_dev.data_dev(), num_bytes, k, buffers, 2, error_dev.data_dev(),
+                            decoded_dev.data_dev(), stream.get()));
+      EXPECT_EQ(error_dev.ToHost(stream)[0], num_bytes == expected.size() ? 0u : 2u);
+      EXPECT_TRUE(decoded_dev.ToHost(stream) == index_case.indices) << index_case.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,331 @@
+// SumDecoder writes the floats that the core writes, and refuses what the core refuses.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+
+#include "contract_inputs.h"
+#include "core/hash.h"
+#include "core/pipeline.h"
+#include "cuda/sum_decoder.h"
+#include "device_encode.h"
+#include "device_inputs.h"
+#include "fuzz/frame_fields.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+
+// What a packet holds of one tensor.
+struct TensorSpec {
+  DType dtype;
+  uint64_t n;
+};
+
+void Append(const std::string& spec, const HostGradient& gradient, uint64_t seed, Bytes* packet) {
+  const auto compressor = Parse(spec);
+  std::vector<float> residual(gradient.n, 0.0f);
+  std::vector<float*> slots(static_cast<size_t>(compressor->memory().num_slots()), residual.data());
+  const Status status =
+      EncodeFrame(*compressor, gradient.view(), Span<float* const>(slots), {seed}, packet);
+  ASSERT_TRUE(status.ok()) << status.message();
+}
+
+struct Sums {
+  Status status;
+  std::vector<Bytes> tensors;
+};
+
+Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
+               const std::vector<TensorSpec>& tensors) {
+  Sums sums;
+  std::vector<SumTarget> targets;
+  for (const TensorSpec& tensor : tensors)
+    sums.tensors.emplace_back(tensor.n * DTypeBytes(tensor.dtype));
+  for (size_t t = 0; t < tensors.size(); ++t)
+    targets.push_back({sums.tensors[t].data(), tensors[t].dtype, tensors[t].n});
+  sums.status = DecodeSum(packets, num_ranks, scale, targets, SerialExecutor(), {});
+  return sums;
+}
+
+// The packets lie at an odd offset in device memory where `offset` is one.
+Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
+                 const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
+                 Span<DecodeStats> stats = {}) {
+  Sums sums;
+  std::vector<std::unique_ptr<DeviceVector<unsigned char>>> memory;
+  std::vector<DeviceTarget> targets;
+  for (const TensorSpec& tensor : tensors) {
+    memory.push_back(
+        std::make_unique<DeviceVector<unsigned char>>(tensor.n * DTypeBytes(tensor.dtype)));
+    targets.push_back({memory.back()->data_dev(), tensor.dtype, tensor.n});
+  }
+  std::vector<int64_t> positions(tensors.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  const auto decoder = SumDecoder::Make({packets, num_ranks, static_cast<int64_t>(tensors.size())},
+                                        positions, targets);
+  sums.status = decoder.status();
+  if (!decoder.ok()) return sums;
+  Bytes moved(offset);
+  moved.insert(moved.end(), packets.begin(), packets.end());
+  const DeviceVector<unsigned char> packets_dev(moved, stream);
+  const DeviceVector<unsigned char> workspace(decoder.value().workspace_bytes());
+  sums.status = decoder.value().DecodeSum(packets_dev.data_dev() + offset, scale,
+                                          workspace.buffer(), stream.get(), stats);
+  for (const auto& tensor : memory) sums.tensors.push_back(tensor->ToHost(stream));
+  return sums;
+}
+
+void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
+                    const std::vector<TensorSpec>& tensors, const Stream& stream,
+                    size_t offset = 0) {
+  const Sums expected = SumOnHost(packets, num_ranks, scale, tensors);
+  ASSERT_TRUE(expected.status.ok()) << expected.status.message();
+  const Sums actual = SumOnDevice(packets, num_ranks, scale, tensors, stream, offset);
+  ASSERT_TRUE(actual.status.ok()) << actual.status.message();
+  for (size_t t = 0; t < tensors.size(); ++t)
+    ASSERT_TRUE(actual.tensors[t] == expected.tensors[t]) << "tensor " << t << " differs";
+}
+
+class EverySpec : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Device, EverySpec, testing::ValuesIn(AllDeviceSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(EverySpec, SumsThreeRanksToTheSameBits) {
+  const Stream stream;
+  uint64_t seed = 1;
+  for (size_t n : {0, 1, 31, 33, 1023, 1024, 1025, 5000}) {
+    const DType dtype = kTypes[++seed % 3];
+    Bytes packets;
+    for (int rank = 0; rank < 3; ++rank) {
+      const Input& input = Inputs()[(seed + static_cast<uint64_t>(rank)) % Inputs().size()];
+      Append(GetParam(), HostGradient(input.make(n, seed + 100), dtype), seed, &packets);
+      ++seed;
+    }
+    SCOPED_TRACE(testing::Message() << n << " elements of " << DTypeName(dtype));
+    ASSERT_NO_FATAL_FAILURE(ExpectSameSums(packets, 3, 1.0f / 3, {{dtype, n}}, stream, seed % 4));
+  }
+}
+
+class SomeSpecs : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Device, SomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+// With 0.3 of 300000 elements the delta bytes have several blocks.
+TEST_P(SomeSpecs, SumsLargerTensorsToTheSameBits) {
+  const Stream stream;
+  for (size_t n : {65535, 65537, 300000}) {
+    Bytes packets;
+    for (uint64_t rank = 0; rank < 2; ++rank)
+      Append(GetParam(), HostGradient(Gradient(n, rank), DType::kFloat32), rank, &packets);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameSums(packets, 2, 0.5f, {{DType::kFloat32, n}}, stream));
+  }
+}
+
+TEST(SumDecoder, SumsSeveralTensorsOfSeveralTypesAndSpecs) {
+  const Stream stream;
+  const std::vector<TensorSpec> tensors = {
+      {DType::kFloat16, 10}, {DType::kFloat32, 3000}, {DType::kBFloat16, 300}};
+  const char* const specs[] = {"dense|raw|raw", "topk:ratio=0.3|delta_binary|raw",
+                               "nonzero|bitmap|bf16"};
+  Bytes packets;
+  for (uint64_t rank = 0; rank < 4; ++rank) {
+    for (size_t t = 0; t < tensors.size(); ++t)
+      Append(specs[t], HostGradient(Gradient(tensors[t].n, 10 * rank + t), tensors[t].dtype), rank,
+             &packets);
+    packets.resize(packets.size() + 5 * rank);  // Padding.
+  }
+  ExpectSameSums(packets, 4, 0.25f, tensors, stream);
+
+  std::vector<DecodeStats> stats(tensors.size());
+  ExpectOk(SumOnDevice(packets, 4, 0.25f, tensors, stream, 0, Span<DecodeStats>(stats)).status);
+  int64_t num_bytes = 0;
+  for (const DecodeStats& stat : stats) {
+    EXPECT_TRUE(stat.finite);
+    num_bytes += stat.num_bytes;
+  }
+  EXPECT_EQ(num_bytes, static_cast<int64_t>(packets.size()) - 5 * (1 + 2 + 3));
+}
+
+TEST(SumDecoder, ANonFiniteRankMakesItsTensorNaN) {
+  const Stream stream;
+  for (DType dtype : kTypes) {
+    Bytes packets;
+    std::vector<float> bad(100, 1.0f);
+    bad[99] = std::numeric_limits<float>::infinity();
+    Append("topk:ratio=0.1|raw|raw", HostGradient(bad, dtype), 1, &packets);
+    Append("topk:ratio=0.1|raw|raw", HostGradient(Gradient(100, 1), dtype), 1, &packets);
+    ExpectSameSums(packets, 2, 1, {{dtype, 100}}, stream);
+    std::vector<DecodeStats> stats(1);
+    ExpectOk(
+        SumOnDevice(packets, 2, 1, {{dtype, 100}}, stream, 0, Span<DecodeStats>(stats)).status);
+    EXPECT_FALSE(stats[0].finite);
+  }
+}
+
+// Sums that overflow the target's type, and values that a step subtracts to -0.
+TEST(SumDecoder, RoundsAsTheCoreDoes) {
+  const Stream stream;
+  for (DType dtype : kTypes) {
+    Bytes packets;
+    const std::vector<float> values = {60000.0f, -60000.0f, -0.0f, 1e-7f, 3e38f, 0.1f, 1e-40f};
+    for (uint64_t rank = 0; rank < 3; ++rank)
+      Append("dense|raw|raw", HostGradient(values, DType::kFloat32), rank, &packets);
+    // The same frames as of tensors of another type.
+    for (uint64_t rank = 0; rank < 3; ++rank) {
+      Bytes frame(packets.begin() + static_cast<std::ptrdiff_t>(rank * packets.size() / 3),
+                  packets.begin() + static_cast<std::ptrdiff_t>((rank + 1) * packets.size() / 3));
+      SetField(frame_fields::kDType, static_cast<uint8_t>(dtype), &frame);
+      RepairChecksum(&frame);
+      std::copy(frame.begin(), frame.end(),
+                packets.begin() + static_cast<std::ptrdiff_t>(rank * packets.size() / 3));
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectSameSums(packets, 3, 0.7f, {{dtype, values.size()}}, stream));
+  }
+}
+
+// ---- Hostile bytes -----------------------------------------------------------------------------
+
+const std::vector<std::string>& HostileSpecs() {
+  static const auto* specs = new std::vector<std::string>{
+      "topk:ratio=0.2|raw|raw", "topk:ratio=0.2|bitmap|fp16", "topk:ratio=0.2|delta_binary|bf16",
+      "randomk:ratio=0.2|raw|raw", "dense|raw|fp16"};
+  return *specs;
+}
+
+constexpr size_t kHostileSize = 45;
+const std::vector<TensorSpec> kHostileTensor = {{DType::kFloat32, kHostileSize}};
+
+class HostileBytes : public testing::TestWithParam<std::string> {
+ protected:
+  Bytes Frame() const {
+    Bytes frame;
+    Append(GetParam(), HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 3, &frame);
+    return frame;
+  }
+  // The same verdict on both sides, and the same floats where it is a good one.
+  static void ExpectSameVerdict(const Bytes& packets) {
+    const Stream stream;
+    const Sums expected = SumOnHost(packets, 1, 1, kHostileTensor);
+    const Sums actual = SumOnDevice(packets, 1, 1, kHostileTensor, stream);
+    const bool is_known = actual.status.code() != StatusCode::kInvalidArgument;
+    if (!is_known) {  // A header that names a codec without a device variant.
+      EXPECT_NE(actual.status.message().find("no device variant"), std::string::npos);
+      return;
+    }
+    ASSERT_EQ(actual.status.code(), expected.status.code())
+        << actual.status.message() << " / " << expected.status.message();
+    ASSERT_TRUE(!expected.status.ok() || actual.tensors == expected.tensors);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, HostileBytes, testing::ValuesIn(HostileSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(HostileBytes, CutPacketsAreRefused) {
+  const Stream stream;
+  ForEachPrefix(Frame(), [&](const Bytes& prefix) {
+    ASSERT_EQ(SumOnDevice(prefix, 1, 1, kHostileTensor, stream).status.code(),
+              StatusCode::kDataLoss)
+        << prefix.size();
+  });
+}
+
+TEST_P(HostileBytes, FlippedBitsAreRefused) {
+  const Stream stream;
+  ForEachBitFlip(Frame(), [&](const Bytes& flipped, size_t bit) {
+    const Status status = SumOnDevice(flipped, 1, 1, kHostileTensor, stream).status;
+    ASSERT_FALSE(status.ok()) << "bit " << bit;
+    // InvalidArgument is for a header that names a codec without a device variant.
+    if (bit / 8 != frame_fields::kIndexId && bit / 8 != frame_fields::kValueId &&
+        bit / 8 != frame_fields::kSupport) {
+      ASSERT_EQ(status.code(), StatusCode::kDataLoss) << "bit " << bit << status.message();
+    }
+  });
+}
+
+TEST_P(HostileBytes, FlippedBitsUnderARightChecksumGetTheSameVerdict) {
+  ForEachBitFlip(Frame(), [&](const Bytes& flipped, size_t bit) {
+    if (bit / 8 >= frame_fields::kChecksum && bit / 8 < frame_fields::kHeaderBytes) return;
+    Bytes repaired = flipped;
+    RepairChecksum(&repaired);
+    SCOPED_TRACE(testing::Message() << "bit " << bit);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict(repaired));
+  });
+}
+
+TEST_P(HostileBytes, RandomSectionsUnderARightChecksumGetTheSameVerdict) {
+  Random random(1);
+  for (int round = 0; round < 100; ++round) {
+    Bytes frame = Frame();
+    for (uint32_t change = 1 + random.Below(8); change > 0; --change) {
+      const auto rest = static_cast<uint32_t>(frame.size() - kFrameHeaderBytes);
+      const uint32_t kind = random.Below(3);
+      frame[kFrameHeaderBytes + random.Below(rest)] =
+          static_cast<unsigned char>(kind == 0   ? 0
+                                     : kind == 1 ? 0xFF
+                                                 : random.Below(256));
+    }
+    RepairChecksum(&frame);
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict(frame));
+  }
+}
+
+// ---- Arguments ---------------------------------------------------------------------------------
+
+TEST(SumDecoder, NamesRankTensorAndCodec) {
+  const Stream stream;
+  Bytes packets;
+  Append("dense|raw|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
+  Append("topk:ratio=0.5|rle|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
+  const std::vector<TensorSpec> tensors = {{DType::kFloat32, 20}};
+  const Status unknown = SumOnDevice(packets, 2, 1, tensors, stream).status;
+  EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(unknown.message().find("rank 1, tensor 0: the index codec 'rle' has no device variant"),
+            std::string::npos)
+      << unknown.message();
+
+  packets.clear();
+  for (int i = 0; i < 4; ++i)
+    Append("dense|raw|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
+  packets[packets.size() / 4 * 3 - 1] ^= 1;  // Of rank 1, tensor 0.
+  const Status broken =
+      SumOnDevice(packets, 2, 1, {{DType::kFloat32, 20}, {DType::kFloat32, 20}}, stream).status;
+  EXPECT_EQ(broken.code(), StatusCode::kDataLoss);
+  EXPECT_NE(broken.message().find("rank 1, tensor 0: the checksum"), std::string::npos)
+      << broken.message();
+}
+
+TEST(SumDecoder, RefusesMissingAndSmallBuffers) {
+  const Stream stream;
+  Bytes packets;
+  Append("dense|raw|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
+  const DeviceVector<float> sum(20);
+  const DeviceVector<unsigned char> packets_dev(packets, stream);
+  const std::vector<int64_t> positions = {0};
+  const std::vector<DeviceTarget> targets = {{sum.data_dev(), DType::kFloat32, 20}};
+  const auto made = SumDecoder::Make({packets, 1, 1}, positions, targets);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const SumDecoder& decoder = made.value();
+  const DeviceVector<unsigned char> memory(decoder.workspace_bytes());
+  const DeviceBuffer small = {memory.data_dev(), memory.size() - 1};
+  const auto code = [&](const unsigned char* from, const DeviceBuffer& workspace) {
+    return decoder.DecodeSum(from, 1, workspace, stream.get(), {}).code();
+  };
+  EXPECT_EQ(code(packets_dev.data_dev(), memory.buffer()), StatusCode::kOk);
+  EXPECT_EQ(code(packets_dev.data_dev(), small), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(nullptr, memory.buffer()), StatusCode::kInvalidArgument);
+  EXPECT_EQ(SumDecoder::Make({packets, 1, 1}, {}, targets).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(SumDecoder::Make({packets, 0, 1}, positions, targets).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,173 @@
+// The emulator finds the mistakes that it is there for.
+#include <gtest/gtest.h>
+
+#include <cub/cub.cuh>
+#include <vector>
+
+namespace {
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t RunKernel(void (*kernel)(Parameters...), unsigned num_blocks, unsigned num_threads,
+                      Arguments... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(num_blocks);
+  config.blockDim = dim3(num_threads);
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+  return error != cudaSuccess ? error : cudaStreamSynchronize(nullptr);
+}
+
+int* Allocate(size_t count) {
+  int* data = nullptr;
+  EXPECT_EQ(cudaMalloc(&data, count * sizeof(int)), cudaSuccess);
+  return data;
+}
+
+__global__ void WriteThread(int* out) {
+  out[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<int>(1000 * blockIdx.x + threadIdx.x);
+}
+
+TEST(Emulator, RunsEveryThreadOfEveryBlockOnce) {
+  int* out = Allocate(3 * 64);
+  ASSERT_EQ(RunKernel(WriteThread, 3, 64, out), cudaSuccess);
+  for (int i = 0; i < 3 * 64; ++i) EXPECT_EQ(out[i], i / 64 * 1000 + i % 64);
+  EXPECT_EQ(cudaFree(out), cudaSuccess);
+}
+
+__global__ void ReverseInBlock(int* data, bool waits) {
+  __shared__ int shared[128];
+  shared[threadIdx.x] = data[threadIdx.x];
+  if (waits) __syncthreads();
+  data[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
+}
+
+// How many of ten orders of the threads give a wrong result.
+int NumWrongReversals(bool waits) {
+  int num_wrong = 0;
+  int* data = Allocate(128);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    emulator::SetSeed(seed);
+    for (int i = 0; i < 128; ++i) data[i] = i;
+    EXPECT_EQ(RunKernel(ReverseInBlock, 1, 128, data, waits), cudaSuccess);
+    bool right = true;
+    for (int i = 0; i < 128; ++i) right &= data[i] == 127 - i;
+    num_wrong += !right;
+  }
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+  return num_wrong;
+}
+
+TEST(Emulator, ABarrierMakesWritesVisible) { EXPECT_EQ(NumWrongReversals(true), 0); }
+TEST(Emulator, AMissingBarrierShows) { EXPECT_EQ(NumWrongReversals(false), 10); }
+
+__global__ void ReadSharedBeforeWriting(int* out) {
+  __shared__ int shared;
+  if (threadIdx.x != 0) return;
+  out[blockIdx.x] = shared;
+  shared = 5;
+}
+
+TEST(Emulator, SharedAndFreshMemoryArePoisoned) {
+  int* out = Allocate(2);
+  const int fresh = out[0];
+  EXPECT_NE(fresh, 0);
+  ASSERT_EQ(RunKernel(ReadSharedBeforeWriting, 2, 32, out), cudaSuccess);
+  EXPECT_TRUE(out[0] == fresh && out[1] == fresh);
+  EXPECT_EQ(cudaFree(out), cudaSuccess);
+}
+
+__global__ void HalfWaits(int) {
+  if (threadIdx.x < blockDim.x / 2) __syncthreads();
+}
+__global__ void SomeLanesVote(int num_lanes) {
+  if (static_cast<int>(threadIdx.x) < num_lanes) __ballot_sync(0xFFFFFFFFu, 1);
+}
+__global__ void LanesDisagree(int) {
+  if (threadIdx.x % 2 == 0) {
+    __ballot_sync(0xFFFFFFFFu, 1);
+  } else {
+    __shfl_sync(0xFFFFFFFFu, 1, 0);
+  }
+}
+__global__ void PartialMask(int) { __ballot_sync(0xFFFFu, 1); }
+
+TEST(Emulator, BarriersThatNotAllReachAreErrors) {
+  EXPECT_EQ(RunKernel(HalfWaits, 1, 64, 0), cudaErrorLaunchFailure);
+  EXPECT_EQ(RunKernel(SomeLanesVote, 1, 32, 31), cudaErrorLaunchFailure);
+  EXPECT_EQ(RunKernel(LanesDisagree, 1, 32, 0), cudaErrorLaunchFailure);
+  EXPECT_EQ(RunKernel(PartialMask, 1, 32, 0), cudaErrorLaunchFailure);
+  EXPECT_EQ(RunKernel(SomeLanesVote, 1, 64, 32), cudaSuccess);  // Whole warps differ as they like.
+  EXPECT_EQ(RunKernel(SomeLanesVote, 1, 33, 0), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(RunKernel(HalfWaits, 0, 32, 0), cudaErrorInvalidConfiguration);
+}
+
+__global__ void WarpOperations(unsigned* out) {
+  const unsigned lane = threadIdx.x;
+  unsigned* own = out + 5 * lane;
+  own[0] = __ballot_sync(0xFFFFFFFFu, lane % 3 == 0);
+  own[1] = __shfl_sync(0xFFFFFFFFu, 10 * lane, 7);
+  own[2] = __shfl_up_sync(0xFFFFFFFFu, 10 * lane, 2);
+  own[3] = __shfl_xor_sync(0xFFFFFFFFu, 10 * lane, 5);
+  own[4] = static_cast<unsigned>(__any_sync(0xFFFFFFFFu, lane == 31));
+}
+
+TEST(Emulator, WarpOperationsExchangeLanes) {
+  unsigned* out = reinterpret_cast<unsigned*>(Allocate(5 * 32));
+  ASSERT_EQ(RunKernel(WarpOperations, 1, 32, out), cudaSuccess);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(out[5 * lane], 0x49249249u);
+    EXPECT_EQ(out[5 * lane + 1], 70u);
+    EXPECT_EQ(out[5 * lane + 2], lane < 2 ? 10 * lane : 10 * (lane - 2));
+    EXPECT_EQ(out[5 * lane + 3], 10 * (lane ^ 5));
+    EXPECT_EQ(out[5 * lane + 4], 1u);
+  }
+  EXPECT_EQ(cudaFree(out), cudaSuccess);
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // Which ends the process there and then.
+TEST(Emulator, WritesAroundAnAllocationAreErrors) {
+  int* out = Allocate(63);
+  EXPECT_EQ(RunKernel(WriteThread, 1, 64, out), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaFree(out), cudaErrorIllegalAddress);
+}
+#endif
+
+TEST(Emulator, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  int* data = Allocate(1);
+  const int from = 42;
+  int to = 0;
+  ASSERT_EQ(cudaMemcpyAsync(data, &from, 4, cudaMemcpyHostToDevice, stream), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(&to, data, 4, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+  EXPECT_EQ(to, 0);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(to, 42);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
+TEST(Emulator, CopiesKnowDeviceMemory) {
+  int host = 0;
+  int* data = Allocate(1);
+  EXPECT_EQ(cudaMemcpyAsync(data, &host, 8, cudaMemcpyHostToDevice, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyDeviceToHost, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemsetAsync(&host, 0, 4, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(&host), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
+TEST(Emulator, ScansWantTheirStorage) {
+  uint64_t* data = nullptr;
+  ASSERT_EQ(cudaMalloc(&data, 16), cudaSuccess);
+  size_t num_bytes = 0;
+  ASSERT_EQ(cub::DeviceScan::ExclusiveSum(nullptr, num_bytes, data, data, 2, nullptr), cudaSuccess);
+  EXPECT_GT(num_bytes, 0u);
+  size_t too_few = num_bytes - 1;
+  EXPECT_EQ(cub::DeviceScan::ExclusiveSum(data, too_few, data, data, 2, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
+}  // namespace

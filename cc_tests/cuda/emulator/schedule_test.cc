@@ -1,0 +1,70 @@
+// Encoding and summing under many orders of threads and blocks, and how often they launch and wait.
+#include <gtest/gtest.h>
+
+#include "contract_inputs.h"
+#include "cuda/frame_encoder.h"
+#include "cuda/sum_decoder.h"
+#include "device_encode.h"
+#include "device_inputs.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+class Schedule : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Device, Schedule, testing::ValuesIn(SomeDeviceSpecs()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(Schedule, DoesNotChangeTheBytes) {
+  const Stream stream;
+  const auto compressor = Parse(GetParam());
+  constexpr size_t kSize = 20000;
+  const std::vector<float> slot(compressor->memory().num_slots() > 0 ? kSize : 0, 0.25f);
+  for (const Input& input : Inputs()) {
+    const HostGradient gradient(input.make(kSize, 1), DType::kFloat32);
+    const Encoded expected = EncodeOnHost(*compressor, gradient, slot, 1);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      emulator::SetSeed(seed);
+      const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, {}, stream);
+      ASSERT_TRUE(actual.frame == expected.frame) << input.name << ", schedule " << seed;
+      ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << input.name << ", schedule " << seed;
+    }
+  }
+}
+
+TEST_P(Schedule, WaitsOnce) {
+  const Stream stream;
+  const auto compressor = Parse("none|" + GetParam().substr(GetParam().find('|') + 1));
+  const HostGradient gradient(Gradient(5000, 1), DType::kFloat32);
+  const auto encoder = FrameEncoder::Make(*compressor, DType::kFloat32, gradient.n);
+  ASSERT_TRUE(encoder.ok());
+  const DeviceVector<unsigned char> gradient_dev(gradient.bytes, stream);
+  const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
+  const DeviceVector<unsigned char> frame(encoder.value().max_frame_bytes());
+  const int64_t launches_before = emulator::NumLaunches();
+  const int64_t waits_before = emulator::NumSynchronizations();
+  uint64_t num_bytes = 0;
+  ExpectOk(encoder.value().Encode(gradient_dev.data_dev(), {}, 1, workspace.buffer(),
+                                  frame.buffer(), stream.get(), &num_bytes));
+  EXPECT_EQ(emulator::NumSynchronizations() - waits_before, 1);
+  RecordProperty("launches", static_cast<int>(emulator::NumLaunches() - launches_before));
+  EXPECT_LE(emulator::NumLaunches() - launches_before, 20);
+
+  Bytes packets = frame.ToHost(stream);
+  packets.resize(num_bytes);
+  const DeviceVector<float> sum(gradient.n);
+  const std::vector<int64_t> positions = {0};
+  const std::vector<DeviceTarget> targets = {{sum.data_dev(), DType::kFloat32, gradient.n}};
+  const auto decoder = SumDecoder::Make({packets, 1, 1}, positions, targets);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().message();
+  const DeviceVector<unsigned char> decode_workspace(decoder.value().workspace_bytes());
+  const int64_t waits_before_sum = emulator::NumSynchronizations();
+  ExpectOk(
+      decoder.value().DecodeSum(frame.data_dev(), 1, decode_workspace.buffer(), stream.get(), {}));
+  EXPECT_EQ(emulator::NumSynchronizations() - waits_before_sum, 1);
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress
