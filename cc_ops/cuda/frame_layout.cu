@@ -23,7 +23,7 @@ __global__ void SetSupportSizeKernel(const uint64_t* num_marked, EncodeState* st
   if (state->nonfinite != 0) state->k = 0;
 }
 
-// `known_index_bytes` is for the codecs whose length does not depend on k.
+// Of the index section of k > 0 indices.
 __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_bytes,
                                const uint64_t* num_payload_bytes) {
   switch (index) {

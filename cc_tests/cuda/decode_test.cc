@@ -276,6 +276,19 @@ TEST_P(HostileBytes, RandomSectionsUnderARightChecksumGetTheSameVerdict) {
   }
 }
 
+// The number of bits is right, but one of them stands after the last element.
+TEST(SumDecoder, RefusesABitmapThatReachesPastTheEnd) {
+  const Stream stream;
+  Bytes frame;
+  Append("nonzero|bitmap|raw",
+         HostGradient(std::vector<float>(kHostileSize, 1.0f), DType::kFloat32), 1, &frame);
+  frame[kFrameHeaderBytes] ^= 1;
+  frame[kFrameHeaderBytes + kHostileSize / 8] |= 0x80;
+  RepairChecksum(&frame);
+  EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
 // ---- Arguments ---------------------------------------------------------------------------------
 
 TEST(SumDecoder, NamesRankTensorAndCodec) {
