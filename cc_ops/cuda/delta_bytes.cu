@@ -15,7 +15,8 @@ constexpr uint32_t kRowKeys = kLaneKeys * kWarpThreads;
 static_assert(kTileElements % kRowKeys == 0 && kDeltaBytesBlock % kTileElements == 0);
 constexpr uint32_t kBlockTiles = static_cast<uint32_t>(kDeltaBytesBlock) / kTileElements;
 
-// Four deltas or fewer, and their flags.
+// Four deltas or fewer, and their flags. Loops over them are of constant length, so that they stay
+// in registers.
 struct Four {
   uint32_t deltas[kLaneKeys];
   uint32_t flags[kLaneKeys];
@@ -23,12 +24,12 @@ struct Four {
 
   __device__ uint32_t PayloadBytes() const {
     uint32_t sum = 0;
-    for (uint32_t j = 0; j < size; ++j) sum += flags[j] + 1;
+    for (uint32_t j = 0; j < kLaneKeys; ++j) sum += j < size ? flags[j] + 1 : 0;
     return sum;
   }
   __device__ unsigned char PackedFlags() const {
     uint32_t packed = 0;
-    for (uint32_t j = 0; j < size; ++j) packed |= flags[j] << (2 * j);
+    for (uint32_t j = 0; j < kLaneKeys; ++j) packed |= j < size ? flags[j] << (2 * j) : 0;
     return static_cast<unsigned char>(packed);
   }
 };
@@ -41,8 +42,9 @@ __device__ uint32_t SizeAt(uint64_t first, uint32_t k) {
 __device__ Four FourOfKeys(const uint32_t* keys, uint64_t first, uint32_t k) {
   Four four;
   four.size = SizeAt(first, k);
-  for (uint32_t j = 0; j < four.size; ++j) {
+  for (uint32_t j = 0; j < kLaneKeys; ++j) {
     const uint64_t i = first + j;
+    if (j >= four.size) continue;
     four.deltas[j] = keys[i] - (i % kDeltaBytesBlock == 0 ? 0 : keys[i - 1]);
     four.flags[j] = DeltaFlag(four.deltas[j]);
   }
@@ -94,7 +96,8 @@ __global__ void EncodeDeltasKernel(const uint32_t* keys, const uint32_t* num_key
       const uint32_t up_to_own = InclusiveSum(own);
       if (four.size > 0) flags[first / kLaneKeys] = four.PackedFlags();
       unsigned char* to = payload + row_begin + up_to_own - own;
-      for (uint32_t j = 0; j < four.size; ++j) {
+      for (uint32_t j = 0; j < kLaneKeys; ++j) {
+        if (j >= four.size) continue;
         for (uint32_t byte = 0; byte <= four.flags[j]; ++byte)
           *to++ = static_cast<unsigned char>(four.deltas[j] >> (8 * byte));
       }
@@ -130,15 +133,19 @@ __global__ void SumDeltasKernel(const unsigned char* flags, uint64_t num_section
       const uint32_t up_to_own_bytes = InclusiveSum(own_bytes);
       const unsigned char* from = payload + row_begin + up_to_own_bytes - own_bytes;
       uint32_t own = 0;
-      for (uint32_t j = 0; j < four.size; ++j) {
+      for (uint32_t j = 0; j < kLaneKeys; ++j) {
         four.deltas[j] = 0;
+        if (j >= four.size) continue;
         for (uint32_t byte = 0; byte <= four.flags[j]; ++byte)
           four.deltas[j] |= static_cast<uint32_t>(*from++) << (8 * byte);
         own += four.deltas[j];
       }
       const uint32_t up_to_own = InclusiveSum(own);
       uint32_t key = distance + up_to_own - own;
-      for (uint32_t j = 0; j < four.size; ++j) keys[first + j] = key += four.deltas[j];
+      for (uint32_t j = 0; j < kLaneKeys; ++j) {
+        key += four.deltas[j];
+        if (j < four.size) keys[first + j] = key;
+      }
       distance += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
       row_begin += __shfl_sync(kAllLanes, up_to_own_bytes, kWarpThreads - 1);
     }

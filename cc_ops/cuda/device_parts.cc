@@ -1,8 +1,9 @@
+#include "cuda/device_parts.h"
+
 #include "core/frame_codecs.h"
 #include "core/registry.h"
 #include "core/sparsify/collect.h"
 #include "core/spec.h"
-#include "cuda/device_parts.h"
 
 namespace tfcompress {
 namespace device {
