@@ -8,7 +8,8 @@ that needs root and iproute2. In each round the example trains with every compre
 next round starts with the next compressor. Batches are in memory before the first step, so that no time of
 reading counts. What stands after -- is the example's. Numbers are medians over the rounds, of rank 0. Ranks
 share the machine's cores: where they are more than the cores, computing and codecs take longer than on
-machines of their own. Writes a JSON and three figures, and prints two tables.
+machines of their own. Writes a JSON and three figures, and prints two tables. A compressor that the
+example fails with is left out of them, told at the end, and makes the exit status 1.
 """
 
 import argparse
@@ -99,6 +100,7 @@ def run(arguments: argparse.Namespace) -> dict:
         measured = network_jobs.measure(arguments, EXAMPLES / f"{arguments.workload}.py")
     except (NetworkError, network_jobs.JobError) as error:
         raise SystemExit(str(error)) from error
+    compressors = {name: each for name, each in compressors.items() if name not in measured.failures}
     rows = network_summary.summarise(measured.runs, measured.idle, compressors)
     first = measured.runs[0]
     shared = ("workload", "ranks", "parameters", "steps", "batch_size", "seed", "machine", "versions")
@@ -111,6 +113,7 @@ def run(arguments: argparse.Namespace) -> dict:
         "threads": arguments.threads,
         "cycle_time_ms": arguments.cycle_time,
         "idle": measured.idle,
+        "failures": measured.failures,
         "rows": rows,
         "sizes": network_summary.sizes(measured.gradients, rows, compressors),
         "runs": [{key: value for key, value in each.items() if key != "curve"} for each in measured.runs],
@@ -137,6 +140,8 @@ def main() -> None:
     console.print(network_summary.time_table(result), network_summary.wire_table(result))
     figures = network_plots.plot_all(result, stem)
     print("\n".join(["numbers:", f"  {stem.with_suffix('.json')}", "figures:", *(f"  {f}" for f in figures)]))
+    if result["failures"]:
+        sys.exit("\n".join(f"{name} failed: {how}" for name, how in result["failures"].items()))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import pathlib
 import sys
 import tempfile
+from collections.abc import Iterator
 
 import rich.progress
 from gradient_sizes import Gradients, read_gradients
@@ -25,12 +26,14 @@ class Measured:
 
     Attributes:
       idle: By bandwidth, what `idle_rank` wrote.
-      runs: Results of the example, each with its "bandwidth" and "round".
+      runs: Results of the example, each with its "bandwidth" and "round"; of no compressor that failed.
+      failures: By compressor, how a job of it ended that failed.
       gradients: Of one step without compression.
     """
 
     idle: dict[str, dict]
     runs: list[dict]
+    failures: dict[str, str]
     gradients: Gradients
 
 
@@ -38,10 +41,10 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
     """Runs all jobs of an example.
 
     Raises:
-      JobError: Ranks of one failed or took too long.
+      JobError: Ranks failed or took too long, and not with a compressor that can be left out.
       netns.NetworkError: The machine refused a network.
     """
-    idle, runs = {}, []
+    idle, runs, failures = {}, [], {}
     bandwidths = {bandwidth.label: bandwidth for bandwidth in arguments.bandwidths}
     num_jobs = 1 + len(bandwidths) * (1 + arguments.repeats)
     with tempfile.TemporaryDirectory() as scratch, rich.progress.Progress() as progress:
@@ -54,10 +57,14 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
         for number in range(arguments.repeats):
             for label, bandwidth in bandwidths.items():
                 progress.update(bar, advance=1, description=f"round {number + 1}, {label}")
-                results = _train(arguments, script, bandwidth, number, folder / "results.json")
-                runs += [{"bandwidth": label, "round": number + 1, **result} for result in results]
+                names = [name for name in rotated(arguments.compression, number) if name not in failures]
+                for result in _train(arguments, script, bandwidth, names, folder / "results.json", failures):
+                    runs.append({"bandwidth": label, "round": number + 1, **result})
         progress.update(bar, advance=1, description="done")
-    return Measured(idle, runs, gradients)
+    runs = [run for run in runs if run["compression"] not in failures]
+    if not runs:
+        raise JobError("\n".join(failures.values()))
+    return Measured(idle, runs, failures, gradients)
 
 
 def rotated(names: list[str], number: int) -> list[str]:
@@ -87,23 +94,41 @@ def _train(
     arguments: argparse.Namespace,
     script: pathlib.Path,
     bandwidth: Bandwidth,
-    number: int,
+    names: list[str],
     output: pathlib.Path,
-) -> list[dict]:
-    """Trains with all compressors, one after the other; returns the example's results."""
+    failures: dict[str, str],
+) -> Iterator[dict]:
+    """Trains with these compressors, one after the other; yields the example's results.
+
+    The one at which a job fails goes to `failures`; another job goes on with those after it.
+    """
     options = ["--steps", str(arguments.steps), "--preload", "--output", str(output)]
     options += ["--count-interface", INTERFACE]
-    names = rotated(arguments.compression, number)
-    _run(arguments, bandwidth, _example(arguments, script, names, options))
-    results = json.loads(output.read_text())
-    for result in results:
-        if not result["replicas_identical"]:
-            raise JobError(f"{result['compression']}: the ranks ended with different weights")
-        if not result["interfaces"][0]["steps"]:
-            raise JobError(
-                f"{script.stem} took {result['steps']} steps, all of them warm-up: take more --steps"
-            )
-    return results
+    while names:
+        output.unlink(missing_ok=True)
+        failure = None
+        try:
+            _run(arguments, bandwidth, _example(arguments, script, names, options))
+        except JobError as error:
+            failure = error
+        results = json.loads(output.read_text()) if output.exists() else []
+        for result in results:
+            _check(result)
+            yield result
+        names = names[len(results) :]
+        if failure:
+            if not names:
+                raise failure
+            failures[names.pop(0)] = str(failure)
+
+
+def _check(result: dict) -> None:
+    if not result["replicas_identical"]:
+        raise JobError(f"{result['compression']}: the ranks ended with different weights")
+    if not result["interfaces"][0]["steps"]:
+        raise JobError(
+            f"{result['workload']} took {result['steps']} steps, all of them warm-up: take more --steps"
+        )
 
 
 def _example(

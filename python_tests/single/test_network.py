@@ -1,6 +1,8 @@
 """What benchmarks/network.py makes of counters and runs, without a network."""
 
 import io
+import itertools
+import json
 import pathlib
 import sys
 
@@ -86,6 +88,63 @@ def test_every_compressor_is_first_once_and_all_run_in_each_round():
     rounds = [network_jobs.rotated(names, number) for number in range(4)]
     assert [each[0] for each in rounds] == ["none", "fp16", "topk", "none"]
     assert all(sorted(each) == sorted(names) for each in rounds)
+
+
+class FakeJobs:
+    """Stands for the ranks: trains with what it is told, but for one compressor, at which it fails."""
+
+    def __init__(self, monkeypatch, failing: str):
+        self.failing, self.trained = failing, []
+        monkeypatch.setattr(network_jobs, "_run", self)
+        monkeypatch.setattr(network_jobs, "_dump", lambda *_: {})
+        monkeypatch.setattr(network_jobs, "_count_idle", lambda *_: {})
+
+    def __call__(self, arguments, bandwidth, command):
+        output = pathlib.Path(command[command.index("--output") + 1])
+        results = []
+        for name in command[command.index("--compression") + 1 :]:
+            self.trained.append(name)
+            if name == self.failing:
+                raise network_jobs.JobError(f"cannot {name}")
+            run = {"compression": name, "replicas_identical": True, "interfaces": [{"steps": 1}]}
+            results.append(run)
+            output.write_text(json.dumps(results))
+
+
+def measure(words: str) -> network_jobs.Measured:
+    return network_jobs.measure(network.parse_arguments(words.split()), pathlib.Path("no_such_example"))
+
+
+def test_a_compressor_that_fails_costs_no_other_its_results(monkeypatch):
+    jobs = FakeJobs(monkeypatch, failing="topk")
+    measured = measure("--bandwidths 1gbit unlimited --repeats 2 --compression topk dgc")
+    assert measured.failures == {"topk": "cannot topk"}
+    assert jobs.trained.count("topk") == 1
+    runs = [(run["bandwidth"], run["round"], run["compression"]) for run in measured.runs]
+    expected = itertools.product(["1gbit", "unlimited"], [1, 2], ["none", "fp16", "dgc"])
+    assert sorted(runs) == sorted(expected)
+
+
+def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):
+    jobs = FakeJobs(monkeypatch, failing="")
+    counted = {"dgc": 0}
+
+    def fail_second(arguments, bandwidth, command):
+        counted["dgc"] += "dgc" in command
+        jobs.failing = "dgc" if counted["dgc"] == 2 else ""
+        jobs(arguments, bandwidth, command)
+
+    monkeypatch.setattr(network_jobs, "_run", fail_second)
+    measured = measure("--bandwidths 1gbit unlimited --repeats 1 --compression dgc")
+    assert measured.failures == {"dgc": "cannot dgc"}
+    assert {run["compression"] for run in measured.runs} == {"none", "fp16"}
+
+
+def test_nothing_measured_is_an_error(monkeypatch):
+    FakeJobs(monkeypatch, failing="none")
+    monkeypatch.setattr(network.network_summary, "BASELINES", ())
+    with pytest.raises(network_jobs.JobError, match="cannot none"):
+        measure("--bandwidths 1gbit --compression none")
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 8])
