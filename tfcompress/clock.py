@@ -15,6 +15,16 @@ def time_after(tensors: Sequence[tf.Tensor | tf.IndexedSlices]) -> tf.Tensor:
         return tf.timestamp()
 
 
+def stamped(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns a tensor and the time when it is computed; what reads the one returned comes after that time.
+
+    Otherwise a graph on few threads may do what follows before it takes the time.
+    """
+    time = time_after([tensor])
+    with tf.control_dependencies([time]):
+        return tf.identity(tensor), time
+
+
 def nanoseconds_between(start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
     """Returns the difference of two times, int64 nanoseconds; never negative, even if the clock was set."""
     return tf.cast(tf.maximum(end - start, 0.0) * 1e9, tf.int64)

@@ -105,8 +105,8 @@ def exchange_packet(
     packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
     start = clock.time_after([packet])
     with tf.control_dependencies([start]):
-        packets = ranks.allgather_packet(packet, name)
-    elapsed = clock.nanoseconds_between(start, clock.time_after([packets]))
+        packets, end = clock.stamped(ranks.allgather_packet(packet, name))
+    elapsed = clock.nanoseconds_between(start, end)
     decoded = _decode(packets, ranks.size_tensor(), scale, gradients)
     finite = tf.reduce_all(tf.stack([each.finite for each in decoded]))
     columns = _columns(gradients, encoded, decoded)
