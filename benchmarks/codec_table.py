@@ -58,6 +58,12 @@ def sqnr_db(values: np.ndarray, decoded: np.ndarray) -> str:
     return "exact" if noise == 0 else f"{10 * math.log10(squared_norm(values) / noise):.1f}"
 
 
+def in_memcpys(num_floats: int, *calls: Callable[[], object], digits: int = 1) -> list[str]:
+    """Times of calls, each in copies of so many floats."""
+    copy = memcpy_seconds(num_floats)
+    return [f"{seconds(call) / copy:.{digits}f}" for call in calls]
+
+
 def measure_index(name: str) -> list[str]:
     bits = []
     for density in DENSITIES:
@@ -66,10 +72,13 @@ def measure_index(name: str) -> list[str]:
         bits.append(f"{8 * len(section) / len(indices):.2f}")
     indices = random_indices(0.01)
     section, decoded = _core.encode_indices(name, indices, UNIVERSE)
-    copy = memcpy_seconds(UNIVERSE)
-    encode = seconds(lambda: _core.encode_indices(name, indices, UNIVERSE))
-    decode = seconds(lambda: _core.decode_indices(name.split(":")[0], section, UNIVERSE, len(decoded)))
-    return [*bits, f"{encode / copy:.2f}", f"{decode / copy:.2f}"]
+    times = in_memcpys(
+        UNIVERSE,
+        lambda: _core.encode_indices(name, indices, UNIVERSE),
+        lambda: _core.decode_indices(name.split(":")[0], section, UNIVERSE, len(decoded)),
+        digits=2,
+    )
+    return [*bits, *times]
 
 
 def measure_value(name: str) -> list[str]:
@@ -81,10 +90,12 @@ def measure_value(name: str) -> list[str]:
         cells.append(sqnr_db(values, decoded))
     values = distributions()["Gaussian"]
     section = _core.encode_values(name, values, None, len(values))
-    copy = memcpy_seconds(len(values))
-    encode = seconds(lambda: _core.encode_values(name, values, None, len(values)))
-    decode = seconds(lambda: _core.decode_values(name.split(":")[0], section, None, len(values)))
-    return [f"{bits:.2f}", *cells, f"{encode / copy:.1f}", f"{decode / copy:.1f}"]
+    times = in_memcpys(
+        len(values),
+        lambda: _core.encode_values(name, values, None, len(values)),
+        lambda: _core.decode_values(name.split(":")[0], section, None, len(values)),
+    )
+    return [f"{bits:.2f}", *cells, *times]
 
 
 def measure_joint(name: str) -> list[str]:
@@ -97,12 +108,14 @@ def measure_joint(name: str) -> list[str]:
         sparse[indices] = gradient[indices]
         frame = tfc.encode(sparse, f"nonzero|{name}")
         cells += [f"{8 * len(frame) / len(indices):.2f}", sqnr_db(sparse, tfc.decode(frame))]
-    copy = memcpy_seconds(UNIVERSE)
     spec = f"topk:ratio=0.01|{name}"
-    encode = seconds(lambda: _core.encode(gradient, "float32", spec, num_threads=1))
     frame = _core.encode(gradient, "float32", spec, num_threads=1)
-    decode = seconds(lambda: _core.decode(frame))
-    return [*cells, f"{encode / copy:.1f}", f"{decode / copy:.1f}"]
+    times = in_memcpys(
+        UNIVERSE,
+        lambda: _core.encode(gradient, "float32", spec, num_threads=1),
+        lambda: _core.decode(frame),
+    )
+    return [*cells, *times]
 
 
 def measure_linear(spec: str) -> list[str]:
@@ -112,11 +125,12 @@ def measure_linear(spec: str) -> list[str]:
     found, _ = _core.linear_recover(payload, UNIVERSE, spec, num_threads=1)
     largest = _core.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", vector)
     share = len(np.intersect1d(found, largest)) / len(largest)
-    copy = memcpy_seconds(UNIVERSE)
-    encode = seconds(lambda: _core.linear_encode(vector, spec, num_threads=1))
-    recover = seconds(lambda: _core.linear_recover(payload, UNIVERSE, spec, num_threads=1))
-    cells = [f"{payload.size:,}", f"{len(found):,}", f"{share:.1%}"]
-    return [*cells, f"{encode / copy:.1f}", f"{recover / copy:.1f}"]
+    times = in_memcpys(
+        UNIVERSE,
+        lambda: _core.linear_encode(vector, spec, num_threads=1),
+        lambda: _core.linear_recover(payload, UNIVERSE, spec, num_threads=1),
+    )
+    return [f"{payload.size:,}", f"{len(found):,}", f"{share:.1%}", *times]
 
 
 def table(headings: list[str], rows: list[list[str]]) -> list[str]:

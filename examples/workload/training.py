@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -82,7 +83,7 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
         "dense_bytes_per_step": total.per_step("dense_bytes"),
         "sent_bytes_per_step": total.per_step("sent_bytes"),
         "received_bytes_per_step": total.per_step("received_bytes"),
-        "milliseconds": recorder.milliseconds(update_milliseconds(task)),
+        "milliseconds": recorder.milliseconds(update_milliseconds(task, next(iter(data)))),
         "step_ms_median": recorder.median_step_ms(),
         "interfaces": [counter.result() for counter in counters],
         "replicas_identical": replicas_identical(task.model),
@@ -109,19 +110,21 @@ def mean_over_ranks(sums: dict[str, tuple[float, float]]) -> dict[str, float]:
     return {name: float(total / count) for name, (total, count) in zip(sums, totals, strict=True)}
 
 
-def update_milliseconds(task: Task) -> float:
-    """Times what the optimizer does with this rank's gradients, on copies of the variables."""
-    gradients = local_gradients(task.model, task.loss, next(iter(task.train)))
+def update_milliseconds(task: Task, batch: tuple) -> float:
+    """Times what the optimizer does with the gradients of a batch, on copies of the variables."""
+    gradients = local_gradients(task.model, task.loss, batch)
     make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
     variables = [make_variable(tf.convert_to_tensor(v)) for v in task.model.trainable_variables]
     optimizer = task.make_optimizer(0.0)
     optimizer.build(variables)
     update = tf.function(lambda: optimizer.apply_gradients(zip(gradients, variables, strict=True)))
     update()
-    start = time.perf_counter()
+    times = []
     for _ in range(_UPDATES):
+        start = time.perf_counter()
         update()
-    return 1e3 * (time.perf_counter() - start) / _UPDATES
+        times.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(times)
 
 
 def replicas_identical(model: keras.Model) -> bool:
