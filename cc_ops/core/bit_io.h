@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/executor.h"
+#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
@@ -13,7 +14,7 @@ namespace tfcompress {
 int BitsFor(uint64_t count);
 
 // Bytes that `count` values of `num_bits` bits occupy.
-inline uint64_t PackedBytes(uint64_t count, int num_bits) {
+TFC_HOST_DEVICE inline uint64_t PackedBytes(uint64_t count, int num_bits) {
   return (count * static_cast<uint64_t>(num_bits) + 7) / 8;
 }
 

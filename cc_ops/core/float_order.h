@@ -32,35 +32,39 @@ TFC_HOST_DEVICE inline bool IsFiniteBits(uint32_t bits) {
   return (bits & kFloatInfinityBits) != kFloatInfinityBits;
 }
 // Whether a number that is not NaN is below zero; -0 is not.
-inline bool IsNegative(float value) { return FloatBits(value) > kFloatSignBit; }
+TFC_HOST_DEVICE inline bool IsNegative(float value) { return FloatBits(value) > kFloatSignBit; }
 
 // All bits where `bits` are those of a normal number, none where they are those of 0 or subnormal.
-inline uint32_t NormalMask(uint32_t bits) {
+TFC_HOST_DEVICE inline uint32_t NormalMask(uint32_t bits) {
   return (bits & kFloatInfinityBits) != 0 ? 0xFFFFFFFFu : 0u;
 }
 // `value` as a double, 0 where it is subnormal: what a thread that flushes such numbers would see.
-inline double NormalOrZero(float value) {
+TFC_HOST_DEVICE inline double NormalOrZero(float value) {
   const uint32_t bits = FloatBits(value);
   return double{FloatFromBits(bits & NormalMask(bits))};
 }
 // `value` rounded to a float, 0 where that is subnormal.
-inline float RoundToNormal(double value) {
+TFC_HOST_DEVICE inline float RoundToNormal(double value) {
   const uint32_t bits = FloatBits(static_cast<float>(value));
   return FloatFromBits(bits & NormalMask(bits));
+}
+// `value`, 0 where it is subnormal.
+TFC_HOST_DEVICE inline float FlushSubnormal(float value) {
+  return RoundToNormal(NormalOrZero(value));
 }
 
 // OrderedKey(0.0f): keys below it are those of negative numbers.
 inline constexpr uint32_t kZeroKey = 0x80000000u;
 
 // Maps finite floats to integers that compare the same way; -0 has the key of +0.
-inline uint32_t OrderedKey(float value) {
+TFC_HOST_DEVICE inline uint32_t OrderedKey(float value) {
   const uint32_t bits = FloatBits(value);
   const uint32_t key = bits ^ (bits & kFloatSignBit ? 0xFFFFFFFFu : kFloatSignBit);
   return key + (key == kZeroKey - 1);
 }
 
 // Inverse of OrderedKey.
-inline float FloatFromKey(uint32_t key) {
+TFC_HOST_DEVICE inline float FloatFromKey(uint32_t key) {
   return FloatFromBits(key ^ (key < kZeroKey ? 0xFFFFFFFFu : kFloatSignBit));
 }
 

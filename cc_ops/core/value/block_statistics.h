@@ -35,14 +35,21 @@ double SumTerms(int64_t begin, int64_t end, const Term& term) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The sum of term(i) over [0, k).
+// Elements that are summed by themselves: short enough that a GPU finds parts for all its threads.
+inline constexpr int64_t kSumPart = 1024;
+static_assert(kBlockElements % kSumPart == 0);
+
+// The sum of term(i) over [0, k): of the sums of blocks, which are sums of parts.
 template <typename Term>
 double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
+  const auto reduce = [&](int64_t begin, int64_t end) {
+    double sum = 0;
+    for (; begin < end; begin += kSumPart)
+      sum += SumTerms(begin, std::min(end, begin + kSumPart), term);
+    return sum;
+  };
   double sum = 0;
-  for (double part : ReduceBlocks<double>(
-           k, executor, [&](int64_t begin, int64_t end) { return SumTerms(begin, end, term); })) {
-    sum += part;
-  }
+  for (double block : ReduceBlocks<double>(k, executor, reduce)) sum += block;
   return sum;
 }
 
@@ -60,7 +67,7 @@ inline float LargestMagnitude(Span<const float> values, Executor* executor) {
   for (int32_t part : ReduceBlocks<int32_t>(values.size(), executor, reduce)) {
     largest = std::max(largest, part);
   }
-  return RoundToNormal(NormalOrZero(FloatFromBits(static_cast<uint32_t>(largest))));
+  return FlushSubnormal(FloatFromBits(static_cast<uint32_t>(largest)));
 }
 
 }  // namespace tfcompress

@@ -14,19 +14,33 @@ class RoundingNoise {
   static constexpr int kBits = 24;
 
   // Apart from everything else that hashes with the frame's seed: no index is 2^64 - 1.
-  explicit RoundingNoise(uint64_t seed) : seed_(HashKey(~uint64_t{0}, seed)) {}
+  TFC_HOST_DEVICE explicit RoundingNoise(uint64_t seed) : seed_(HashKey(~uint64_t{0}, seed)) {}
 
-  // Stores the noise of positions [begin, end), uniform in [0, 2^24), to `noise`, which has room
-  // for an even number; `begin` is even. One hash serves two positions.
+  // The noise of one position, uniform in [0, 2^24).
+  TFC_HOST_DEVICE uint32_t At(uint64_t i) const {
+    const uint64_t hash = HashOfPair(i / 2);
+    return i % 2 == 0 ? OfEven(hash) : OfOdd(hash);
+  }
+
+  // Stores the noise of positions [begin, end) to `noise`, which has room for an even number;
+  // `begin` is even. One hash serves two positions.
   void Fill(int64_t begin, int64_t end, uint32_t* noise) const {
     for (int64_t i = begin; i < end; i += 2) {
-      const uint64_t hash = HashKey(static_cast<uint64_t>(i) / 2, seed_);
-      noise[i - begin] = static_cast<uint32_t>(hash) >> (32 - kBits);
-      noise[i - begin + 1] = static_cast<uint32_t>(hash >> (64 - kBits));
+      const uint64_t hash = HashOfPair(static_cast<uint64_t>(i) / 2);
+      noise[i - begin] = OfEven(hash);
+      noise[i - begin + 1] = OfOdd(hash);
     }
   }
 
  private:
+  TFC_HOST_DEVICE uint64_t HashOfPair(uint64_t pair) const { return HashKey(pair, seed_); }
+  TFC_HOST_DEVICE static uint32_t OfEven(uint64_t hash) {
+    return static_cast<uint32_t>(hash) >> (32 - kBits);
+  }
+  TFC_HOST_DEVICE static uint32_t OfOdd(uint64_t hash) {
+    return static_cast<uint32_t>(hash >> (64 - kBits));
+  }
+
   uint64_t seed_;
 };
 

@@ -1,7 +1,6 @@
 // sign: one bit a value, and the mean of each sign (1-bit SGD with a threshold of 0; FastSGD 5.1,
 // DeepReduce's reference [61]).
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/byte_io.h"
@@ -9,31 +8,21 @@
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
 #include "core/value/code_chunks.h"
+#include "core/value/sign_means.h"
 
 namespace tfcompress {
 namespace {
 
-// The mean of the values that are not negative (-0 counts as 0), then of those that are: what the
-// bits 0 and 1 stand for.
-using Means = std::array<float, 2>;
-
-Means MeansOf(Span<const float> values, Executor* executor) {
+SignMeans MeansOf(Span<const float> values, Executor* executor) {
   const auto k = static_cast<int64_t>(values.size());
-  // Masks instead of branches, which signs at random would mispredict half of the time.
-  const auto sum_where = [&](uint32_t sign_bit) {
-    return SumOverBlocks(k, executor, [&](int64_t i) {
-      const uint32_t bits = FloatBits(values[i]);
-      const uint32_t others = 0 - ((bits >> 31) ^ sign_bit);
-      return NormalOrZero(FloatFromBits(bits & ~others));
-    });
+  const auto sum_of = [&](uint32_t sign_bit) {
+    return SumOverBlocks(k, executor,
+                         [&](int64_t i) { return SignMeans::Term(values[i], sign_bit); });
   };
-  const auto num_negative = SumOverBlocks(
-      k, executor, [&](int64_t i) { return static_cast<double>(int32_t{IsNegative(values[i])}); });
-  const auto mean = [](double sum, double count) {
-    return count == 0 ? 0.0f : RoundToNormal(sum / count);
-  };
-  return {mean(sum_where(0), static_cast<double>(k) - num_negative),
-          mean(sum_where(1), num_negative)};
+  const auto num_negative = static_cast<uint64_t>(SumOverBlocks(
+      k, executor, [&](int64_t i) { return static_cast<double>(int32_t{IsNegative(values[i])}); }));
+  return {{SignMeans::Mean(sum_of(0), values.size() - num_negative),
+           SignMeans::Mean(sum_of(1), num_negative)}};
 }
 
 class Sign : public ValueCodec {
@@ -41,7 +30,7 @@ class Sign : public ValueCodec {
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
     ByteWriter writer(out);
-    for (float mean : MeansOf(values, context.executor)) writer.Write(mean);
+    writer.Write(MeansOf(values, context.executor));
     PackChunks(values.size(), /*num_bits=*/1, context.executor,
                writer.Extend(PackedBytes(values.size(), 1)),
                [&](int64_t begin, int64_t end, uint32_t* codes) {
@@ -53,27 +42,28 @@ class Sign : public ValueCodec {
   Status Decode(ByteSpan section, const Support&, const CodecContext& context,
                 Span<float> values) const override {
     ByteReader reader(section);
-    std::vector<float> means;
+    SignMeans means;
     ByteSpan packed;
-    TFC_RETURN_IF_ERROR(reader.ReadArray("means", 2, &means));
-    for (float mean : means) {
-      if (!IsFiniteBits(FloatBits(mean))) return DataLoss("sign: a mean is not finite");
-    }
-    if (IsNegative(means[0]) || OrderedKey(means[1]) > kZeroKey) {
-      return DataLoss("sign: means ", means[0], " and ", means[1], " of the wrong sign");
+    TFC_RETURN_IF_ERROR(reader.Read("means", &means));
+    if (!means.AreFinite()) return DataLoss("sign: a mean is not finite");
+    if (!means.HaveTheirSigns()) {
+      return DataLoss("sign: means ", means.of_sign[0], " and ", means.of_sign[1],
+                      " of the wrong sign");
     }
     TFC_RETURN_IF_ERROR(reader.ReadSpan("signs", PackedBytes(values.size(), 1), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("sign"));
-    return LookUpChunks(packed, /*num_bits=*/1, means, context.executor, values);
+    return LookUpChunks(packed, /*num_bits=*/1, {means.of_sign, 2}, context.executor, values);
   }
 
-  uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(Means) + PackedBytes(k, 1); }
+  uint64_t MaxEncodedBytes(uint32_t k) const override {
+    return sizeof(SignMeans) + PackedBytes(k, 1);
+  }
 
   double MaxError(Span<const float> values) const override {
-    const Means means = MeansOf(values, SerialExecutor());
+    const SignMeans means = MeansOf(values, SerialExecutor());
     double error = 0;
     for (float value : values) {
-      error = std::max(error, std::fabs(double{value} - means[IsNegative(value)]));
+      error = std::max(error, std::fabs(double{value} - means.of_sign[IsNegative(value)]));
     }
     return error;
   }

@@ -10,22 +10,16 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
-#include "core/value/rounding_noise.h"
+#include "core/value/trits.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int64_t kTritsPerByte = 5;
-constexpr uint32_t kNumCodes = 243;  // 3^5
-constexpr uint32_t kPowersOf3[kTritsPerByte] = {1, 3, 9, 27, 81};
 constexpr double kMaxClip = 1000;
 
 // Whole bytes of trits, and an even number as RoundingNoise wants it.
-constexpr int64_t kBlockTrits = kTritsPerByte << 13;
-constexpr int64_t kChunkTrits = kTritsPerByte << 10;
-
-uint64_t NumCodes(uint64_t k) { return (k + kTritsPerByte - 1) / kTritsPerByte; }
+constexpr int64_t kBlockTrits = int64_t{kTritsPerByte} << 13;
+constexpr int64_t kChunkTrits = int64_t{kTritsPerByte} << 10;
 
 class Ternary : public ValueCodec {
  public:
@@ -33,18 +27,18 @@ class Ternary : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
-    const float scale = ScaleOf(values, context.executor);
+    const TernaryScale scale = ScaleOf(values, context.executor);
     const RoundingNoise noise(context.seed);
     ByteWriter writer(out);
-    writer.Write(scale);
-    unsigned char* codes = writer.Extend(NumCodes(values.size()));
+    writer.Write(scale.scale);
+    unsigned char* codes = writer.Extend(NumTritBytes(values.size()));
     auto encode_block = [&](int64_t, int64_t begin, int64_t end) {
       uint32_t trits[kChunkTrits];
       for (; begin < end; begin += kChunkTrits) {
         const int64_t size = std::min(end - begin, kChunkTrits);
         noise.Fill(begin, begin + size, trits);
-        RoundChunk(values.subspan(begin, size), scale, trits);
-        PackTrits(trits, size, codes + begin / kTritsPerByte);
+        RoundChunk(values.subspan(begin, size), scale.StepsPerUnit(), trits);
+        PackChunk(trits, size, codes + begin / kTritsPerByte);
       }
     };
     ForEachBlock(context.executor, values.size(), encode_block, kBlockTrits);
@@ -58,7 +52,7 @@ class Ternary : public ValueCodec {
     ByteSpan codes;
     TFC_RETURN_IF_ERROR(reader.Read("scale", &scale));
     if (FloatBits(scale) >= kFloatInfinityBits) return DataLoss("ternary: the scale is ", scale);
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("trits", NumCodes(values.size()), &codes));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("trits", NumTritBytes(values.size()), &codes));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("ternary"));
     const std::vector<FiveValues> table = TableOf(scale);
     std::atomic<bool> in_range{true};
@@ -75,74 +69,58 @@ class Ternary : public ValueCodec {
         largest = std::max<uint32_t>(largest, code);
         std::copy(table[code].begin(), table[code].begin() + (end - i), &values[i]);
       }
-      if (largest >= kNumCodes) in_range = false;
+      if (largest >= kNumTritCodes) in_range = false;
     };
     ForEachBlock(context.executor, values.size(), decode_block, kBlockTrits);
-    if (!in_range) return DataLoss("ternary: five trits are not below ", kNumCodes);
+    if (!in_range) return DataLoss("ternary: five trits are not below ", kNumTritCodes);
     return OkStatus();
   }
 
-  uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(float) + NumCodes(k); }
+  uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(float) + NumTritBytes(k); }
 
   // The scale where 0 is decoded, what clipping takes off where the scale is.
   double MaxError(Span<const float> values) const override {
     double largest = 0;
     for (float value : values) largest = std::max(largest, std::fabs(double{value}));
-    const double scale = ScaleOf(values, SerialExecutor());
+    const double scale = ScaleOf(values, SerialExecutor()).scale;
     return std::max(scale, largest - scale);
   }
 
  private:
   using FiveValues = std::array<float, kTritsPerByte>;
 
-  // The largest magnitude, or `clip` standard deviations where that is less. The deviation is taken
-  // from zero, where TernGrad takes the mean of gradients to be: it is never 0 unless all are.
-  float ScaleOf(Span<const float> values, Executor* executor) const {
+  TernaryScale ScaleOf(Span<const float> values, Executor* executor) const {
     const float largest = LargestMagnitude(values, executor);
-    if (clip_ == 0 || largest == 0) return largest;
+    if (clip_ == 0 || largest == 0) return {largest};
     const double sum = SumOverBlocks(values.size(), executor, [&](int64_t i) {
       const double value = NormalOrZero(values[i]);
       return value * value;
     });
-    const double limit = clip_ * std::sqrt(sum / static_cast<double>(values.size()));
-    return limit < largest ? std::max(RoundToNormal(limit), kLeastNormal) : largest;
+    return TernaryScale::Clipped(largest, clip_, sum, static_cast<uint32_t>(values.size()));
   }
 
-  // Replaces the noise in `trits`: 0 for 0, 1 for s, 2 for -s.
-  static void RoundChunk(Span<const float> values, float scale, uint32_t* trits) {
-    constexpr double kCertain = 1 << RoundingNoise::kBits;
-    const double units_per_scale = scale == 0 ? 0 : kCertain / scale;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double chance = std::fabs(NormalOrZero(values[i])) * units_per_scale;
-      const auto threshold = static_cast<int32_t>(chance < kCertain ? chance : kCertain);
-      const uint32_t sent = static_cast<int32_t>(trits[i]) < threshold;
-      trits[i] = sent << (FloatBits(values[i]) >> 31);
-    }
+  // Replaces the noise in `trits`.
+  static void RoundChunk(Span<const float> values, double steps_per_unit, uint32_t* trits) {
+    for (size_t i = 0; i < values.size(); ++i)
+      trits[i] = TernaryScale::Trit(values[i], steps_per_unit, trits[i]);
   }
 
-  // The first trit of a byte counts most often: it is the digit of 1.
-  static void PackTrits(const uint32_t* trits, int64_t size, unsigned char* codes) {
+  static void PackChunk(const uint32_t* trits, int64_t size, unsigned char* codes) {
     int64_t i = 0;
-    for (; i + kTritsPerByte <= size; i += kTritsPerByte) {
-      uint32_t code = 0;
-      for (int j = 0; j < kTritsPerByte; ++j) code += trits[i + j] * kPowersOf3[j];
-      *codes++ = static_cast<unsigned char>(code);
-    }
-    for (int64_t j = 0; i + j < size; ++j) *codes += trits[i + j] * kPowersOf3[j];
+    for (; i + kTritsPerByte <= size; i += kTritsPerByte)
+      *codes++ = PackTrits(trits + i, kTritsPerByte);
+    if (i < size) *codes = PackTrits(trits + i, static_cast<int>(size - i));
   }
 
-  // The values of every byte; those past kNumCodes are zeros and never used.
+  // The values of every byte; those past kNumTritCodes are zeros and never used.
   static std::vector<FiveValues> TableOf(float scale) {
-    const float magnitude = RoundToNormal(NormalOrZero(scale));
-    const float values[3] = {0, magnitude, -magnitude};
+    const TernaryScale flushed = {FlushSubnormal(scale)};
     std::vector<FiveValues> table(256);
-    for (uint32_t code = 0; code < kNumCodes; ++code) {
-      for (int j = 0; j < kTritsPerByte; ++j) table[code][j] = values[code / kPowersOf3[j] % 3];
+    for (uint32_t code = 0; code < kNumTritCodes; ++code) {
+      for (int j = 0; j < kTritsPerByte; ++j) table[code][j] = flushed.Value(TritOf(code, j));
     }
     return table;
   }
-
-  static constexpr float kLeastNormal = 0x1p-126f;
 
   double clip_;
 };

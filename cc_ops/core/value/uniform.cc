@@ -7,17 +7,12 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
+#include "core/value/fixed_point.h"
 
 namespace tfcompress {
 namespace {
 
-// Both ends are finite, and normal or zero.
-struct Range {
-  float least = 0;
-  float largest = 0;
-};
-
-Range RangeOf(Span<const float> values, Executor* executor) {
+ValueRange RangeOf(Span<const float> values, Executor* executor) {
   struct Keys {
     uint32_t least = 0xFFFFFFFFu;
     uint32_t largest = 0;
@@ -37,59 +32,37 @@ Range RangeOf(Span<const float> values, Executor* executor) {
   for (const Keys& keys : ReduceBlocks<Keys>(values.size(), executor, reduce)) {
     all.Add(keys.least, keys.largest);
   }
-  return {RoundToNormal(FloatFromKey(all.least)), RoundToNormal(FloatFromKey(all.largest))};
+  return ValueRange::OfKeys(all.least, all.largest);
 }
 
-// The arithmetic between values and codes of one width.
+// By value: a FixedPoint elsewhere in memory would be read again after each store of bytes.
 template <typename Code>
-class FixedPoint {
- public:
-  explicit FixedPoint(const Range& range)
-      : least_(range.least),
-        largest_(range.largest),
-        step_((largest_ - least_) / kLargestCode),
-        codes_per_unit_(step_ == 0 ? 0 : 1 / step_) {}
-
-  double step() const { return step_; }
-
-  void EncodeBlock(Span<const float> values, unsigned char* codes) const {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double code = (NormalOrZero(values[i]) - least_) * codes_per_unit_ + 0.5;
-      StoreUnaligned(codes + sizeof(Code) * i, static_cast<Code>(static_cast<int32_t>(code)));
-    }
-  }
-
-  void DecodeBlock(const unsigned char* codes, Span<float> values) const {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double value = least_ + int32_t{LoadUnaligned<Code>(codes + sizeof(Code) * i)} * step_;
-      values[i] = RoundToNormal(value < largest_ ? value : largest_);
-    }
-  }
-
- private:
-  static constexpr int32_t kLargestCode = (int32_t{1} << (8 * sizeof(Code))) - 1;
-
-  double least_;
-  double largest_;
-  double step_;
-  double codes_per_unit_;
-};
+void EncodeBlock(FixedPoint fixed_point, Span<const float> values, unsigned char* codes) {
+  for (size_t i = 0; i < values.size(); ++i)
+    StoreUnaligned(codes + sizeof(Code) * i, static_cast<Code>(fixed_point.CodeOf(values[i])));
+}
+template <typename Code>
+void DecodeBlock(FixedPoint fixed_point, const unsigned char* codes, Span<float> values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = fixed_point.ValueOf(LoadUnaligned<Code>(codes + sizeof(Code) * i));
+}
 
 template <typename Code>
-void EncodeCodes(Span<const float> values, const Range& range, Executor* executor,
+void EncodeCodes(Span<const float> values, const ValueRange& range, Executor* executor,
                  unsigned char* codes) {
-  const FixedPoint<Code> fixed_point(range);
+  const FixedPoint fixed_point(range, 8 * sizeof(Code));
   ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    fixed_point.EncodeBlock(values.subspan(begin, end - begin), codes + sizeof(Code) * begin);
+    EncodeBlock<Code>(fixed_point, values.subspan(begin, end - begin),
+                      codes + sizeof(Code) * begin);
   });
 }
 
 template <typename Code>
-void DecodeCodes(ByteSpan codes, const Range& range, Executor* executor, Span<float> values) {
-  const FixedPoint<Code> fixed_point(range);
+void DecodeCodes(ByteSpan codes, const ValueRange& range, Executor* executor, Span<float> values) {
+  const FixedPoint fixed_point(range, 8 * sizeof(Code));
   ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    fixed_point.DecodeBlock(codes.data() + sizeof(Code) * begin,
-                            values.subspan(begin, end - begin));
+    DecodeBlock<Code>(fixed_point, codes.data() + sizeof(Code) * begin,
+                      values.subspan(begin, end - begin));
   });
 }
 
@@ -99,7 +72,7 @@ class Uniform : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
-    const Range range = RangeOf(values, context.executor);
+    const ValueRange range = RangeOf(values, context.executor);
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(num_bits_));
     writer.Write(range.least);
@@ -114,7 +87,7 @@ class Uniform : public ValueCodec {
                 Span<float> values) const override {
     ByteReader reader(section);
     uint8_t num_bits = 0;
-    Range range;
+    ValueRange range;
     ByteSpan codes;
     TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
     TFC_RETURN_IF_ERROR(reader.Read("least value", &range.least));
@@ -122,11 +95,10 @@ class Uniform : public ValueCodec {
     if (num_bits != 8 && num_bits != 16) {
       return DataLoss("uniform: codes of ", int{num_bits}, " bits, 8 or 16 expected");
     }
-    if (!IsFiniteBits(FloatBits(range.least)) || !IsFiniteBits(FloatBits(range.largest)) ||
-        OrderedKey(range.least) > OrderedKey(range.largest)) {
+    if (!range.IsValid()) {
       return DataLoss("uniform: values in [", range.least, ", ", range.largest, "]");
     }
-    range = {RoundToNormal(NormalOrZero(range.least)), RoundToNormal(NormalOrZero(range.largest))};
+    range = {FlushSubnormal(range.least), FlushSubnormal(range.largest)};
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", uint64_t{values.size()} * num_bits / 8, &codes));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("uniform"));
     (num_bits == 8 ? DecodeCodes<uint8_t> : DecodeCodes<uint16_t>)(codes, range, context.executor,
@@ -140,9 +112,8 @@ class Uniform : public ValueCodec {
 
   // Half a step, what rounding to float32 adds, and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
-    const Range range = RangeOf(values, SerialExecutor());
-    const double step =
-        num_bits_ == 8 ? FixedPoint<uint8_t>(range).step() : FixedPoint<uint16_t>(range).step();
+    const ValueRange range = RangeOf(values, SerialExecutor());
+    const double step = FixedPoint(range, num_bits_).step();
     const double largest = std::max(std::fabs(range.least), std::fabs(range.largest));
     return step * (0.5 + 1e-9) + largest * 0x1p-24 + 0x1p-125;
   }
