@@ -52,18 +52,18 @@ Status DecodeBloom(const Bytes& section, uint32_t n, uint32_t k, const CodecCont
 const char* const kPolicies[] = {"naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"};
 
 TEST(BloomShape, FollowsTheOptimum) {
-  const BloomShape shape = BloomShape::For(1000, 0.001);
+  const BloomShape shape = BloomRate(0.001).ShapeFor(1000);
   EXPECT_EQ(shape.num_bits, 14378u);  // 1000 * 9.9658 / 0.6931
   EXPECT_EQ(shape.num_hashes, 10);
-  EXPECT_EQ(BloomShape::For(0, 0.001).num_bits, 1u);
-  EXPECT_EQ(BloomShape::For(1, 0.999).num_hashes, 1);
-  EXPECT_EQ(BloomShape::For(uint64_t{1} << 31, 1e-9).num_bits, 0xFFFFFFFFu);
+  EXPECT_EQ(BloomRate(0.001).ShapeFor(0).num_bits, 1u);
+  EXPECT_EQ(BloomRate(0.999).ShapeFor(1).num_hashes, 1);
+  EXPECT_EQ(BloomRate(1e-9).ShapeFor(uint64_t{1} << 31).num_bits, 0xFFFFFFFFu);
 }
 
 TEST(BloomFilter, HasNoFalseNegatives) {
   const std::vector<uint32_t> keys = RandomSupport(50000, 700, 1);
   for (const double fpr : {0.5, 0.1, 0.01, 0.001, 1e-6}) {
-    const BloomShape shape = BloomShape::For(keys.size(), fpr);
+    const BloomShape shape = BloomRate(fpr).ShapeFor(keys.size());
     Bytes bits(shape.num_bytes());
     BloomFilter::Insert(shape, 9, keys, bits.data());
     std::vector<uint32_t> contained;
@@ -101,7 +101,7 @@ TEST(BloomFilter, FalsePositiveRateIsTheOneAskedFor) {
   constexpr uint32_t kK = 3000;
   const std::vector<uint32_t> keys = RandomSupport(kN, kK, 3);
   for (const double fpr : {0.3, 0.1, 0.01, 0.001}) {
-    const BloomShape shape = BloomShape::For(kK, fpr);
+    const BloomShape shape = BloomRate(fpr).ShapeFor(kK);
     const double rate =
         std::pow(1 - std::exp(-1.0 * shape.num_hashes * kK / shape.num_bits), shape.num_hashes);
     EXPECT_NEAR(rate, fpr, 0.1 * fpr);
@@ -216,7 +216,7 @@ TEST(BloomIndex, ConflictSetsChooseEverySingleton) {
   const std::vector<uint32_t> support = RandomSupport(kN, 300, 8);
   const std::vector<uint32_t> positives = EncodeBloom("p0", "0.01", support, kN, context).decoded;
   const std::vector<uint32_t> chosen = EncodeBloom("p2", "0.01", support, kN, context).decoded;
-  const BloomShape shape = BloomShape::For(support.size(), 0.01);
+  const BloomShape shape = BloomRate(0.01).ShapeFor(support.size());
   const BloomFilter filter(shape, context.seed, nullptr);
 
   std::vector<std::vector<uint32_t>> sets(shape.num_bits);

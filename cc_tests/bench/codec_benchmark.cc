@@ -185,14 +185,14 @@ void RegisterBloomFilter(const std::string& density) {
   const std::string name = "bloom filter (build, query)/fpr=0.001/" + density;
   Register(name + "/encode", [=](benchmark::State& state) {
     const size_t num_keys = InputOf(density).indices.size();
-    const BloomShape shape = BloomShape::For(num_keys, kFalsePositiveRate);
+    const BloomShape shape = BloomRate(kFalsePositiveRate).ShapeFor(num_keys);
     Bytes bits;
     for (auto _ : state) build(shape, &bits);
     set_counters(bits, static_cast<double>(num_keys), static_cast<double>(num_keys), &state);
   });
   Register(name + "/decode", [=](benchmark::State& state) {
     const size_t num_keys = InputOf(density).indices.size();
-    const BloomShape shape = BloomShape::For(num_keys, kFalsePositiveRate);
+    const BloomShape shape = BloomRate(kFalsePositiveRate).ShapeFor(num_keys);
     Bytes bits;
     build(shape, &bits);
     const BloomFilter filter(shape, kSeed, bits.data());

@@ -10,25 +10,19 @@
 // of the filter besides). Naive and leftmost stop at the k-th positive, and p0 at the one too many.
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <tuple>
 
 #include "core/byte_io.h"
 #include "core/concatenate.h"
 #include "core/count_bits.h"
 #include "core/hash.h"
+#include "core/index/bloom_policy.h"
 #include "core/registry.h"
 #include "core/sketch/bloom_filter.h"
 
 namespace tfcompress {
 namespace {
-
-// The numbers go on the wire.
-enum class Policy : uint8_t { kNaive = 0, kP0, kP1, kP2, kLeftmost, kMiddle, kRightmost };
-const std::array<const char*, 7> kPolicyNames = {"naive",    "p0",     "p1",       "p2",
-                                                 "leftmost", "middle", "rightmost"};
-
-constexpr uint64_t kHeaderBytes = 6;
 
 // Ascending positives of [0, n): all of them, or at least the first `limit`.
 std::vector<uint32_t> CollectPositives(const BloomFilter& filter, uint32_t n, uint64_t limit,
@@ -197,15 +191,15 @@ class ConflictResolver {
 
 // What a receiver makes of the filter: the same code runs at both ends. Fails with DataLoss when
 // the filter has not the positives that the policy needs for k indices.
-Status ChooseIndices(Policy policy, const BloomFilter& filter, uint32_t n, uint32_t k,
+Status ChooseIndices(BloomPolicy policy, const BloomFilter& filter, uint32_t n, uint32_t k,
                      const CodecContext& context, std::vector<uint32_t>* indices) {
-  const bool takes_first = policy == Policy::kNaive || policy == Policy::kLeftmost;
-  const uint64_t limit = takes_first             ? k
-                         : policy == Policy::kP0 ? uint64_t{k} + 1
-                                                 : uint64_t{n} + 1;
+  const bool takes_first = policy == BloomPolicy::kNaive || policy == BloomPolicy::kLeftmost;
+  const uint64_t limit = takes_first                  ? k
+                         : policy == BloomPolicy::kP0 ? uint64_t{k} + 1
+                                                      : uint64_t{n} + 1;
   std::vector<uint32_t> positives = CollectPositives(filter, n, limit, context.executor);
-  if (positives.size() < k || (policy == Policy::kP0 && positives.size() > k)) {
-    return DataLoss("bloom: expected ", policy == Policy::kP0 ? "" : "at least ", k,
+  if (positives.size() < k || (policy == BloomPolicy::kP0 && positives.size() > k)) {
+    return DataLoss("bloom: expected ", policy == BloomPolicy::kP0 ? "" : "at least ", k,
                     " positives, found ", positives.size());
   }
   auto slice = [&](size_t first) {
@@ -214,23 +208,23 @@ Status ChooseIndices(Policy policy, const BloomFilter& filter, uint32_t n, uint3
   };
   const size_t num_surplus = positives.size() - k;
   switch (policy) {
-    case Policy::kP0:
+    case BloomPolicy::kP0:
       *indices = std::move(positives);
       break;
-    case Policy::kNaive:
-    case Policy::kLeftmost:
+    case BloomPolicy::kNaive:
+    case BloomPolicy::kLeftmost:
       *indices = slice(0);
       break;
-    case Policy::kMiddle:
+    case BloomPolicy::kMiddle:
       *indices = slice(num_surplus / 2);
       break;
-    case Policy::kRightmost:
+    case BloomPolicy::kRightmost:
       *indices = slice(num_surplus);
       break;
-    case Policy::kP1:
+    case BloomPolicy::kP1:
       *indices = SampleOf(positives, k, context.seed);
       break;
-    case Policy::kP2:
+    case BloomPolicy::kP2:
       *indices = ConflictResolver(filter, positives, k, context.seed).Resolve();
       break;
   }
@@ -239,15 +233,15 @@ Status ChooseIndices(Policy policy, const BloomFilter& filter, uint32_t n, uint3
 
 class BloomIndexCodec : public IndexCodec {
  public:
-  BloomIndexCodec(Policy policy, double fpr) : policy_(policy), fpr_(fpr) {}
+  BloomIndexCodec(BloomPolicy policy, double fpr) : policy_(policy), rate_(fpr) {}
 
   bool exact() const override { return false; }
-  bool gathers_decoded() const override { return policy_ != Policy::kNaive; }
+  bool gathers_decoded() const override { return policy_ != BloomPolicy::kNaive; }
 
   Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
                 std::vector<uint32_t>* decoded) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    const BloomShape shape = BloomShape::For(indices.size(), fpr_);
+    const BloomShape shape = rate_.ShapeFor(indices.size());
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(policy_));
     writer.Write(static_cast<uint8_t>(shape.num_hashes));
@@ -256,7 +250,7 @@ class BloomIndexCodec : public IndexCodec {
     BloomFilter::Insert(shape, context.seed, indices, bits);
 
     const BloomFilter filter(shape, context.seed, bits);
-    if (policy_ == Policy::kP0) {
+    if (policy_ == BloomPolicy::kP0) {
       *decoded = CollectPositives(filter, n, uint64_t{n} + 1, context.executor);
       return OkStatus();
     }
@@ -276,7 +270,7 @@ class BloomIndexCodec : public IndexCodec {
     TFC_RETURN_IF_ERROR(reader.Read("bloom number of bits", &shape.num_bits));
     TFC_RETURN_IF_ERROR(reader.ReadSpan("bloom bits", shape.num_bytes(), &bits));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("bloom"));
-    if (policy >= kPolicyNames.size()) return DataLoss("bloom: unknown policy ", int{policy});
+    if (policy >= kNumBloomPolicies) return DataLoss("bloom: unknown policy ", int{policy});
     if (num_hashes < 1 || num_hashes > kMaxBloomHashes) {
       return DataLoss("bloom: expected 1 to ", kMaxBloomHashes, " hashes, found ", int{num_hashes});
     }
@@ -284,11 +278,11 @@ class BloomIndexCodec : public IndexCodec {
     shape.num_hashes = num_hashes;
     TFC_RETURN_IF_ERROR(CheckBits(bits, shape, k));
     const BloomFilter filter(shape, context.seed, bits.data());
-    return ChooseIndices(static_cast<Policy>(policy), filter, n, k, context, indices);
+    return ChooseIndices(static_cast<BloomPolicy>(policy), filter, n, k, context, indices);
   }
 
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
-    return kHeaderBytes + BloomShape::For(k, fpr_).num_bytes();
+    return kBloomHeaderBytes + rate_.ShapeFor(k).num_bytes();
   }
 
  private:
@@ -304,12 +298,12 @@ class BloomIndexCodec : public IndexCodec {
                     shape.num_hashes, " hashes can set");
   }
 
-  Policy policy_;
-  double fpr_;
+  BloomPolicy policy_;
+  BloomRate rate_;
 };
 
 std::unique_ptr<const IndexCodec> Make(const Params& params) {
-  return std::make_unique<BloomIndexCodec>(static_cast<Policy>(params.Choice("policy")),
+  return std::make_unique<BloomIndexCodec>(static_cast<BloomPolicy>(params.Choice("policy")),
                                            params.Float("fpr"));
 }
 
@@ -318,7 +312,7 @@ std::unique_ptr<const IndexCodec> Make(const Params& params) {
 Definition<IndexCodec> BloomIndex() {
   ParamSpec policy{"policy", ParamKind::kChoice, "p2",
                    "how indices are chosen among the filter's positives"};
-  policy.choices.assign(kPolicyNames.begin(), kPolicyNames.end());
+  policy.choices.assign(std::begin(kBloomPolicyNames), std::end(kBloomPolicyNames));
   ParamSpec fpr{"fpr", ParamKind::kFloat, "0.001", "false positive rate of the filter"};
   fpr.min = 1e-9;  // 30 hashes; a section holds at most 32.
   fpr.max = 0.999;

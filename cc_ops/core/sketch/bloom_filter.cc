@@ -6,12 +6,9 @@
 
 namespace tfcompress {
 
-BloomShape BloomShape::For(uint64_t num_keys, double fpr) {
-  const double halvings = std::log2(1 / fpr);
-  const double num_bits = std::ceil(static_cast<double>(num_keys) * halvings / std::log(2.0));
-  const double num_hashes = std::round(halvings);
-  return {static_cast<uint32_t>(std::clamp(num_bits, 1.0, 4294967295.0)),
-          static_cast<int>(std::clamp(num_hashes, 1.0, static_cast<double>(kMaxBloomHashes)))};
+BloomRate::BloomRate(double fpr) : halvings_(std::log2(1 / fpr)) {
+  const double num_hashes = std::round(halvings_);
+  num_hashes_ = static_cast<int>(std::clamp(num_hashes, 1.0, static_cast<double>(kMaxBloomHashes)));
 }
 
 void BloomFilter::Insert(BloomShape shape, uint64_t seed, Span<const uint32_t> keys,

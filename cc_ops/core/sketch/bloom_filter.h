@@ -6,6 +6,7 @@
 #ifndef TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 #define TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -20,11 +21,29 @@ struct BloomShape {
   uint32_t num_bits;  // At least 1.
   int num_hashes;     // In [1, kMaxBloomHashes].
 
-  // The smallest filter with false positive rate `fpr`, in (0, 1), for num_keys keys: 1 / ln 2 bits
-  // for each key and halving of the rate, at most 2^32 - 1.
-  static BloomShape For(uint64_t num_keys, double fpr);
+  TFC_HOST_DEVICE uint64_t num_bytes() const { return (uint64_t{num_bits} + 7) / 8; }
+};
 
-  uint64_t num_bytes() const { return (uint64_t{num_bits} + 7) / 8; }
+// A false positive rate, as filters need it.
+class BloomRate {
+ public:
+  // `fpr` in (0, 1).
+  explicit BloomRate(double fpr);
+
+  int num_hashes() const { return num_hashes_; }
+  // The smallest filter for so many keys: 1 / ln 2 bits for each key and halving of the rate, at
+  // most 2^32 - 1.
+  TFC_HOST_DEVICE BloomShape ShapeFor(uint64_t num_keys) const {
+    constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+    constexpr double kMaxBits = 4294967295.0;
+    const double num_bits = std::ceil(static_cast<double>(num_keys) * halvings_ / kLn2);
+    const double at_least_1 = num_bits > 1 ? num_bits : 1;
+    return {static_cast<uint32_t>(at_least_1 < kMaxBits ? at_least_1 : kMaxBits), num_hashes_};
+  }
+
+ private:
+  double halvings_;
+  int num_hashes_;
 };
 
 // A view of a filter's bits, bit b being bit b % 8 of byte b / 8.
@@ -40,6 +59,11 @@ class BloomFilter {
 
   const BloomShape& shape() const { return shape_; }
 
+  // The bit that probe i of a key with this HashKey(key, seed) looks at.
+  TFC_HOST_DEVICE static uint32_t Position(uint64_t hash, uint32_t i, uint32_t num_bits) {
+    return FastRange32(static_cast<uint32_t>(hash) + i * (static_cast<uint32_t>(hash >> 32) | 1),
+                       num_bits);
+  }
   // The bit that probe i of `key` looks at, for 0 <= i < num_hashes.
   uint32_t Position(uint32_t key, int i) const {
     return Position(HashKey(key, seed_), static_cast<uint32_t>(i), shape_.num_bits);
@@ -49,10 +73,6 @@ class BloomFilter {
   void AppendContained(uint32_t begin, uint32_t end, std::vector<uint32_t>* keys) const;
 
  private:
-  static uint32_t Position(uint64_t hash, uint32_t i, uint32_t num_bits) {
-    return FastRange32(static_cast<uint32_t>(hash) + i * (static_cast<uint32_t>(hash >> 32) | 1),
-                       num_bits);
-  }
   // Moves the keys that pass three probes from `first_probe` on to the front, and counts them.
   size_t KeepPassing(int first_probe, uint32_t* keys, size_t num_keys) const;
 

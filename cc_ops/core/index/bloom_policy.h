@@ -1,0 +1,22 @@
+// How indices are chosen among the positives of a Bloom filter (DeepReduce 4 and 10.4), and what an
+// index section of `bloom` begins with.
+#ifndef TFCOMPRESS_CORE_INDEX_BLOOM_POLICY_H_
+#define TFCOMPRESS_CORE_INDEX_BLOOM_POLICY_H_
+
+#include <cstdint>
+
+namespace tfcompress {
+
+// The numbers go on the wire.
+enum class BloomPolicy : uint8_t { kNaive = 0, kP0, kP1, kP2, kLeftmost, kMiddle, kRightmost };
+
+inline constexpr int kNumBloomPolicies = 7;
+inline constexpr const char* kBloomPolicyNames[kNumBloomPolicies] = {
+    "naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"};
+
+// The policy and the number of hashes, a byte each, and the number of bits, four.
+inline constexpr uint64_t kBloomHeaderBytes = 6;
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_INDEX_BLOOM_POLICY_H_
