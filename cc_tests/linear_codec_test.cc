@@ -209,10 +209,6 @@ TEST(SharedRandomK, SendsTheSeededSupport) {
   EXPECT_TRUE(compressor->codec().exact());
 }
 
-void ExpectRefused(const std::string& spec, const std::vector<std::string>& words) {
-  ExpectSpecRefused<LinearCompressor>(spec, words);
-}
-
 TEST(LinearSpec, WritesEveryParameterAndNoEmptyMemory) {
   EXPECT_EQ(Parse("none|count_sketch")->spec(),
             "count_sketch:rows=5,columns=1000000,k=100000,candidates=36,recovery=top");
@@ -224,23 +220,27 @@ TEST(LinearSpec, WritesEveryParameterAndNoEmptyMemory) {
 }
 
 TEST(LinearSpec, TellsWhatIsWrong) {
-  ExpectRefused("count_sketch:rows=4", {"'rows'", "odd integer in [1, 31]", "got '4'"});
-  ExpectRefused("count_sketch:rows=33", {"[1, 31]"});
-  ExpectRefused("count_sketch:columns=0", {"'columns'", "[1, 134217728]"});
-  ExpectRefused("count_sketch:columns=134217729", {"'columns'"});
-  ExpectRefused("count_sketch:k=0", {"'k'"});
-  ExpectRefused("count_sketch:k=1.5", {"'k'", "an integer"});
-  ExpectRefused("count_sketch:recovery=best", {"top, heavymix"});
-  ExpectRefused("count_sketch:size=3", {"known: rows, columns, k, candidates, recovery"});
-  ExpectRefused("momentum:rate=1|count_sketch", {"'rate'", "[0, 1)"});
-  ExpectRefused("topk|count_sketch", {"unknown memory 'topk'", "momentum"});
-  ExpectRefused("residual|topk|count_sketch", {"has 3 parts", "[memory|]linear"});
-  ExpectRefused("count_sketch|residual", {"unknown memory 'count_sketch'"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:rows=4",
+                                      {"'rows'", "odd integer in [1, 31]", "got '4'"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:rows=33", {"[1, 31]"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:columns=0", {"'columns'", "[1, 134217728]"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:columns=134217729", {"'columns'"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:k=0", {"'k'"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:k=1.5", {"'k'", "an integer"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:recovery=best", {"top, heavymix"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch:size=3",
+                                      {"known: rows, columns, k, candidates, recovery"});
+  ExpectSpecRefused<LinearCompressor>("momentum:rate=1|count_sketch", {"'rate'", "[0, 1)"});
+  ExpectSpecRefused<LinearCompressor>("topk|count_sketch", {"unknown memory 'topk'", "momentum"});
+  ExpectSpecRefused<LinearCompressor>("residual|topk|count_sketch",
+                                      {"has 3 parts", "[memory|]linear"});
+  ExpectSpecRefused<LinearCompressor>("count_sketch|residual", {"unknown memory 'count_sketch'"});
 }
 
 TEST(LinearSpec, IsNeverAFrameAndTheOtherWayRound) {
-  ExpectRefused("topk|raw|raw", {"names no linear codec", "count_sketch, shared_randomk"});
-  ExpectRefused("", {"names no linear codec"});
+  ExpectSpecRefused<LinearCompressor>("topk|raw|raw",
+                                      {"names no linear codec", "count_sketch, shared_randomk"});
+  ExpectSpecRefused<LinearCompressor>("", {"names no linear codec"});
   for (const std::string spec : {"count_sketch", "residual|shared_randomk", "topk|count_sketch|raw",
                                  "momentum|count_sketch:rows=4"}) {
     const auto framed = Compressor::FromSpec(spec);

@@ -17,10 +17,6 @@ std::string Canonical(const std::string& spec) {
   return compressor.ok() ? compressor.value()->spec() : "error: " + compressor.status().message();
 }
 
-void ExpectRefused(const std::string& spec, const std::vector<std::string>& words) {
-  ExpectSpecRefused<Compressor>(spec, words);
-}
-
 template <typename Interface>
 std::vector<std::string> Names() {
   std::vector<std::string> names;
@@ -67,23 +63,23 @@ TEST(Spec, KnowsAJointCodecFromAProduct) {
 }
 
 TEST(Spec, ListsTheKnownNamesWhereOneIsUnknown) {
-  ExpectRefused("residue|topk|raw|raw", Names<Memory>());
-  ExpectRefused("residual|top|raw|raw", Names<Sparsifier>());
-  ExpectRefused("topk|row|raw", Names<IndexCodec>());
-  ExpectRefused("topk|raw|rare", Names<ValueCodec>());
-  ExpectRefused("topk|sketchxl", Names<SparseCodec>());
-  ExpectRefused("TopK|raw|raw", Names<Sparsifier>());
-  ExpectRefused("topk |raw|raw", Names<Sparsifier>());
+  ExpectSpecRefused<Compressor>("residue|topk|raw|raw", Names<Memory>());
+  ExpectSpecRefused<Compressor>("residual|top|raw|raw", Names<Sparsifier>());
+  ExpectSpecRefused<Compressor>("topk|row|raw", Names<IndexCodec>());
+  ExpectSpecRefused<Compressor>("topk|raw|rare", Names<ValueCodec>());
+  ExpectSpecRefused<Compressor>("topk|sketchxl", Names<SparseCodec>());
+  ExpectSpecRefused<Compressor>("TopK|raw|raw", Names<Sparsifier>());
+  ExpectSpecRefused<Compressor>("topk |raw|raw", Names<Sparsifier>());
 }
 
 TEST(Spec, ListsTheKnownParametersWhereOneIsUnknown) {
-  ExpectRefused("topk|bloom:fp=0.1|raw", {"'fp'", "'bloom'", "policy, fpr"});
-  ExpectRefused("topk|raw:size=1|raw", {"'size'", "it has none"});
-  ExpectRefused("topk:|raw|raw", {"key=value"});
-  ExpectRefused("topk:ratio|raw|raw", {"'ratio'", "key=value"});
-  ExpectRefused("topk:ratio=0.1,|raw|raw", {"key=value"});
-  ExpectRefused("topk:ratio=0.1,ratio=0.2|raw|raw", {"'ratio'", "given twice"});
-  ExpectRefused("topk:ratio=0.1,ratio=0.1|raw|raw", {"given twice"});
+  ExpectSpecRefused<Compressor>("topk|bloom:fp=0.1|raw", {"'fp'", "'bloom'", "policy, fpr"});
+  ExpectSpecRefused<Compressor>("topk|raw:size=1|raw", {"'size'", "it has none"});
+  ExpectSpecRefused<Compressor>("topk:|raw|raw", {"key=value"});
+  ExpectSpecRefused<Compressor>("topk:ratio|raw|raw", {"'ratio'", "key=value"});
+  ExpectSpecRefused<Compressor>("topk:ratio=0.1,|raw|raw", {"key=value"});
+  ExpectSpecRefused<Compressor>("topk:ratio=0.1,ratio=0.2|raw|raw", {"'ratio'", "given twice"});
+  ExpectSpecRefused<Compressor>("topk:ratio=0.1,ratio=0.1|raw|raw", {"given twice"});
 }
 
 TEST(Spec, RefusesValuesOutOfRange) {
@@ -92,26 +88,28 @@ TEST(Spec, RefusesValuesOutOfRange) {
     const auto compressor = Compressor::FromSpec("topk:ratio=" + std::string(ratio) + "|raw|raw");
     EXPECT_FALSE(compressor.ok()) << ratio;
   }
-  ExpectRefused("topk:ratio=2|raw|raw", {"'ratio'", "'topk'", "(0, 1]", "'2'"});
-  ExpectRefused("topk|bloom:policy=p3|raw", {"'policy'", "naive, p0, p1, p2", "'p3'"});
+  ExpectSpecRefused<Compressor>("topk:ratio=2|raw|raw", {"'ratio'", "'topk'", "(0, 1]", "'2'"});
+  ExpectSpecRefused<Compressor>("topk|bloom:policy=p3|raw",
+                                {"'policy'", "naive, p0, p1, p2", "'p3'"});
   EXPECT_EQ(Canonical("topk:ratio=1|raw|raw"), "topk:ratio=1|raw|raw");
 }
 
 TEST(Spec, RefusesWrongNumbersOfParts) {
-  ExpectRefused("", {"has 1 parts", "[memory|]sparsifier|index|value"});
-  ExpectRefused("topk", {"has 1 parts"});
-  ExpectRefused("residual|topk", {"has 2 parts"});
-  ExpectRefused("none|topk|raw|raw|raw", {"has 5 parts"});
-  ExpectRefused("topk|raw|raw|raw", Names<Memory>());
-  ExpectRefused("||", Names<Sparsifier>());
-  ExpectRefused("topk|raw", {"'raw' is an index codec and needs a value codec"});
-  ExpectRefused("residual|topk|bitmap", {"'bitmap' is an index codec and needs a value codec"});
+  ExpectSpecRefused<Compressor>("", {"has 1 parts", "[memory|]sparsifier|index|value"});
+  ExpectSpecRefused<Compressor>("topk", {"has 1 parts"});
+  ExpectSpecRefused<Compressor>("residual|topk", {"has 2 parts"});
+  ExpectSpecRefused<Compressor>("none|topk|raw|raw|raw", {"has 5 parts"});
+  ExpectSpecRefused<Compressor>("topk|raw|raw|raw", Names<Memory>());
+  ExpectSpecRefused<Compressor>("||", Names<Sparsifier>());
+  ExpectSpecRefused<Compressor>("topk|raw", {"'raw' is an index codec and needs a value codec"});
+  ExpectSpecRefused<Compressor>("residual|topk|bitmap",
+                                {"'bitmap' is an index codec and needs a value codec"});
 }
 
 TEST(Spec, RefusesPartsThatDoNotFit) {
-  ExpectRefused("dense|bitmap|raw", {"'dense'", "'raw'", "'bitmap'"});
-  ExpectRefused("topk|sketchml|raw", {"'sketchml'", "stands alone"});
-  ExpectRefused("topk|raw|sketchml", {"'sketchml'", "stands alone"});
+  ExpectSpecRefused<Compressor>("dense|bitmap|raw", {"'dense'", "'raw'", "'bitmap'"});
+  ExpectSpecRefused<Compressor>("topk|sketchml|raw", {"'sketchml'", "stands alone"});
+  ExpectSpecRefused<Compressor>("topk|raw|sketchml", {"'sketchml'", "stands alone"});
 }
 
 Result<Params> ParseNumber(ParamKind kind, const std::string& text) {

@@ -11,19 +11,14 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kReversedPolynomial = 0x82F63B78u;
-
 std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kReversedPolynomial : 0);
-    table[byte] = crc;
-  }
+  for (uint32_t byte = 0; byte < 256; ++byte)
+    table[byte] = ExtendCrc32cState(0, static_cast<unsigned char>(byte));
   return table;
 }
 
-// The definition; the instruction below must agree with it.
+// The definition, a byte at a time; the instruction below must agree with it.
 uint32_t ExtendByTable(ByteSpan bytes, uint32_t state) {
   static const std::array<uint32_t, 256> table = MakeTable();
   for (unsigned char byte : bytes) state = (state >> 8) ^ table[(state ^ byte) & 0xFF];

@@ -96,6 +96,15 @@ const RegistryRow<Interface>* FindByName(const std::string& name) {
   return nullptr;
 }
 
+// The row with this id, or nullptr.
+template <typename Interface>
+const RegistryRow<Interface>* FindById(uint8_t id) {
+  for (const auto& row : Registry<Interface>()) {
+    if (row.id == id) return &row;
+  }
+  return nullptr;
+}
+
 // An instance that decodes what id `id` encoded (with default parameters: decoders read theirs from
 // the section), or nullptr for an unknown id. Lives for the whole process.
 template <typename Interface>

@@ -43,6 +43,13 @@ Result<const RegistryRow<Interface>*> FindRow(const char* kind, const std::strin
   return InvalidArgument("unknown ", kind, " '", name, "'; known: ", KnownNames<Interface>());
 }
 
+// The parameters that `text`, a part of this row's name, gives, or their defaults.
+template <typename Interface>
+Result<Params> ParamsOf(const RegistryRow<Interface>& row, const std::string& text) {
+  TFC_ASSIGN_OR_RETURN(const auto given, KeyValuesOf(text));
+  return Params::Parse(row.name, row.definition.params, given);
+}
+
 // A parsed part: the instance, its id, and its text with every parameter written out.
 template <typename Interface>
 struct Part {
@@ -55,8 +62,7 @@ template <typename Interface>
 Result<Part<Interface>> ParsePart(const char* kind, const std::string& text) {
   const std::string name = NameOf(text);
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Interface>(kind, name));
-  TFC_ASSIGN_OR_RETURN(const auto given, KeyValuesOf(text));
-  TFC_ASSIGN_OR_RETURN(const Params params, Params::Parse(name, row->definition.params, given));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, text));
   const std::string values = params.ToString();
   return Part<Interface>{row->definition.make(params), row->id,
                          values.empty() ? name : name + ":" + values};

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/crc32c.h"
 #include "core/host_device.h"
 #include "core/status.h"
 #include "core/wire_header.h"
@@ -14,14 +15,12 @@
 namespace tfcompress {
 namespace device {
 
-inline constexpr uint32_t kReversedPolynomial = 0x82F63B78u;
-
 // Polynomials modulo the CRC's, bits reversed: the highest bit is the coefficient of 1.
 TFC_HOST_DEVICE inline uint32_t MultiplyModPolynomial(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (int bit = 31; bit >= 0; --bit) {
     if (a >> bit & 1) product ^= b;
-    b = (b >> 1) ^ ((b & 1) ? kReversedPolynomial : 0);
+    b = (b >> 1) ^ ((b & 1) ? kCrc32cPolynomial : 0);
   }
   return product;
 }
@@ -57,15 +56,6 @@ struct FrameBytes {
 Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
                            cudaStream_t stream);
 
-// Continues a CRC's state over one byte.
-TFC_HOST_DEVICE inline uint32_t ExtendState(uint32_t state, unsigned char byte) {
-  state ^= byte;
-  for (int bit = 0; bit < 8; ++bit) {
-    state = (state >> 1) ^ ((state & 1) ? kReversedPolynomial : 0);
-  }
-  return state;
-}
-
 // The address of the word that holds this byte.
 __device__ inline uintptr_t WordOf(const unsigned char* byte) {
   return reinterpret_cast<uintptr_t>(byte) / sizeof(uint32_t) * sizeof(uint32_t);
@@ -75,7 +65,7 @@ __device__ inline uintptr_t WordOf(const unsigned char* byte) {
 __device__ inline uint32_t FrameChecksum(const unsigned char* frame, uint64_t num_bytes,
                                          uint32_t remainder, const CrcShift& shift) {
   uint32_t state = 0xFFFFFFFFu;
-  for (uint64_t i = 0; i < kChecksumOffset; ++i) state = ExtendState(state, frame[i]);
+  for (uint64_t i = 0; i < kChecksumOffset; ++i) state = ExtendCrc32cState(state, frame[i]);
   const auto sections = reinterpret_cast<uintptr_t>(frame + kFrameHeaderBytes);
   const uintptr_t words_end = WordOf(frame + num_bytes);
   uint64_t i = kFrameHeaderBytes;
@@ -83,7 +73,7 @@ __device__ inline uint32_t FrameChecksum(const unsigned char* frame, uint64_t nu
     state = shift(state, words_end - sections) ^ remainder;
     i += words_end - sections;
   }
-  for (; i < num_bytes; ++i) state = ExtendState(state, frame[i]);
+  for (; i < num_bytes; ++i) state = ExtendCrc32cState(state, frame[i]);
   return ~state;
 }
 

@@ -179,9 +179,7 @@ Status TakeDeltaBuffers(uint32_t max_k, Workspace* workspace, DeltaBuffers* buff
   buffers->max_k = max_k;
   buffers->ends_dev = workspace->Take<uint64_t>(num_tiles + 1);
   buffers->distances_dev = workspace->Take<uint32_t>(num_tiles);
-  TFC_RETURN_IF_ERROR(ScanStorageBytes(num_tiles, &buffers->scan_storage.num_bytes));
-  buffers->scan_storage.data_dev = workspace->Take<unsigned char>(buffers->scan_storage.num_bytes);
-  return OkStatus();
+  return TakeScanStorage(num_tiles, workspace, &buffers->scan_storage);
 }
 
 Status MeasureDeltas(const uint32_t* keys_dev, const uint32_t* k_dev, const DeltaBuffers& buffers,

@@ -4,6 +4,7 @@
 #include "core/registry.h"
 #include "core/sparsify/collect.h"
 #include "core/spec.h"
+#include "cuda/bloom.h"
 
 namespace tfcompress {
 namespace device {
@@ -28,11 +29,13 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"raw", IndexKind::kRaw},
     {"bitmap", IndexKind::kBitmap},
     {"delta_binary", IndexKind::kDeltaBinary},
+    {"bloom", IndexKind::kBloom},
 };
-constexpr Row<ValueFormat> kValueCodecs[] = {
-    {"raw", ValueFormat::kRaw},
-    {"fp16", ValueFormat::kFp16},
-    {"bf16", ValueFormat::kBf16},
+constexpr Row<ValueKind> kValueCodecs[] = {
+    {"raw", ValueKind::kRaw},         {"fp16", ValueKind::kFp16},
+    {"bf16", ValueKind::kBf16},       {"qsgd", ValueKind::kQsgd},
+    {"uniform", ValueKind::kUniform}, {"logquant", ValueKind::kLogquant},
+    {"ternary", ValueKind::kTernary}, {"sign", ValueKind::kSign},
 };
 
 template <typename Kind, size_t kSize>
@@ -55,23 +58,19 @@ Result<Kind> Find(const char* what, const std::string& name, const Row<Kind> (&r
 
 template <typename Interface>
 std::string NameById(uint8_t id) {
-  for (const auto& row : Registry<Interface>()) {
-    if (row.id == id) return row.name;
-  }
-  return "";
+  const auto* row = FindById<Interface>(id);
+  return row == nullptr ? "" : row->name;
 }
 
-// The parameters of a part of a canonical spec.
-Result<Params> ParamsOf(const std::string& sparsifier) {
-  const std::string name = NameOf(sparsifier);
-  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Sparsifier>("sparsifier", name));
-  TFC_ASSIGN_OR_RETURN(const auto given, KeyValuesOf(sparsifier));
-  return Params::Parse(name, row->definition.params, given);
+Status NoJointVariant(const std::string& name) {
+  return InvalidArgument("the joint codec '", name, "' has no device variant; none has");
 }
 
 Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
-  TFC_ASSIGN_OR_RETURN(spec->sparsifier, Find("sparsifier", NameOf(sparsifier), kSparsifiers));
-  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(sparsifier));
+  const std::string name = NameOf(sparsifier);
+  TFC_ASSIGN_OR_RETURN(spec->sparsifier, Find("sparsifier", name, kSparsifiers));
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Sparsifier>("sparsifier", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, sparsifier));
   switch (spec->sparsifier) {
     case SparsifierKind::kDense:
       break;
@@ -89,18 +88,63 @@ Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
   return OkStatus();
 }
 
+Status ParseIndex(const std::string& index, DeviceSpec* spec) {
+  const std::string name = NameOf(index);
+  TFC_ASSIGN_OR_RETURN(spec->index, Find("index codec", name, kIndexCodecs));
+  if (spec->index != IndexKind::kBloom) return OkStatus();
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<IndexCodec>("index codec", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, index));
+  spec->policy = static_cast<BloomPolicy>(params.Choice("policy"));
+  spec->fpr = params.Float("fpr");
+  if (ChoosesByRank(spec->policy)) return OkStatus();
+  return InvalidArgument("the policy '", kBloomPolicyNames[static_cast<int>(spec->policy)],
+                         "' of the index codec 'bloom' has no device variant; those that have: p0, "
+                         "leftmost, middle, rightmost");
+}
+
+Result<ValueSpec> ParseValue(const std::string& value) {
+  const std::string name = NameOf(value);
+  ValueSpec spec{};
+  TFC_ASSIGN_OR_RETURN(spec.kind, Find("value codec", name, kValueCodecs));
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<ValueCodec>("value codec", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, value));
+  switch (spec.kind) {
+    case ValueKind::kRaw:
+      spec.num_bits = 32;
+      break;
+    case ValueKind::kFp16:
+    case ValueKind::kBf16:
+      spec.num_bits = 16;
+      break;
+    case ValueKind::kQsgd:
+      spec.num_bits = static_cast<int>(params.Int("bits"));
+      spec.bucket_size = static_cast<uint32_t>(params.Int("bucket"));
+      break;
+    case ValueKind::kUniform:
+      spec.num_bits = params.Choice("bits") == 0 ? 8 : 16;
+      break;
+    case ValueKind::kLogquant:
+      spec.num_bits = static_cast<int>(params.Int("bits"));
+      break;
+    case ValueKind::kTernary:
+      spec.clip = params.Float("clip");
+      break;
+    case ValueKind::kSign:
+      spec.num_bits = 1;
+      break;
+  }
+  return spec;
+}
+
 Result<DeviceSpec> ParseParts(const Compressor& compressor) {
   std::vector<std::string> parts = Split(compressor.spec(), '|');
   if (FindByName<Memory>(NameOf(parts[0])) == nullptr) parts.insert(parts.begin(), "none");
   DeviceSpec spec{};
   TFC_ASSIGN_OR_RETURN(spec.memory, Find("memory", NameOf(parts[0]), kMemories));
   TFC_RETURN_IF_ERROR(ParseSparsifier(parts[1], &spec));
-  if (compressor.support_kind() == SupportKind::kJoint) {
-    return InvalidArgument("the joint codec '", NameOf(parts[2]),
-                           "' has no device variant; none has");
-  }
-  TFC_ASSIGN_OR_RETURN(spec.index, Find("index codec", NameOf(parts[2]), kIndexCodecs));
-  TFC_ASSIGN_OR_RETURN(spec.value, Find("value codec", NameOf(parts[3]), kValueCodecs));
+  if (compressor.support_kind() == SupportKind::kJoint) return NoJointVariant(NameOf(parts[2]));
+  TFC_RETURN_IF_ERROR(ParseIndex(parts[2], &spec));
+  TFC_ASSIGN_OR_RETURN(spec.value, ParseValue(parts[3]));
   if (compressor.support_kind() != SupportKind::kIndexSection) spec.index = IndexKind::kImplied;
   return spec;
 }
@@ -117,7 +161,7 @@ Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header) {
   if (header.support == SupportKind::kJoint) {
     const std::string name = NameById<SparseCodec>(header.value_id);
     if (name.empty()) return DataLoss("unknown joint codec id ", int{header.value_id});
-    return InvalidArgument("the joint codec '", name, "' has no device variant; none has");
+    return NoJointVariant(name);
   }
   const Result<FrameCodecs> known = FindCodecs(header);
   if (!known.ok()) return known.status();

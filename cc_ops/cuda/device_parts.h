@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "core/compressor.h"
+#include "core/index/bloom_policy.h"
 #include "core/status.h"
-#include "cuda/value_format.h"
+#include "cuda/value_spec.h"
 
 namespace tfcompress {
 namespace device {
 
 enum class MemoryKind { kNone, kResidual };
 enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
-enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary };
+enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kBloom };
 
 // A compressor as the device takes it.
 struct DeviceSpec {
@@ -24,7 +25,9 @@ struct DeviceSpec {
   double ratio;            // Of topk and randomk.
   uint32_t min_magnitude;  // Of nonzero and threshold.
   IndexKind index;
-  ValueFormat value;
+  BloomPolicy policy;  // Of bloom, as is the rate.
+  double fpr;
+  ValueSpec value;
 };
 
 // Fails with InvalidArgument that names the part which has no device variant.
@@ -34,7 +37,7 @@ Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor);
 struct DeviceDecoder {
   bool is_seeded;
   IndexKind index;
-  ValueFormat value;
+  ValueKind value;
 };
 
 // Fails with DataLoss for an unknown id, with InvalidArgument that names a codec which has no

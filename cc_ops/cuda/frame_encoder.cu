@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/sparsify/num_selected.h"
+#include "cuda/bloom.h"
 #include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
@@ -19,7 +20,10 @@ struct FrameEncoder::Buffers {
   Marks marks;
   SelectBuffers select;
   DeltaBuffers deltas;
-  uint32_t* indices_dev = nullptr;  // Of the support; null where it is everything.
+  BloomBuffers bloom;
+  uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
+  const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
+  CodedBuffers values;
 };
 
 bool FrameEncoder::selects_by_magnitude() const {
@@ -44,7 +48,13 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
   encoder.support_ = compressor.support_kind();
   encoder.index_id_ = compressor.index_id();
   encoder.value_id_ = compressor.value_id();
-  const uint64_t max_section_bytes = compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_);
+  const bool is_p0 =
+      encoder.spec_.index == IndexKind::kBloom && encoder.spec_.policy == BloomPolicy::kP0;
+  encoder.max_sent_ = is_p0 ? encoder.n_ : encoder.max_k_;
+  const uint64_t max_section_bytes =
+      compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_) +
+      encoder.spec_.value.SectionBytes(encoder.max_sent_) -
+      encoder.spec_.value.SectionBytes(encoder.max_k_);
   encoder.max_frame_bytes_ = std::min(kMaxFrameBytes, kFrameHeaderBytes + max_section_bytes);
   Workspace measure;
   Buffers buffers;
@@ -55,6 +65,8 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
 
 Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
+  if (IsCoded(spec_.value.kind))
+    TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values);
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
@@ -62,6 +74,8 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeSelectBuffers(n_, max_k_, workspace, &buffers->select));
   if (spec_.index == IndexKind::kDeltaBinary)
     TFC_RETURN_IF_ERROR(TakeDeltaBuffers(max_k_, workspace, &buffers->deltas));
+  if (spec_.index == IndexKind::kBloom)
+    TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   return OkStatus();
 }
 
@@ -126,6 +140,24 @@ Status FrameEncoder::Select(const DenseVector& dense, uint64_t seed, const Buffe
   return SetSupportSize(num_marked_dev, buffers.state_dev, stream);
 }
 
+Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
+                                    const uint64_t** num_payload_bytes_dev,
+                                    cudaStream_t stream) const {
+  uint32_t* k_dev = &buffers->state_dev->k;
+  buffers->sent_dev = buffers->indices_dev;
+  if (spec_.index == IndexKind::kDeltaBinary) {
+    *num_payload_bytes_dev = buffers->deltas.num_payload_bytes_dev();
+    return MeasureDeltas(buffers->indices_dev, k_dev, buffers->deltas, stream);
+  }
+  if (spec_.index == IndexKind::kBloom) {
+    *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
+    buffers->sent_dev = buffers->bloom.chosen_dev;
+    return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), seed, buffers->indices_dev, max_k_,
+                         buffers->marks, buffers->bloom, k_dev, stream);
+  }
+  return OkStatus();
+}
+
 Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                                    cudaStream_t stream) const {
   const uint32_t* k_dev = &buffers.state_dev->k;
@@ -143,6 +175,8 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
       return WriteBitmap(buffers.marks, k_dev, section_dev, stream);
     case IndexKind::kDeltaBinary:
       return EncodeDeltas(buffers.indices_dev, k_dev, buffers.deltas, section_dev, stream);
+    case IndexKind::kBloom:
+      return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }
   return OkStatus();
 }
@@ -166,18 +200,15 @@ Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, ui
   if (n_ > 0) {
     TFC_RETURN_IF_ERROR(Compensate(vector, slot.after_dev, buffers, stream));
     TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
-    if (spec_.index == IndexKind::kDeltaBinary) {
-      TFC_RETURN_IF_ERROR(
-          MeasureDeltas(buffers.indices_dev, &state_dev->k, buffers.deltas, stream));
-      num_payload_bytes_dev = buffers.deltas.num_payload_bytes_dev();
-    }
+    TFC_RETURN_IF_ERROR(PrepareIndices(seed, &buffers, &num_payload_bytes_dev, stream));
   }
   TFC_RETURN_IF_ERROR(LayOut(n_, spec_.index, spec_.value, num_payload_bytes_dev, kMaxFrameBytes,
                              state_dev, stream));
   if (n_ > 0) {
     TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
-    TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, dense, buffers.indices_dev, max_k_, state_dev,
-                                     slot.after_dev, frame_dev, stream));
+    const SelectedValues values = {dense, buffers.sent_dev};
+    TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, values, max_sent_, seed, buffers.values,
+                                     state_dev, slot.after_dev, frame_dev, stream));
   }
   FrameHeader header;
   header.dtype = dtype_;

@@ -58,14 +58,18 @@ class FrameEncoder {
                     cudaStream_t stream) const;
   Status Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
                 cudaStream_t stream) const;
+  // Sets the number of bytes that LayOut asks for, and what of the support is sent.
+  Status PrepareIndices(uint64_t seed, Buffers* buffers, const uint64_t** num_payload_bytes_dev,
+                        cudaStream_t stream) const;
   Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                        cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;
   uint32_t n_;
-  uint32_t k_;      // 0 where the data decide.
-  uint32_t max_k_;  // Of a support.
+  uint32_t k_;         // 0 where the data decide.
+  uint32_t max_k_;     // Of a support,
+  uint32_t max_sent_;  // and of what is sent: a Bloom filter adds to it.
   SupportKind support_;
   uint8_t index_id_;
   uint8_t value_id_;

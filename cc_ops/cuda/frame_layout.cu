@@ -1,6 +1,7 @@
+#include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
+#include "core/index/bloom_policy.h"
 #include "cuda/frame_layout.h"
-#include "cuda/index_sections.h"
 #include "cuda/launch.h"
 
 namespace tfcompress {
@@ -35,17 +36,19 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
       return bitmap_bytes;
     case IndexKind::kDeltaBinary:
       return NumFlagBytes(k) + *num_payload_bytes;
+    case IndexKind::kBloom:
+      return kBloomHeaderBytes + *num_payload_bytes;
   }
   return 0;
 }
 
-__global__ void LayOutKernel(uint64_t bitmap_bytes, IndexKind index, ValueFormat value,
+__global__ void LayOutKernel(uint64_t bitmap_bytes, IndexKind index, ValueSpec value,
                              const uint64_t* num_payload_bytes, uint64_t max_bytes,
                              EncodeState* state) {
   if (ThisThread() != 0) return;
   const uint64_t k = state->k;
   uint64_t num_index_bytes = k == 0 ? 0 : IndexBytes(index, k, bitmap_bytes, num_payload_bytes);
-  uint64_t num_value_bytes = k * ValueBytes(value);
+  uint64_t num_value_bytes = k == 0 ? 0 : value.SectionBytes(k);
   if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > max_bytes) {
     state->too_long = 1;
     state->k = 0;
@@ -81,9 +84,10 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
                 state_dev);
 }
 
-Status LayOut(uint32_t n, IndexKind index, ValueFormat value, const uint64_t* num_payload_bytes_dev,
-              uint64_t max_bytes, EncodeState* state_dev, cudaStream_t stream) {
-  return Launch("lay out", LayOutKernel, 1, kWarpThreads, stream, BitmapBytes(n), index, value,
+Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value,
+              const uint64_t* num_payload_bytes_dev, uint64_t max_bytes, EncodeState* state_dev,
+              cudaStream_t stream) {
+  return Launch("lay out", LayOutKernel, 1, kWarpThreads, stream, PackedBytes(n, 1), index, value,
                 num_payload_bytes_dev, max_bytes, state_dev);
 }
 

@@ -1,3 +1,4 @@
+#include "core/bit_io.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
 #include "cuda/raw_bytes.h"
@@ -17,18 +18,9 @@ __global__ void ReadIndicesKernel(const unsigned char* section, uint32_t k, uint
     indices[i] = LoadAt<uint32_t>(section, i);
 }
 
-// A word at a time, and the bytes of the last one that belong to the bitmap.
 __global__ void WriteBitmapKernel(const uint32_t* words, uint64_t num_bytes, const uint32_t* k,
                                   unsigned char* section) {
-  if (*k == 0) return;
-  for (uint64_t i = ThisThread(); i * 4 < num_bytes; i += NumThreads()) {
-    if (i * 4 + 4 <= num_bytes) {
-      StoreAt(section, i, words[i]);
-      continue;
-    }
-    for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
-      section[byte] = static_cast<unsigned char>(words[i] >> (8 * (byte % 4)));
-  }
+  if (*k != 0) StoreBytes(words, num_bytes, section);
 }
 
 __global__ void ReadBitmapKernel(const unsigned char* section, uint64_t num_bytes,
@@ -78,14 +70,14 @@ Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indic
 
 Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
                    cudaStream_t stream) {
-  const uint64_t num_bytes = BitmapBytes(marks.n);
+  const uint64_t num_bytes = PackedBytes(marks.n, 1);
   return LaunchThreads("write bitmap", WriteBitmapKernel, CeilDiv(num_bytes, 4), stream,
                        marks.words_dev, num_bytes, k_dev, section_dev);
 }
 
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
                   uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream) {
-  const uint64_t num_bytes = BitmapBytes(marks.n);
+  const uint64_t num_bytes = PackedBytes(marks.n, 1);
   const uint64_t num_words = marks.num_tiles() * kTileWords;
   TFC_RETURN_IF_ERROR(LaunchThreads("read bitmap", ReadBitmapKernel, num_words, stream, section_dev,
                                     num_bytes, num_words, marks.words_dev));

@@ -19,7 +19,6 @@ Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
                    cudaStream_t stream);
 
-inline uint64_t BitmapBytes(uint32_t n) { return (uint64_t{n} + 7) / 8; }
 // Writes the marks as a bitmap. Does nothing where *k_dev is 0.
 Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
                    cudaStream_t stream);

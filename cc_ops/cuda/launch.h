@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "cuda/ceil_div.h"
 #include "cuda/cuda_status.h"
 
 namespace tfcompress {
@@ -21,8 +21,6 @@ inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
 inline constexpr uint64_t kMaxBlocks = 8 * 132;
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
-
-TFC_HOST_DEVICE inline uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // Launches `num_blocks` blocks of `num_threads` threads; parameters convert as in a call.
 template <typename... Parameters, typename... Arguments>

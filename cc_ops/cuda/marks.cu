@@ -30,11 +30,11 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
   }
 }
 
-// The lanes write the indices of one word after another: neighbours to neighbours.
-__global__ void ListMarksKernel(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
-                                uint64_t capacity, DenseVector dense, uint32_t* indices,
-                                uint32_t* magnitudes) {
-  if (ends[num_tiles] > capacity) return;
+// Calls store(position, index) for everything that is marked, by the lanes of a warp for one word
+// after another: neighbours write to neighbours.
+template <typename Store>
+__device__ void ForEachMarked(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
+                              const Store& store) {
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     uint64_t position = ends[tile];
     if (ends[tile + 1] == position) continue;
@@ -42,14 +42,32 @@ __global__ void ListMarksKernel(const uint32_t* words, const uint64_t* ends, uin
     for (uint32_t i = 0; i < kTileWords; ++i) {
       const uint32_t word = __shfl_sync(kAllLanes, own_word, static_cast<int>(i));
       if (word >> ThisLane() & 1) {
-        const uint64_t to = position + static_cast<uint64_t>(__popc(word & LanesBefore()));
-        const auto index = static_cast<uint32_t>(tile * kTileElements + i * 32 + ThisLane());
-        indices[to] = index;
-        if (magnitudes != nullptr) magnitudes[to] = MagnitudeBits(dense.At(index));
+        store(position + static_cast<uint64_t>(__popc(word & LanesBefore())),
+              static_cast<uint32_t>(tile * kTileElements + i * 32 + ThisLane()));
       }
       position += static_cast<uint64_t>(__popc(word));
     }
   }
+}
+
+__global__ void ListMarksKernel(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
+                                uint64_t capacity, DenseVector dense, uint32_t* indices,
+                                uint32_t* magnitudes) {
+  if (ends[num_tiles] > capacity) return;
+  ForEachMarked(words, ends, num_tiles, [&](uint64_t position, uint32_t index) {
+    indices[position] = index;
+    if (magnitudes != nullptr) magnitudes[position] = MagnitudeBits(dense.At(index));
+  });
+}
+
+__global__ void ListMarkedFromKernel(const uint32_t* words, const uint64_t* ends,
+                                     uint64_t num_tiles, const uint64_t* first,
+                                     const uint32_t* count_dev, uint32_t count, uint32_t* indices) {
+  const uint64_t begin = *first;
+  const uint64_t end = begin + (count_dev == nullptr ? count : *count_dev);
+  ForEachMarked(words, ends, num_tiles, [&](uint64_t position, uint32_t index) {
+    if (position >= begin && position < end) indices[position - begin] = index;
+  });
 }
 
 }  // namespace
@@ -61,9 +79,7 @@ Status TakeMarks(uint32_t n, Workspace* workspace, Marks* marks) {
   const uint64_t num_tiles = NumTiles(n);
   marks->words_dev = workspace->Take<uint32_t>(num_tiles * kTileWords);
   marks->ends_dev = workspace->Take<uint64_t>(num_tiles + 1);
-  TFC_RETURN_IF_ERROR(ScanStorageBytes(num_tiles, &marks->scan_storage.num_bytes));
-  marks->scan_storage.data_dev = workspace->Take<unsigned char>(marks->scan_storage.num_bytes);
-  return OkStatus();
+  return TakeScanStorage(num_tiles, workspace, &marks->scan_storage);
 }
 
 Status ClearMarks(const Marks& marks, cudaStream_t stream) {
@@ -102,6 +118,21 @@ Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev,
                  cudaStream_t stream) {
   const DenseVector none = {nullptr, DType::kFloat32, nullptr, 0};
   return ListMarks(marks, capacity, none, indices_dev, nullptr, stream);
+}
+
+Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
+                      uint32_t* indices_dev, cudaStream_t stream) {
+  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream,
+                     marks.words_dev, marks.ends_dev, marks.num_tiles(), first_dev, count_dev, 0u,
+                     indices_dev);
+}
+
+Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, uint32_t count,
+                      uint32_t* indices_dev, cudaStream_t stream) {
+  const uint32_t* none = nullptr;
+  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream,
+                     marks.words_dev, marks.ends_dev, marks.num_tiles(), first_dev, none, count,
+                     indices_dev);
 }
 
 }  // namespace device

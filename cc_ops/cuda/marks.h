@@ -49,6 +49,12 @@ Status ListMarks(const Marks& marks, uint64_t capacity, const DenseVector& dense
                  uint32_t* indices_dev, uint32_t* magnitudes_dev, cudaStream_t stream);
 // The same without magnitudes.
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev, cudaStream_t stream);
+// Lists some of the marked indices: from the *first_dev-th on, counted from 0, as many as
+// *count_dev or `count`, or as there are.
+Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
+                      uint32_t* indices_dev, cudaStream_t stream);
+Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, uint32_t count,
+                      uint32_t* indices_dev, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/byte_io.h"
+#include "cuda/launch.h"
 
 namespace tfcompress {
 namespace device {
@@ -26,6 +27,19 @@ __device__ T LoadAt(const unsigned char* section, uint64_t i) {
   const unsigned char* from = section + i * sizeof(T);
   if (reinterpret_cast<uintptr_t>(from) % sizeof(T) == 0) return *reinterpret_cast<const T*>(from);
   return LoadUnaligned<T>(from);
+}
+
+// Stores the bytes of words, by all threads of a grid: a word at a time, and what the last one has.
+__device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
+                                  unsigned char* section) {
+  for (uint64_t i = ThisThread(); i * 4 < num_bytes; i += NumThreads()) {
+    if (i * 4 + 4 <= num_bytes) {
+      StoreAt(section, i, words[i]);
+      continue;
+    }
+    for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+      section[byte] = static_cast<unsigned char>(words[i] >> (8 * (byte % 4)));
+  }
 }
 
 }  // namespace device

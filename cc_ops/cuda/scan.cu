@@ -15,8 +15,11 @@ cudaError_t Scan(void* storage_dev, size_t* num_bytes, uint64_t* counts_dev, uin
 
 }  // namespace
 
-Status ScanStorageBytes(uint64_t num_counts, size_t* num_bytes) {
-  return FromCuda(Scan(nullptr, num_bytes, nullptr, num_counts + 1, nullptr), "size of a scan");
+Status TakeScanStorage(uint64_t num_counts, Workspace* workspace, DeviceBuffer* storage) {
+  TFC_RETURN_IF_ERROR(FromCuda(Scan(nullptr, &storage->num_bytes, nullptr, num_counts + 1, nullptr),
+                               "size of a scan"));
+  storage->data_dev = workspace->Take<unsigned char>(storage->num_bytes);
+  return OkStatus();
 }
 
 Status ScanCounts(uint64_t* counts_dev, uint64_t num_counts, const DeviceBuffer& storage,

@@ -12,8 +12,8 @@
 namespace tfcompress {
 namespace device {
 
-// What ScanCounts needs besides its counts.
-Status ScanStorageBytes(uint64_t num_counts, size_t* num_bytes);
+// Takes what ScanCounts needs besides its counts.
+Status TakeScanStorage(uint64_t num_counts, Workspace* workspace, DeviceBuffer* storage);
 
 // Replaces each of counts_dev[0] ... counts_dev[num_counts] by the sum of those before it; the last
 // one need not be set, and becomes the sum of all.

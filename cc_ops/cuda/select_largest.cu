@@ -139,9 +139,7 @@ Status TakeSelectBuffers(uint32_t n, uint32_t k, Workspace* workspace, SelectBuf
   buffers->indices_dev = workspace->Take<uint32_t>(buffers->capacity);
   buffers->magnitudes_dev = workspace->Take<uint32_t>(buffers->capacity);
   buffers->kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
-  TFC_RETURN_IF_ERROR(ScanStorageBytes(NumTiles(n), &buffers->scan_storage.num_bytes));
-  buffers->scan_storage.data_dev = workspace->Take<unsigned char>(buffers->scan_storage.num_bytes);
-  return OkStatus();
+  return TakeScanStorage(NumTiles(n), workspace, &buffers->scan_storage);
 }
 
 Status BeginSelect(const SelectBuffers& buffers, cudaStream_t stream) {

@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/seeded_permutation.h"
+#include "cuda/bloom.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/index_sections.h"
@@ -15,7 +17,12 @@ namespace device {
 namespace {
 
 // What is wrong with a frame: the first of these is reported.
-enum ErrorBits : uint32_t { kChecksumError = 1, kIndexError = 2, kValueError = 4 };
+enum ErrorBits : uint32_t {
+  kChecksumError = 1,
+  kIndexError = 2,
+  kPolicyError = 4,
+  kValueError = 8,
+};
 
 Status StatusOf(uint32_t error) {
   if (error & kChecksumError) {
@@ -24,16 +31,20 @@ Status StatusOf(uint32_t error) {
   if (error & kIndexError) {
     return DataLoss("index section: not k strictly increasing indices below n");
   }
-  if (error & kValueError) return DataLoss("value section: a value is not finite");
+  if (error & kPolicyError) {
+    return InvalidArgument(
+        "the policies p1 and p2 of the index codec 'bloom' have no device variant");
+  }
+  if (error & kValueError) return DataLoss("value section: not k finite values");
   return OkStatus();
 }
 
 // What the lengths of the sections tell, before any of their bytes is read.
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
   const uint64_t k = frame.header.k;
-  const uint64_t num_value_bytes = k * ValueBytes(decoder.value);
-  if (frame.sections.values.size() != num_value_bytes) {
-    return DataLoss("value section: expected ", num_value_bytes, " bytes, found ",
+  const uint64_t width = decoder.value == ValueKind::kRaw ? sizeof(float) : sizeof(uint16_t);
+  if (!IsCoded(decoder.value) && frame.sections.values.size() != k * width) {
+    return DataLoss("value section: expected ", k * width, " bytes, found ",
                     frame.sections.values.size());
   }
   const uint64_t found = frame.sections.indices.size();
@@ -44,13 +55,15 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
       if (found == k * sizeof(uint32_t)) return OkStatus();
       return DataLoss("index section: expected ", k * sizeof(uint32_t), " bytes, found ", found);
     case IndexKind::kBitmap:
-      if (found == BitmapBytes(frame.header.n)) return OkStatus();
-      return DataLoss("index section: expected ", BitmapBytes(frame.header.n), " bytes, found ",
+      if (found == PackedBytes(frame.header.n, 1)) return OkStatus();
+      return DataLoss("index section: expected ", PackedBytes(frame.header.n, 1), " bytes, found ",
                       found);
     case IndexKind::kDeltaBinary:
       if (found >= NumFlagBytes(k) + k) return OkStatus();
       return DataLoss("index section: truncated at delta flags: needs ", NumFlagBytes(k) + k,
                       " bytes, ", found, " left");
+    case IndexKind::kBloom:  // Its header tells: it is read on the device.
+      return OkStatus();
   }
   return OkStatus();
 }
@@ -87,6 +100,8 @@ struct SumDecoder::Buffers {
   uint32_t* indices_dev;
   Marks marks;
   DeltaBuffers deltas;
+  BloomBuffers bloom;
+  ValueParams* params_dev;
 };
 
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
@@ -117,7 +132,8 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
         TFC_RETURN_IF_ERROR(CheckLengths(frames[i], task.decoder).WithContext(name));
         const bool is_everything = frames[i].header.support == SupportKind::kEverything;
         if (!is_everything) decoder.max_k_ = std::max(decoder.max_k_, frames[i].header.k);
-        if (task.decoder.is_seeded || task.decoder.index == IndexKind::kBitmap)
+        if (task.decoder.is_seeded || task.decoder.index == IndexKind::kBitmap ||
+            task.decoder.index == IndexKind::kBloom)
           decoder.max_marks_ = std::max(decoder.max_marks_, frames[i].header.n);
       }
       decoder.tasks_.push_back(task);
@@ -135,6 +151,8 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->remainders_dev = buffers->errors_dev + tasks_.size();
   buffers->wide_dev = workspace->Take<float>(max_wide_);
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
+  buffers->params_dev = workspace->Take<ValueParams>(1);
+  TakeBloomState(workspace, &buffers->bloom);
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   return TakeDeltaBuffers(max_k_, workspace, &buffers->deltas);
 }
@@ -166,6 +184,10 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
                                        buffers.deltas, kIndexError, error_dev, buffers.indices_dev,
                                        stream));
       break;
+    case IndexKind::kBloom:
+      return ReadBloom(section_dev, task.frame.sections.indices.size(), header.k, header.seed,
+                       marks, buffers.bloom, {kIndexError, kPolicyError}, error_dev,
+                       buffers.indices_dev, stream);
   }
   return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
 }
@@ -186,9 +208,10 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   const unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
   TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, error_dev, stream));
   const bool is_everything = frame.header.support == SupportKind::kEverything;
-  return AddScaled(task.decoder.value, section_dev + frame.sections.indices.size(),
-                   is_everything ? nullptr : buffers.indices_dev, frame.header.k, scale,
-                   kValueError, error_dev, sum_dev, stream);
+  const ValueSectionView values = {task.decoder.value, section_dev + frame.sections.indices.size(),
+                                   frame.sections.values.size(), frame.header.k};
+  return AddScaled(values, is_everything ? nullptr : buffers.indices_dev, scale, kValueError,
+                   buffers.params_dev, error_dev, sum_dev, stream);
 }
 
 bool SumDecoder::IsFinite(size_t tensor) const {

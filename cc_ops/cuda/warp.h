@@ -27,6 +27,13 @@ __device__ inline uint32_t SumOfLanes(uint32_t value) {
     value += __shfl_xor_sync(kAllLanes, value, lanes);
   return value;
 }
+__device__ inline uint32_t MaxOfLanes(uint32_t value) {
+  for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2) {
+    const uint32_t other = __shfl_xor_sync(kAllLanes, value, lanes);
+    if (other > value) value = other;
+  }
+  return value;
+}
 __device__ inline uint32_t XorOfLanes(uint32_t value) {
   for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2)
     value ^= __shfl_xor_sync(kAllLanes, value, lanes);

@@ -145,10 +145,8 @@ const char* SupportName(SupportKind support) {
 template <typename Interface>
 py::object NameOfId(bool used, uint8_t id) {
   if (!used) return py::none();
-  for (const auto& row : Registry<Interface>()) {
-    if (row.id == id) return py::str(row.name);
-  }
-  return py::str("unknown id " + std::to_string(id));
+  const auto* row = FindById<Interface>(id);
+  return py::str(row == nullptr ? "unknown id " + std::to_string(id) : row->name);
 }
 
 py::list Inspect(const py::object& data) {

@@ -51,10 +51,11 @@ TEST(ScanCounts, SumsWhatIsBefore) {
       expected[i + 1] = expected[i] + counts[i];
     }
     const DeviceVector<uint64_t> counts_dev(counts, stream);
-    size_t num_bytes = 0;
-    ExpectOk(ScanStorageBytes(size, &num_bytes));
-    const DeviceVector<unsigned char> storage(num_bytes);
-    ExpectOk(ScanCounts(counts_dev.data_dev(), size, storage.buffer(), stream.get()));
+    Workspace measure;
+    DeviceBuffer storage;
+    ExpectOk(TakeScanStorage(size, &measure, &storage));
+    const DeviceVector<unsigned char> memory(storage.num_bytes);
+    ExpectOk(ScanCounts(counts_dev.data_dev(), size, memory.buffer(), stream.get()));
     EXPECT_TRUE(counts_dev.ToHost(stream) == expected) << size;
   }
 }

@@ -16,8 +16,6 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
-
 // What a packet holds of one tensor.
 struct TensorSpec {
   DType dtype;
@@ -191,9 +189,22 @@ TEST(SumDecoder, RoundsAsTheCoreDoes) {
 // ---- Hostile bytes -----------------------------------------------------------------------------
 
 const std::vector<std::string>& HostileSpecs() {
-  static const auto* specs = new std::vector<std::string>{
-      "topk:ratio=0.2|raw|raw", "topk:ratio=0.2|bitmap|fp16", "topk:ratio=0.2|delta_binary|bf16",
-      "randomk:ratio=0.2|raw|raw", "dense|raw|fp16"};
+  static const auto* specs =
+      new std::vector<std::string>{"topk:ratio=0.2|raw|raw",
+                                   "topk:ratio=0.2|bitmap|fp16",
+                                   "topk:ratio=0.2|delta_binary|bf16",
+                                   "randomk:ratio=0.2|raw|raw",
+                                   "dense|raw|fp16",
+                                   "dense|raw|qsgd:bits=3,bucket=7",
+                                   "topk:ratio=0.2|raw|qsgd",
+                                   "topk:ratio=0.9|bitmap|uniform:bits=16",
+                                   "dense|raw|uniform",
+                                   "randomk:ratio=0.9|raw|logquant:bits=5",
+                                   "dense|raw|ternary",
+                                   "dense|raw|sign",
+                                   "topk:ratio=0.2|bloom:policy=p0|raw",
+                                   "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
+                                   "topk:ratio=0.2|bloom:policy=naive|raw"};
   return *specs;
 }
 

@@ -11,6 +11,8 @@
 namespace tfcompress {
 namespace device {
 
+inline constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+
 // A gradient on the host, in its type.
 struct HostGradient {
   DType dtype;

@@ -13,13 +13,31 @@ namespace {
 
 constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
 
-// The settings of a sparsifier that take different ways through the kernels.
-std::vector<std::string> SettingsOf(const std::string& sparsifier) {
-  if (sparsifier == "topk")
+// The settings of a part that take different ways through the kernels.
+std::vector<std::string> SettingsOf(const std::string& part) {
+  if (part == "topk")
     return {"topk:ratio=0.01", "topk:ratio=0.3", "topk:ratio=1", "topk:ratio=0.000001"};
-  if (sparsifier == "randomk") return {"randomk:ratio=0.1", "randomk:ratio=1"};
-  if (sparsifier == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
-  return {sparsifier};
+  if (part == "randomk") return {"randomk:ratio=0.1", "randomk:ratio=1"};
+  if (part == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
+  if (part == "bloom")
+    return {"bloom:policy=p0", "bloom:policy=leftmost,fpr=0.1", "bloom:policy=middle,fpr=0.3",
+            "bloom:policy=rightmost,fpr=0.01"};
+  if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
+  if (part == "uniform") return {"uniform", "uniform:bits=16"};
+  if (part == "logquant") return {"logquant", "logquant:bits=3"};
+  if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
+  return {part};
+}
+
+// Each index codec with one value codec, and each setting of a value codec with one index codec.
+std::vector<std::pair<std::string, std::string>> IndexAndValueCodecs() {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& index : DeviceIndexCodecs())
+    for (const std::string& setting : SettingsOf(index)) pairs.emplace_back(setting, "raw");
+  for (const std::string& value : DeviceValueCodecs())
+    for (const std::string& setting : SettingsOf(value))
+      if (value != "raw") pairs.emplace_back("raw", setting);
+  return pairs;
 }
 
 std::vector<float> FromFew(size_t n, uint64_t seed, const std::vector<float>& few) {
@@ -60,11 +78,10 @@ std::vector<std::string> AllDeviceSpecs() {
   for (const std::string& memory : DeviceMemories())
     for (const std::string& sparsifier : DeviceSparsifiers())
       for (const std::string& setting : SettingsOf(sparsifier))
-        for (const std::string& index : DeviceIndexCodecs())
-          for (const std::string& value : DeviceValueCodecs()) {
-            const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
-            if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
-          }
+        for (const auto& [index, value] : IndexAndValueCodecs()) {
+          const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
+          if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
+        }
   return specs;
 }
 
@@ -77,6 +94,14 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|threshold:tau=0.5|bitmap|bf16",
       "none|randomk:ratio=0.01|raw|fp16",
       "residual|dense|raw|fp16",
+      "residual|dense|raw|qsgd:bits=4,bucket=100",
+      "residual|topk:ratio=0.3|delta_binary|uniform:bits=16",
+      "none|topk:ratio=0.05|bitmap|logquant:bits=5",
+      "none|dense|raw|ternary:clip=2.5",
+      "residual|nonzero|delta_binary|sign",
+      "residual|topk:ratio=0.01|bloom:policy=p0|raw",
+      "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
+      "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
   };
   return *specs;
 }

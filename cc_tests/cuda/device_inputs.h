@@ -9,7 +9,8 @@
 namespace tfcompress {
 namespace device {
 
-// Every combination of the parts that have a device variant.
+// All memories and sparsifiers that have a device variant, with all index codecs and with all value
+// codecs.
 std::vector<std::string> AllDeviceSpecs();
 // Each part at least once: for inputs that are too large for all.
 const std::vector<std::string>& SomeDeviceSpecs();

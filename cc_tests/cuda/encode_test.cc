@@ -13,7 +13,6 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -37,6 +36,17 @@ void ExpectSameFrame(const std::string& spec, const HostGradient& gradient,
   ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << spec << ": the residuals differ";
 }
 
+// One input, in a type, at an alignment and with a slot that the seed chooses.
+void ExpectSameFrameOfInput(const std::string& spec, const Input& input, size_t n, uint64_t seed,
+                            const Stream& stream) {
+  SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
+  EncodeOptions options;
+  options.seed = seed;
+  options.in_place = seed % 2 == 0;
+  options.frame_begin = seed % 5;
+  ExpectSameFrame(spec, HostGradient(input.make(n, seed), kTypes[seed % 3]), options, stream);
+}
+
 class EverySpec : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Device, EverySpec, testing::ValuesIn(AllDeviceSpecs()),
@@ -50,14 +60,8 @@ TEST_P(EverySpec, EncodesEverySmallInputToTheSameBytes) {
     // Every input where it costs nothing, and each one at some size.
     for (size_t i = 0; i < Inputs().size(); ++i) {
       if (n > 33 && (i + seed) % 5 != 0) continue;
-      const Input& input = Inputs()[i];
-      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
-      EncodeOptions options;
-      options.seed = ++seed;
-      options.in_place = seed % 2 == 0;
-      options.frame_begin = seed % 5;
-      const HostGradient gradient(input.make(n, seed), kTypes[seed % 3]);
-      ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(GetParam(), gradient, options, stream));
+      ++seed;
+      ASSERT_NO_FATAL_FAILURE(ExpectSameFrameOfInput(GetParam(), Inputs()[i], n, seed, stream));
     }
   }
 }
@@ -88,13 +92,7 @@ TEST_P(SomeSpecs, EncodesLargerInputsToTheSameBytes) {
     for (const Input& input : Inputs()) {
       // Each input at one of the sizes.
       if (++seed % 3 != n % 3) continue;
-      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
-      EncodeOptions options;
-      options.seed = seed;
-      options.in_place = seed % 2 == 0;
-      options.frame_begin = seed % 4;
-      const HostGradient gradient(input.make(n, seed), kTypes[seed % 3]);
-      ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(GetParam(), gradient, options, stream));
+      ASSERT_NO_FATAL_FAILURE(ExpectSameFrameOfInput(GetParam(), input, n, seed, stream));
     }
   }
 }
@@ -160,7 +158,8 @@ TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
   const std::pair<const char*, const char*> cases[] = {
       {"momentum|topk|raw|raw", "memory 'momentum'"},
       {"topk|rle|raw", "index codec 'rle'"},
-      {"topk|raw|qsgd", "value codec 'qsgd'"},
+      {"topk|bloom:policy=p2|raw", "the policy 'p2' of the index codec 'bloom'"},
+      {"topk|raw|dexp", "value codec 'dexp'"},
       {"nonzero|sketchml", "joint codec 'sketchml'"},
   };
   for (const auto& [spec, message] : cases) {

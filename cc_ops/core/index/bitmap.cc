@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/count_bits.h"
 #include "core/registry.h"
@@ -13,8 +14,6 @@ namespace {
 static_assert(kBlockElements % 8 == 0);
 
 constexpr uint64_t kTopBit = uint64_t{1} << 63;
-
-uint64_t BitmapBytes(uint32_t n) { return (uint64_t{n} + 7) / 8; }
 
 // Writes the positions of the set bits, counted from `base`, to `indices`, as many as there are.
 void ListBits(ByteSpan bytes, uint32_t base, Span<uint32_t> indices) {
@@ -39,7 +38,7 @@ class BitmapIndexCodec : public IndexCodec {
   Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
                 std::vector<uint32_t>*) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    unsigned char* bitmap = ByteWriter(out).Extend(static_cast<size_t>(BitmapBytes(n)));
+    unsigned char* bitmap = ByteWriter(out).Extend(static_cast<size_t>(PackedBytes(n, 1)));
     ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
       const uint32_t* last = std::lower_bound(indices.begin(), indices.end(), end);
       for (const uint32_t* i = std::lower_bound(indices.begin(), last, begin); i != last; ++i) {
@@ -51,8 +50,8 @@ class BitmapIndexCodec : public IndexCodec {
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
                 std::vector<uint32_t>* indices) const override {
-    if (section.size() != BitmapBytes(n)) {
-      return DataLoss("bitmap: expected ", BitmapBytes(n), " bytes for ", n, " elements, found ",
+    if (section.size() != PackedBytes(n, 1)) {
+      return DataLoss("bitmap: expected ", PackedBytes(n, 1), " bytes for ", n, " elements, found ",
                       section.size());
     }
     if (n % 8 != 0 && section[section.size() - 1] >> (n % 8) != 0) {
@@ -86,7 +85,7 @@ class BitmapIndexCodec : public IndexCodec {
     return OkStatus();
   }
 
-  uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override { return BitmapBytes(n); }
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override { return PackedBytes(n, 1); }
 };
 
 std::unique_ptr<const IndexCodec> Make(const Params&) {

@@ -1,0 +1,204 @@
+#include "core/byte_io.h"
+#include "cuda/bloom.h"
+#include "cuda/cuda_status.h"
+#include "cuda/launch.h"
+#include "cuda/raw_bytes.h"
+#include "cuda/tiles.h"
+#include "cuda/warp.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+// ---- The filter --------------------------------------------------------------------------------
+
+__global__ void ShapeFilterKernel(BloomPolicy policy, BloomRate rate, const uint32_t* k,
+                                  BloomState* state) {
+  if (ThisThread() != 0) return;
+  *state = {};
+  state->policy = policy;
+  state->shape = rate.ShapeFor(*k);
+  state->num_bytes = state->shape.num_bytes();
+}
+
+__global__ void InsertKernel(const uint32_t* indices, const uint32_t* k, const BloomState* state,
+                             uint64_t seed, uint32_t* words) {
+  const SeededHash hash_of(seed);
+  const BloomShape shape = state->shape;
+  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) {
+    const uint64_t hash = hash_of(indices[i]);
+    for (int probe = 0; probe < shape.num_hashes; ++probe) {
+      const uint32_t bit =
+          BloomFilter::Position(hash, static_cast<uint32_t>(probe), shape.num_bits);
+      atomicOr(&words[bit / 32], 1u << (bit % 32));
+    }
+  }
+}
+
+__device__ bool Contains(const unsigned char* filter, const BloomShape& shape, uint64_t hash) {
+  for (int probe = 0; probe < shape.num_hashes; ++probe) {
+    const uint32_t bit = BloomFilter::Position(hash, static_cast<uint32_t>(probe), shape.num_bits);
+    if ((filter[bit / 8] >> (bit % 8) & 1) == 0) return false;
+  }
+  return true;
+}
+
+// Marks and counts the positives of the universe, none where the filter has no bits.
+__global__ void QueryKernel(const unsigned char* filter, const BloomState* state, uint64_t seed,
+                            uint32_t n, uint64_t num_tiles, uint32_t* words, uint64_t* counts) {
+  const SeededHash hash_of(seed);
+  const BloomShape shape = state->shape;
+  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+    uint32_t own_word = 0;
+    for (uint32_t i = 0; i < kTileWords; ++i) {
+      const uint64_t index = tile * kTileElements + i * 32 + ThisLane();
+      const bool is_positive =
+          index < n && shape.num_bits > 0 && Contains(filter, shape, hash_of(index));
+      const uint32_t word = __ballot_sync(kAllLanes, is_positive);
+      if (ThisLane() == i) own_word = word;
+    }
+    words[tile * kTileWords + ThisLane()] = own_word;
+    const uint32_t count = SumOfLanes(static_cast<uint32_t>(__popc(own_word)));
+    if (ThisLane() == 0) counts[tile] = count;
+  }
+}
+
+Status MarkPositives(const unsigned char* filter_dev, const BloomBuffers& buffers, uint64_t seed,
+                     const Marks& marks, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(LaunchWarps("query", QueryKernel, marks.num_tiles(), stream, filter_dev,
+                                  buffers.state_dev, seed, marks.n, marks.num_tiles(),
+                                  marks.words_dev, marks.ends_dev));
+  return ScanMarks(marks, stream);
+}
+
+// ---- Policies ----------------------------------------------------------------------------------
+
+// Where the k indices begin among the positives, which are as many at least.
+__device__ uint64_t FirstOf(BloomPolicy policy, uint64_t num_positives, uint64_t k) {
+  if (policy == BloomPolicy::kMiddle) return (num_positives - k) / 2;
+  return policy == BloomPolicy::kRightmost ? num_positives - k : 0;
+}
+
+__global__ void ChooseKernel(const uint64_t* num_positives, BloomState* state, uint32_t* k) {
+  if (ThisThread() != 0) return;
+  if (state->policy == BloomPolicy::kP0) *k = static_cast<uint32_t>(*num_positives);
+  state->first = FirstOf(state->policy, *num_positives, *k);
+}
+
+// ---- Sections ----------------------------------------------------------------------------------
+
+__global__ void WriteBloomKernel(const uint32_t* words, const BloomState* state, const uint32_t* k,
+                                 unsigned char* section) {
+  if (*k == 0) return;
+  if (ThisThread() == 0) {
+    section[0] = static_cast<uint8_t>(state->policy);
+    section[1] = static_cast<uint8_t>(state->shape.num_hashes);
+    StoreUnaligned(section + 2, state->shape.num_bits);
+  }
+  StoreBytes(words, state->num_bytes, section + kBloomHeaderBytes);
+}
+
+__global__ void ReadBloomHeaderKernel(const unsigned char* section, uint64_t num_bytes,
+                                      BloomErrors bits, uint32_t* error, BloomState* state) {
+  if (ThisThread() != 0) return;
+  *state = {};
+  if (num_bytes < kBloomHeaderBytes || section[0] >= kNumBloomPolicies) {
+    atomicOr(error, bits.broken);
+    return;
+  }
+  state->policy = static_cast<BloomPolicy>(section[0]);
+  const BloomShape shape = {LoadUnaligned<uint32_t>(section + 2), section[1]};
+  const uint64_t end = kBloomHeaderBytes + shape.num_bytes();
+  const bool has_more =
+      end == num_bytes && shape.num_bits % 8 != 0 && section[end - 1] >> (shape.num_bits % 8) != 0;
+  if (shape.num_bits == 0 || shape.num_hashes < 1 || shape.num_hashes > kMaxBloomHashes ||
+      end != num_bytes || has_more) {
+    atomicOr(error, bits.broken);
+    return;
+  }
+  if (state->policy == BloomPolicy::kP1 || state->policy == BloomPolicy::kP2) {
+    atomicOr(error, bits.no_variant);
+    return;
+  }
+  state->shape = shape;
+  state->num_bytes = shape.num_bytes();
+}
+
+// None where the section is broken.
+__global__ void CountSetBitsKernel(const unsigned char* filter, BloomState* state) {
+  uint32_t count = 0;
+  for (uint64_t i = ThisThread(); i < state->num_bytes; i += NumThreads())
+    count += static_cast<uint32_t>(__popc(filter[i]));
+  count = SumOfLanes(count);
+  if (ThisLane() == 0) atomicAdd(&state->num_set, count);
+}
+
+// Each of k keys sets at most num_hashes bits; and the positives that the policy needs.
+__global__ void CheckBloomKernel(const uint64_t* num_positives, uint32_t k, uint32_t bits,
+                                 uint32_t* error, BloomState* state) {
+  if (ThisThread() != 0 || state->shape.num_bits == 0) return;
+  const bool is_too_full =
+      state->num_set > uint64_t{k} * static_cast<uint64_t>(state->shape.num_hashes);
+  const bool is_short = *num_positives < k;
+  const bool is_long = state->policy == BloomPolicy::kP0 && *num_positives > k;
+  if (is_too_full || is_short || is_long) {
+    atomicOr(error, bits);
+    return;
+  }
+  state->first = FirstOf(state->policy, *num_positives, k);
+}
+
+}  // namespace
+
+void TakeBloomBuffers(const BloomRate& rate, uint32_t max_k, uint32_t max_chosen,
+                      Workspace* workspace, BloomBuffers* buffers) {
+  TakeBloomState(workspace, buffers);
+  buffers->num_filter_bytes = CeilDiv(rate.ShapeFor(max_k).num_bytes(), 4) * 4;
+  buffers->filter_dev = workspace->Take<unsigned char>(buffers->num_filter_bytes);
+  buffers->chosen_dev = workspace->Take<uint32_t>(max_chosen);
+}
+
+void TakeBloomState(Workspace* workspace, BloomBuffers* buffers) {
+  buffers->state_dev = workspace->Take<BloomState>(1);
+}
+
+Status ChooseByBloom(BloomPolicy policy, const BloomRate& rate, uint64_t seed,
+                     const uint32_t* indices_dev, uint32_t max_k, const Marks& marks,
+                     const BloomBuffers& buffers, uint32_t* k_dev, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(Launch("shape filter", ShapeFilterKernel, 1, kWarpThreads, stream, policy,
+                             rate, k_dev, buffers.state_dev));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.filter_dev, 0, buffers.num_filter_bytes, stream));
+  TFC_RETURN_IF_ERROR(LaunchThreads("insert", InsertKernel, max_k, stream, indices_dev, k_dev,
+                                    buffers.state_dev, seed,
+                                    reinterpret_cast<uint32_t*>(buffers.filter_dev)));
+  TFC_RETURN_IF_ERROR(MarkPositives(buffers.filter_dev, buffers, seed, marks, stream));
+  TFC_RETURN_IF_ERROR(Launch("choose", ChooseKernel, 1, kWarpThreads, stream,
+                             marks.num_marked_dev(), buffers.state_dev, k_dev));
+  return ListMarkedFrom(marks, &buffers.state_dev->first, k_dev, buffers.chosen_dev, stream);
+}
+
+Status WriteBloom(const BloomBuffers& buffers, const uint32_t* k_dev, unsigned char* section_dev,
+                  cudaStream_t stream) {
+  return LaunchThreads("write bloom", WriteBloomKernel, CeilDiv(buffers.num_filter_bytes, 4),
+                       stream, reinterpret_cast<const uint32_t*>(buffers.filter_dev),
+                       buffers.state_dev, k_dev, section_dev);
+}
+
+Status ReadBloom(const unsigned char* section_dev, uint64_t num_section_bytes, uint32_t k,
+                 uint64_t seed, const Marks& marks, const BloomBuffers& buffers,
+                 const BloomErrors& bits, uint32_t* error_dev, uint32_t* indices_dev,
+                 cudaStream_t stream) {
+  const unsigned char* filter_dev = section_dev + kBloomHeaderBytes;
+  TFC_RETURN_IF_ERROR(Launch("read bloom header", ReadBloomHeaderKernel, 1, kWarpThreads, stream,
+                             section_dev, num_section_bytes, bits, error_dev, buffers.state_dev));
+  TFC_RETURN_IF_ERROR(LaunchThreads("count set bits", CountSetBitsKernel, num_section_bytes, stream,
+                                    filter_dev, buffers.state_dev));
+  TFC_RETURN_IF_ERROR(MarkPositives(filter_dev, buffers, seed, marks, stream));
+  TFC_RETURN_IF_ERROR(Launch("check bloom", CheckBloomKernel, 1, kWarpThreads, stream,
+                             marks.num_marked_dev(), k, bits.broken, error_dev, buffers.state_dev));
+  return ListMarkedFrom(marks, &buffers.state_dev->first, k, indices_dev, stream);
+}
+
+}  // namespace device
+}  // namespace tfcompress

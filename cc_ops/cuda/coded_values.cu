@@ -1,0 +1,283 @@
+#include <type_traits>
+
+#include "core/frame.h"
+#include "cuda/coded_values.h"
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+__device__ unsigned char* ValueSection(unsigned char* frame, const EncodeState* state) {
+  return frame + kFrameHeaderBytes + state->num_index_bytes;
+}
+
+// ---- What a section begins with ----------------------------------------------------------------
+
+// From the statistics of k > 0 values, by a warp.
+__device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extremes& extremes,
+                                const SumBuffers& first, const SumBuffers& second) {
+  ValueParams params{};
+  params.spec = spec;
+  params.codes_begin = spec.CodesBegin(k);
+  const float largest = FlushSubnormal(FloatFromBits(extremes.largest_magnitude));
+  switch (spec.kind) {
+    case ValueKind::kUniform:
+      params.range = ValueRange::OfKeys(~extremes.complement_of_least_key, extremes.largest_key);
+      break;
+    case ValueKind::kLogquant:
+      params.largest_exponent = PowerLevels::NearestExponent(largest);
+      break;
+    case ValueKind::kTernary:
+      params.scale = largest;
+      if (spec.clip != 0 && largest != 0)
+        params.scale = TernaryScale::Clipped(largest, spec.clip, SumOfBlocks(first, k), k).scale;
+      break;
+    case ValueKind::kSign:
+      params.means.of_sign[0] =
+          SignMeans::Mean(SumOfBlocks(first, k), uint64_t{k} - extremes.num_negative);
+      params.means.of_sign[1] = SignMeans::Mean(SumOfBlocks(second, k), extremes.num_negative);
+      break;
+    default:
+      break;
+  }
+  return params;
+}
+
+// All but the norms of qsgd, which have a kernel of their own.
+__device__ void WriteParams(const ValueParams& params, unsigned char* section) {
+  const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
+  switch (params.spec.kind) {
+    case ValueKind::kQsgd:
+      section[0] = num_bits;
+      StoreUnaligned(section + 1, params.spec.bucket_size);
+      break;
+    case ValueKind::kUniform:
+      section[0] = num_bits;
+      StoreUnaligned(section + 1, params.range.least);
+      StoreUnaligned(section + 5, params.range.largest);
+      break;
+    case ValueKind::kLogquant:
+      section[0] = num_bits;
+      section[1] = static_cast<uint8_t>(params.largest_exponent);
+      break;
+    case ValueKind::kTernary:
+      StoreUnaligned(section, params.scale);
+      break;
+    case ValueKind::kSign:
+      StoreUnaligned(section, params.means);
+      break;
+    default:
+      break;
+  }
+}
+
+// Inverse of WriteParams for HeaderBytes(kind) bytes that may be anything; false where no section
+// begins so.
+__device__ bool ReadParams(ValueKind kind, const unsigned char* section, ValueParams* params) {
+  ValueSpec& spec = params->spec;
+  spec.kind = kind;
+  switch (kind) {
+    case ValueKind::kQsgd:
+      spec.num_bits = section[0];
+      spec.bucket_size = LoadUnaligned<uint32_t>(section + 1);
+      return spec.num_bits >= QsgdLevels::kMinBits && spec.num_bits <= QsgdLevels::kMaxBits &&
+             spec.bucket_size > 0;
+    case ValueKind::kUniform: {
+      spec.num_bits = section[0];
+      const ValueRange range = {LoadUnaligned<float>(section + 1),
+                                LoadUnaligned<float>(section + 5)};
+      params->range = {FlushSubnormal(range.least), FlushSubnormal(range.largest)};
+      return (spec.num_bits == 8 || spec.num_bits == 16) && range.IsValid();
+    }
+    case ValueKind::kLogquant:
+      spec.num_bits = section[0];
+      params->largest_exponent = section[1];
+      return PowerLevels{spec.num_bits, params->largest_exponent}.IsValid();
+    case ValueKind::kTernary: {
+      const auto scale = LoadUnaligned<float>(section);
+      params->scale = FlushSubnormal(scale);
+      return FloatBits(scale) < kFloatInfinityBits;
+    }
+    case ValueKind::kSign:
+      spec.num_bits = 1;
+      params->means = LoadUnaligned<SignMeans>(section);
+      return params->means.AreFinite() && params->means.HaveTheirSigns();
+    default:
+      return false;
+  }
+}
+
+// One warp.
+__global__ void BeginSectionKernel(ValueSpec spec, const Extremes* extremes, SumBuffers first,
+                                   SumBuffers second, const EncodeState* state,
+                                   unsigned char* frame, ValueParams* params) {
+  if (state->k == 0) return;
+  const ValueParams found = ParamsOf(spec, state->k, *extremes, first, second);
+  if (ThisThread() != 0) return;
+  *params = found;
+  WriteParams(found, ValueSection(frame, state));
+}
+
+__global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, uint32_t* error,
+                                  ValueParams* params) {
+  if (ThisThread() != 0) return;
+  ValueParams found{};
+  const bool valid = section.num_bytes >= ValueSpec::HeaderBytes(section.kind) &&
+                     ReadParams(section.kind, section.data_dev, &found) &&
+                     found.spec.SectionBytes(section.k) == section.num_bytes;
+  if (!valid) atomicOr(error, bits);
+  found.codes_begin = valid ? found.spec.CodesBegin(section.k) : 0;
+  *params = found;
+}
+
+// ---- Norms of buckets --------------------------------------------------------------------------
+
+// Four lanes a bucket.
+__global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
+                                 const EncodeState* state, unsigned char* frame) {
+  constexpr uint64_t kBucketsPerWarp = kWarpThreads / 4;
+  unsigned char* norms = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQsgd);
+  const uint64_t k = state->k;
+  const uint64_t num_buckets = CeilDiv(k, bucket_size);
+  for (uint64_t tile = ThisWarp(); tile * kBucketsPerWarp < num_buckets; tile += NumWarps()) {
+    const uint64_t bucket = tile * kBucketsPerWarp + ThisLane() / 4;
+    const uint64_t begin = bucket * bucket_size;
+    const uint64_t end = begin + bucket_size < k ? begin + bucket_size : k;
+    const float norm = QsgdLevels::Norm(SumByFourLanes(values, begin, end, SquareTerm{}));
+    if (bucket < num_buckets && ThisLane() % 4 == 0)
+      StoreUnaligned(norms + sizeof(float) * bucket, norm);
+  }
+}
+
+__global__ void CheckNormsKernel(ValueSectionView section, const ValueParams* params, uint32_t bits,
+                                 uint32_t* error) {
+  if (*error != 0) return;
+  const unsigned char* norms = section.data_dev + ValueSpec::HeaderBytes(ValueKind::kQsgd);
+  const uint64_t num_buckets = CeilDiv(section.k, params->spec.bucket_size);
+  for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads()) {
+    // The bits of a number with a sign are greater than those of infinity.
+    if (LoadUnaligned<uint32_t>(norms + sizeof(float) * bucket) >= kFloatInfinityBits)
+      atomicOr(error, bits);
+  }
+}
+
+// ---- Codes -------------------------------------------------------------------------------------
+
+// A thread a group of codes.
+template <typename Codes>
+__global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* params, uint64_t seed,
+                                  const EncodeState* state, float* residual, unsigned char* frame) {
+  const uint64_t k = state->k;
+  if (k == 0) return;
+  const Codes codec(*params, ValueSection(frame, state), seed);
+  for (uint64_t group = ThisThread(); group * Codes::kGroup < k; group += NumThreads()) {
+    uint32_t codes[Codes::kGroup];
+    int size = 0;
+    for (; size < Codes::kGroup && group * Codes::kGroup + static_cast<uint64_t>(size) < k;
+         ++size) {
+      const uint64_t i = group * Codes::kGroup + static_cast<uint64_t>(size);
+      codes[size] = codec.Code(values.At(i), i);
+      if (residual != nullptr) residual[values.IndexOf(i)] -= codec.Value(codes[size], i);
+    }
+    codec.Store(group, codes, size);
+  }
+}
+
+template <typename Codes>
+__global__ void AddCodesKernel(ValueSectionView section, const ValueParams* params,
+                               const uint32_t* indices, float scale, uint32_t bits, uint32_t* error,
+                               float* sum) {
+  if (*error != 0) return;
+  // Nothing is stored to it here.
+  const Codes codec(*params, const_cast<unsigned char*>(section.data_dev), 0);
+  for (uint64_t i = ThisThread(); i < section.k; i += NumThreads()) {
+    const float value = codec.Value(codec.Load(i), i);
+    if (!IsFiniteBits(FloatBits(value))) atomicOr(error, bits);
+    sum[indices == nullptr ? i : indices[i]] += scale * value;
+  }
+}
+
+// Calls body(Codes*), of the kind's type.
+template <typename Body>
+Status WithCodes(ValueKind kind, const Body& body) {
+  switch (kind) {
+    case ValueKind::kQsgd:
+      return body(static_cast<QsgdCodes*>(nullptr));
+    case ValueKind::kUniform:
+      return body(static_cast<UniformCodes*>(nullptr));
+    case ValueKind::kLogquant:
+      return body(static_cast<LogquantCodes*>(nullptr));
+    case ValueKind::kTernary:
+      return body(static_cast<TernaryCodes*>(nullptr));
+    case ValueKind::kSign:
+      return body(static_cast<SignCodes*>(nullptr));
+    default:
+      return Internal("these values have no codes");
+  }
+}
+
+Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                         const CodedBuffers& buffers, const EncodeState* state_dev,
+                         unsigned char* frame_dev, cudaStream_t stream) {
+  if (spec.kind == ValueKind::kQsgd) {
+    const uint64_t num_threads = 4 * CeilDiv(max_k, spec.bucket_size);
+    return LaunchThreads("write norms", WriteNormsKernel, num_threads, stream, spec.bucket_size,
+                         values, state_dev, frame_dev);
+  }
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
+  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, state_dev, buffers.extremes_dev, stream));
+  if (spec.kind == ValueKind::kTernary && spec.clip != 0)
+    return SumSquares(values, max_k, state_dev, buffers.sums[0], stream);
+  if (spec.kind != ValueKind::kSign) return OkStatus();
+  TFC_RETURN_IF_ERROR(SumOfSign(0, values, max_k, state_dev, buffers.sums[0], stream));
+  return SumOfSign(1, values, max_k, state_dev, buffers.sums[1], stream);
+}
+
+}  // namespace
+
+void TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
+                      CodedBuffers* buffers) {
+  buffers->params_dev = workspace->Take<ValueParams>(1);
+  buffers->extremes_dev = workspace->Take<Extremes>(1);
+  const bool is_sign = spec.kind == ValueKind::kSign;
+  const bool has_sum = is_sign || (spec.kind == ValueKind::kTernary && spec.clip != 0);
+  TakeSumBuffers(has_sum ? max_k : 0, workspace, &buffers->sums[0]);
+  TakeSumBuffers(is_sign ? max_k : 0, workspace, &buffers->sums[1]);
+}
+
+Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                         uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
+                         float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(
+      CollectStatistics(spec, values, max_k, buffers, state_dev, frame_dev, stream));
+  TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
+                             spec, buffers.extremes_dev, buffers.sums[0], buffers.sums[1],
+                             state_dev, frame_dev, buffers.params_dev));
+  return WithCodes(spec.kind, [&](auto* codes) {
+    using Codes = std::remove_pointer_t<decltype(codes)>;
+    return LaunchThreads("encode codes", EncodeCodesKernel<Codes>, CeilDiv(max_k, Codes::kGroup),
+                         stream, values, buffers.params_dev, seed, state_dev, residual_dev,
+                         frame_dev);
+  });
+}
+
+Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
+                      uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
+                      cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
+                             section, bits, error_dev, params_dev));
+  if (section.kind == ValueKind::kQsgd) {
+    TFC_RETURN_IF_ERROR(LaunchThreads("check norms", CheckNormsKernel, section.k, stream, section,
+                                      params_dev, bits, error_dev));
+  }
+  return WithCodes(section.kind, [&](auto* codes) {
+    using Codes = std::remove_pointer_t<decltype(codes)>;
+    return LaunchThreads("add codes", AddCodesKernel<Codes>, section.k, stream, section, params_dev,
+                         indices_dev, scale, bits, error_dev, sum_dev);
+  });
+}
+
+}  // namespace device
+}  // namespace tfcompress

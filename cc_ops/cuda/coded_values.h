@@ -1,0 +1,51 @@
+// Value sections that begin with what all values have in common: statistics first, then codes.
+#ifndef TFCOMPRESS_CUDA_CODED_VALUES_H_
+#define TFCOMPRESS_CUDA_CODED_VALUES_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/encode_state.h"
+#include "cuda/value_codes.h"
+#include "cuda/value_spec.h"
+#include "cuda/value_statistics.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// A value section on the device.
+struct ValueSectionView {
+  ValueKind kind;
+  const unsigned char* data_dev;
+  uint64_t num_bytes;  // Right where it follows from k: not IsCoded.
+  uint32_t k;
+};
+
+struct CodedBuffers {
+  ValueParams* params_dev;
+  Extremes* extremes_dev;
+  SumBuffers sums[2];
+};
+
+// For up to max_k values.
+void TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
+                      CodedBuffers* buffers);
+
+// As EncodeValues of values.h, for a spec that IsCoded; `seed` is the frame's.
+Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                         uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
+                         float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+
+// As AddScaled of values.h, of a kind that IsCoded: the first bytes of the section are read and
+// checked on the device, to params_dev.
+Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
+                      uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
+                      cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_CODED_VALUES_H_

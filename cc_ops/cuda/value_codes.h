@@ -1,0 +1,185 @@
+// Coded values: what each codec makes of a value and its position, and how its codes lie in bytes.
+// A section begins with what ValueParams hold, and norms of buckets; the arithmetic is the core's.
+#ifndef TFCOMPRESS_CUDA_VALUE_CODES_H_
+#define TFCOMPRESS_CUDA_VALUE_CODES_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/byte_io.h"
+#include "core/value/fixed_point.h"
+#include "core/value/power_levels.h"
+#include "core/value/qsgd_levels.h"
+#include "core/value/sign_means.h"
+#include "core/value/trits.h"
+#include "cuda/value_spec.h"
+
+namespace tfcompress {
+namespace device {
+
+// What all codes of a section have in common.
+struct ValueParams {
+  ValueSpec spec;            // What of it stands in the section.
+  float scale;               // ternary
+  int32_t largest_exponent;  // logquant
+  ValueRange range;          // uniform
+  SignMeans means;           // sign
+  uint64_t codes_begin;      // Of the section.
+};
+
+// Codes of a number of bits, least significant first: eight of them are as many bytes.
+class BitPacking {
+ public:
+  static constexpr int kGroup = 8;
+
+  __device__ BitPacking(unsigned char* codes, int num_bits) : codes_(codes), num_bits_(num_bits) {}
+
+  // Stores the `size` codes of a group, 1 to 8 of at most 16 bits.
+  __device__ void Store(uint64_t group, const uint32_t* codes, int size) const {
+    unsigned char* out = codes_ + group * static_cast<uint64_t>(num_bits_);
+    uint32_t pending = 0;
+    int num_pending = 0;
+    for (int i = 0; i < size; ++i) {
+      pending |= codes[i] << num_pending;
+      num_pending += num_bits_;
+      for (; num_pending >= 8; num_pending -= 8, pending >>= 8)
+        *out++ = static_cast<unsigned char>(pending);
+    }
+    if (num_pending > 0) *out = static_cast<unsigned char>(pending);
+  }
+
+  // Reads the bytes that hold the code, and no other.
+  __device__ uint32_t Load(uint64_t i) const {
+    const uint64_t bit = i * static_cast<uint64_t>(num_bits_);
+    const unsigned char* from = codes_ + bit / 8;
+    const int shift = static_cast<int>(bit % 8);
+    uint32_t word = *from;
+    for (int have = 8; have < shift + num_bits_; have += 8)
+      word |= static_cast<uint32_t>(*++from) << have;
+    return word >> shift & ((1u << num_bits_) - 1);
+  }
+
+ private:
+  unsigned char* codes_;
+  int num_bits_;
+};
+
+// Five trits a byte. What is no code loads as kNoTrit.
+class TritPacking {
+ public:
+  static constexpr int kGroup = kTritsPerByte;
+  static constexpr uint32_t kNoTrit = 3;
+
+  __device__ explicit TritPacking(unsigned char* codes) : codes_(codes) {}
+
+  __device__ void Store(uint64_t group, const uint32_t* trits, int size) const {
+    codes_[group] = PackTrits(trits, size);
+  }
+  __device__ uint32_t Load(uint64_t i) const {
+    const uint32_t code = codes_[i / kTritsPerByte];
+    return code < kNumTritCodes ? TritOf(code, static_cast<int>(i % kTritsPerByte)) : kNoTrit;
+  }
+
+ private:
+  unsigned char* codes_;
+};
+
+// Each of the codecs is made of the parameters of a section, where that begins, and the seed of the
+// frame, which only encoding looks at. Value() may make anything of hostile codes.
+
+class QsgdCodes : public BitPacking {
+ public:
+  __device__ QsgdCodes(const ValueParams& params, unsigned char* section, uint64_t seed)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        levels_(params.spec.num_bits),
+        bucket_size_(params.spec.bucket_size),
+        norms_(section + ValueSpec::HeaderBytes(ValueKind::kQsgd)),
+        noise_(seed) {}
+
+  __device__ uint32_t Code(float value, uint64_t i) const {
+    return levels_.Code(value, levels_.StepsPerUnit(NormOf(i)), noise_.At(i));
+  }
+  __device__ float Value(uint32_t code, uint64_t i) const {
+    return levels_.Value(code, levels_.Unit(NormOf(i)));
+  }
+
+ private:
+  __device__ float NormOf(uint64_t i) const {
+    return LoadUnaligned<float>(norms_ + sizeof(float) * (i / bucket_size_));
+  }
+
+  QsgdLevels levels_;
+  uint32_t bucket_size_;
+  const unsigned char* norms_;
+  RoundingNoise noise_;
+};
+
+class UniformCodes : public BitPacking {
+ public:
+  __device__ UniformCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        fixed_point_(params.range, params.spec.num_bits) {}
+
+  __device__ uint32_t Code(float value, uint64_t) const {
+    return static_cast<uint32_t>(fixed_point_.CodeOf(value));
+  }
+  __device__ float Value(uint32_t code, uint64_t) const { return fixed_point_.ValueOf(code); }
+
+ private:
+  FixedPoint fixed_point_;
+};
+
+class LogquantCodes : public BitPacking {
+ public:
+  __device__ LogquantCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        levels_{params.spec.num_bits, params.largest_exponent} {}
+
+  __device__ uint32_t Code(float value, uint64_t) const { return levels_.Code(value); }
+  __device__ float Value(uint32_t code, uint64_t) const { return levels_.Value(code); }
+
+ private:
+  PowerLevels levels_;
+};
+
+class SignCodes : public BitPacking {
+ public:
+  __device__ SignCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, 1), means_(params.means) {}
+
+  __device__ uint32_t Code(float value, uint64_t) const { return IsNegative(value); }
+  // Not an index: that would take the means out of the registers.
+  __device__ float Value(uint32_t code, uint64_t) const {
+    return code == 0 ? means_.of_sign[0] : means_.of_sign[1];
+  }
+
+ private:
+  SignMeans means_;
+};
+
+class TernaryCodes : public TritPacking {
+ public:
+  __device__ TernaryCodes(const ValueParams& params, unsigned char* section, uint64_t seed)
+      : TritPacking(section + params.codes_begin),
+        scale_{params.scale},
+        steps_per_unit_(scale_.StepsPerUnit()),
+        noise_(seed) {}
+
+  __device__ uint32_t Code(float value, uint64_t i) const {
+    return TernaryScale::Trit(value, steps_per_unit_, noise_.At(i));
+  }
+  __device__ float Value(uint32_t trit, uint64_t) const {
+    return trit == kNoTrit ? FloatFromBits(kFloatInfinityBits) : scale_.Value(trit);
+  }
+
+ private:
+  TernaryScale scale_;
+  double steps_per_unit_;
+  RoundingNoise noise_;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_VALUE_CODES_H_

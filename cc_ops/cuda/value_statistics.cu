@@ -1,0 +1,102 @@
+#include "core/value/sign_means.h"
+#include "cuda/value_statistics.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr uint64_t kPartsPerBlock = kBlockElements / kSumPart;
+constexpr uint64_t kPartsPerWarp = kWarpThreads / 4;
+
+__device__ void RaiseTo(uint32_t value, uint32_t* address) {
+  const uint32_t largest = MaxOfLanes(value);
+  if (ThisLane() == 0) atomicMax(address, largest);
+}
+
+__global__ void FindExtremesKernel(SelectedValues values, const EncodeState* state,
+                                   Extremes* extremes) {
+  Extremes own = {};
+  for (uint64_t i = ThisThread(); i < state->k; i += NumThreads()) {
+    const float value = values.At(i);
+    const uint32_t key = OrderedKey(value);
+    const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
+    if (~key > own.complement_of_least_key) own.complement_of_least_key = ~key;
+    if (key > own.largest_key) own.largest_key = key;
+    if (magnitude > own.largest_magnitude) own.largest_magnitude = magnitude;
+    own.num_negative += IsNegative(value);
+  }
+  RaiseTo(own.complement_of_least_key, &extremes->complement_of_least_key);
+  RaiseTo(own.largest_key, &extremes->largest_key);
+  RaiseTo(own.largest_magnitude, &extremes->largest_magnitude);
+  const uint32_t num_negative = SumOfLanes(own.num_negative);
+  if (ThisLane() == 0) atomicAdd(&extremes->num_negative, num_negative);
+}
+
+struct SignTerm {
+  uint32_t sign_bit;
+
+  __device__ double operator()(float value) const { return SignMeans::Term(value, sign_bit); }
+};
+
+// Four lanes a part.
+template <typename Term>
+__global__ void SumPartsKernel(SelectedValues values, Term term, const EncodeState* state,
+                               double* parts) {
+  const uint64_t k = state->k;
+  const uint64_t num_parts = CeilDiv(k, kSumPart);
+  for (uint64_t tile = ThisWarp(); tile * kPartsPerWarp < num_parts; tile += NumWarps()) {
+    const uint64_t part = tile * kPartsPerWarp + ThisLane() / 4;
+    const uint64_t begin = part * kSumPart;
+    const uint64_t end = begin + kSumPart < k ? begin + kSumPart : k;
+    const double sum = SumByFourLanes(values, begin, end, term);
+    if (part < num_parts && ThisLane() % 4 == 0) parts[part] = sum;
+  }
+}
+
+// A warp a block.
+__global__ void SumBlocksKernel(const double* parts, const EncodeState* state, double* blocks) {
+  const uint64_t num_parts = CeilDiv(state->k, kSumPart);
+  for (uint64_t block = ThisWarp(); block * kPartsPerBlock < num_parts; block += NumWarps()) {
+    const uint64_t begin = block * kPartsPerBlock;
+    const uint64_t rest = num_parts - begin;
+    const double sum = SumInOrder(parts + begin, rest < kPartsPerBlock ? rest : kPartsPerBlock);
+    if (ThisLane() == 0) blocks[block] = sum;
+  }
+}
+
+template <typename Term>
+Status Sum(const SelectedValues& values, const Term& term, uint32_t max_k,
+           const EncodeState* state_dev, const SumBuffers& buffers, cudaStream_t stream) {
+  const uint64_t num_parts = CeilDiv(max_k, kSumPart);
+  TFC_RETURN_IF_ERROR(LaunchWarps("sum parts", SumPartsKernel<Term>,
+                                  CeilDiv(num_parts, kPartsPerWarp), stream, values, term,
+                                  state_dev, buffers.parts_dev));
+  return LaunchWarps("sum blocks", SumBlocksKernel, CeilDiv(num_parts, kPartsPerBlock), stream,
+                     buffers.parts_dev, state_dev, buffers.blocks_dev);
+}
+
+}  // namespace
+
+Status FindExtremes(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+                    Extremes* extremes_dev, cudaStream_t stream) {
+  return LaunchThreads("find extremes", FindExtremesKernel, max_k, stream, values, state_dev,
+                       extremes_dev);
+}
+
+void TakeSumBuffers(uint32_t max_k, Workspace* workspace, SumBuffers* buffers) {
+  buffers->parts_dev = workspace->Take<double>(CeilDiv(max_k, kSumPart));
+  buffers->blocks_dev = workspace->Take<double>(CeilDiv(max_k, kBlockElements));
+}
+
+Status SumSquares(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+                  const SumBuffers& buffers, cudaStream_t stream) {
+  return Sum(values, SquareTerm{}, max_k, state_dev, buffers, stream);
+}
+
+Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_k,
+                 const EncodeState* state_dev, const SumBuffers& buffers, cudaStream_t stream) {
+  return Sum(values, SignTerm{sign_bit}, max_k, state_dev, buffers, stream);
+}
+
+}  // namespace device
+}  // namespace tfcompress
