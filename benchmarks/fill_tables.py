@@ -66,6 +66,16 @@ def network(result: dict) -> str:
     return table(["link", "compression", "B/step sent", "on the wire", "step ms", *PHASES, *ratios], rows)
 
 
+def gradients(result: dict) -> str:
+    """What the columns of `keys` and `messages` stand for."""
+    rows = [
+        [each["name"].split(",")[0], each["kind"], f"{each['n']:,}", f"{each['k']:,}", str(each["width"])]
+        for each in result["gradients"]
+    ]
+    numbered = [[f"#{number}", *row] for number, row in enumerate(rows, start=1)]
+    return table(["", "gradient", "kind", "n", "k", "width of a row"], numbered)
+
+
 def keys(result: dict) -> str:
     """Bits a key of each codec on each gradient."""
     return codecs(result, "keys", report.bits_of_keys, report.mean("bits"))
@@ -80,7 +90,7 @@ def codecs(
     result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
 ) -> str:
     """A line for each method, a column for each gradient, and median speeds."""
-    names = [each["name"] for each in result["gradients"]]
+    names = [f"#{number}" for number, _ in enumerate(result["gradients"], start=1)]
     methods = sorted(report.by_method(result[section]).items(), key=lambda item: order(item[1]))
     rows = [
         [
@@ -93,7 +103,13 @@ def codecs(
     return table(["method", *names, "encode M/s", "decode M/s"], rows)
 
 
-TABLES = {"convergence": convergence, "network": network, "keys": keys, "messages": messages}
+TABLES = {
+    "convergence": convergence,
+    "network": network,
+    "gradients": gradients,
+    "keys": keys,
+    "messages": messages,
+}
 
 
 def code(text: str) -> str:

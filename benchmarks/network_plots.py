@@ -70,7 +70,7 @@ def plot_codecs(result: dict) -> plt.Figure:
         axes.bar_label(bars, fmt="{:.1f}", padding=2)
     axes.set_yticks(positions, [row["compression"] for row in rows])
     axes.invert_yaxis()
-    axes.margins(x=0.12)
+    axes.margins(x=0.25)
     axes.set(xlabel=f"milliseconds a step, summed over tensors ({bandwidth})")
     axes.legend()
     return figure
