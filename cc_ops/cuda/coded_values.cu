@@ -3,6 +3,8 @@
 #include "core/frame.h"
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
+#include "cuda/launch.h"
+#include "cuda/ordered_sums.h"
 
 namespace tfcompress {
 namespace device {

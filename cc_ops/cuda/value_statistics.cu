@@ -1,4 +1,6 @@
 #include "core/value/sign_means.h"
+#include "cuda/launch.h"
+#include "cuda/ordered_sums.h"
 #include "cuda/value_statistics.h"
 
 namespace tfcompress {

@@ -8,11 +8,13 @@
 #include "core/entropy/delta_bytes.h"
 #include "core/hash.h"
 #include "core/seeded_support.h"
+#include "core/value/block_statistics.h"
 #include "cuda/crc32c.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/marks.h"
 #include "cuda/scan.h"
+#include "cuda/value_statistics.h"
 #include "device_memory.h"
 #include "fuzz/frame_fields.h"
 
@@ -123,6 +125,39 @@ TEST(Marks, OfASeedAreItsSupport) {
 }
 
 // Random bytes with the core's checksum, at every alignment.
+// Float sections hide the last bits of these sums.
+TEST(SumSquares, HaveTheBitsOfTheCore) {
+  const Stream stream;
+  // Few sums show the order of their terms: many are needed.
+  std::vector<size_t> sizes = {1021, 1023, 1024, 1027, 65535, 65536, 200001};
+  for (size_t n = 1; n < 200; ++n) sizes.push_back(n);
+  for (size_t n : sizes) {
+    std::vector<float> values = NormalValues(n, n);
+    for (float& value : values) value *= value * value;  // Of many magnitudes: sums are rounded.
+    const auto square = [&](int64_t i) { return double{values[i]} * values[i]; };
+    EncodeState state{};
+    state.k = static_cast<uint32_t>(n);
+    const DeviceVector<EncodeState> state_dev(std::vector<EncodeState>{state}, stream);
+    const DeviceVector<float> values_dev(values, stream);
+    Workspace measure;
+    SumBuffers buffers;
+    TakeSumBuffers(state.k, &measure, &buffers);
+    const DeviceVector<unsigned char> memory(measure.num_bytes());
+    Workspace carve(memory.data_dev());
+    TakeSumBuffers(state.k, &carve, &buffers);
+    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, nullptr, state.k},
+                                     nullptr};
+    ExpectOk(SumSquares(selected, state.k, state_dev.data_dev(), buffers, stream.get()));
+    const Bytes bytes = memory.ToHost(stream);
+    const auto* blocks =
+        bytes.data() + (reinterpret_cast<unsigned char*>(buffers.blocks_dev) - memory.data_dev());
+    double sum = 0;
+    for (int64_t block = 0; block < NumBlocks(static_cast<int64_t>(n)); ++block)
+      sum += LoadUnaligned<double>(blocks + sizeof(double) * block);
+    EXPECT_EQ(sum, SumOverBlocks(static_cast<int64_t>(n), SerialExecutor(), square)) << n;
+  }
+}
+
 TEST(Crc32c, FindsTheCoresChecksumRight) {
   const Stream stream;
   const CrcShift shift;

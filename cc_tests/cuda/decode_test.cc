@@ -5,8 +5,11 @@
 #include <numeric>
 
 #include "contract_inputs.h"
+#include "core/count_bits.h"
 #include "core/hash.h"
+#include "core/index/bloom_policy.h"
 #include "core/pipeline.h"
+#include "core/value/trits.h"
 #include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_inputs.h"
@@ -298,6 +301,38 @@ TEST(SumDecoder, RefusesABitmapThatReachesPastTheEnd) {
   RepairChecksum(&frame);
   EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
   EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
+TEST(SumDecoder, RefusesABytePastFiveTrits) {
+  const Stream stream;
+  Bytes frame;
+  Append("dense|raw|ternary", HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 1,
+         &frame);
+  frame.back() = kNumTritCodes;
+  RepairChecksum(&frame);
+  EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
+// One bit more than one key can set, where its hashes set as many as they can.
+TEST(SumDecoder, RefusesABloomFilterThatIsTooFull) {
+  const Stream stream;
+  constexpr int kHashes = 3;
+  int num_refused = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Bytes frame;
+    Append("topk:ratio=0.02|bloom:policy=leftmost,fpr=0.1|raw",
+           HostGradient(NormalValues(kHostileSize, seed), DType::kFloat32), seed, &frame);
+    unsigned char& filter = frame[kFrameHeaderBytes + kBloomHeaderBytes];
+    if (CountBits(uint64_t{filter}) != kHashes) continue;
+    filter = static_cast<unsigned char>(filter | (filter + 1));  // The lowest bit that is not set.
+    RepairChecksum(&frame);
+    ASSERT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
+    ASSERT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(),
+              StatusCode::kDataLoss);
+    ++num_refused;
+  }
+  EXPECT_GT(num_refused, 0);
 }
 
 // ---- Arguments ---------------------------------------------------------------------------------

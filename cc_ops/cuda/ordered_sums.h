@@ -1,0 +1,59 @@
+// Sums with the bits of core/value/block_statistics.h: the same terms in the same order.
+#ifndef TFCOMPRESS_CUDA_ORDERED_SUMS_H_
+#define TFCOMPRESS_CUDA_ORDERED_SUMS_H_
+
+#include <cstdint>
+
+#include "core/executor.h"
+#include "core/float_order.h"
+#include "core/value/block_statistics.h"
+#include "cuda/value_statistics.h"
+#include "cuda/warp.h"
+
+namespace tfcompress {
+namespace device {
+
+struct SquareTerm {
+  __device__ double operator()(float value) const {
+    const double normal = NormalOrZero(value);
+    return normal * normal;
+  }
+};
+
+// SumTerms of values [begin, end), by four lanes that are next to each other and all call this;
+// every one of them gets it.
+template <typename Term>
+__device__ double SumByFourLanes(const SelectedValues& values, uint64_t begin, uint64_t end,
+                                 const Term& term) {
+  const uint64_t lane = ThisLane() % 4;
+  double sum = 0;
+  uint64_t i = begin;
+  for (; i + 4 <= end; i += 4) sum += term(values.At(i + lane));
+  if (lane == 0) {
+    for (; i < end; ++i) sum += term(values.At(i));
+  }
+  sum += __shfl_xor_sync(kAllLanes, sum, 1);
+  return sum + __shfl_xor_sync(kAllLanes, sum, 2);
+}
+
+// terms[0] + ... + terms[count - 1], one after the other, by a warp; every lane gets it.
+__device__ inline double SumInOrder(const double* terms, uint64_t count) {
+  double sum = 0;
+  for (uint64_t begin = 0; begin < count; begin += kWarpThreads) {
+    const uint64_t i = begin + ThisLane();
+    const double term = i < count ? terms[i] : 0;
+    for (int lane = 0; lane < static_cast<int>(kWarpThreads); ++lane)
+      sum += __shfl_sync(kAllLanes, term, lane);
+  }
+  return sum;
+}
+
+// The sum that SumSquares or SumOfSign found of k values, by a warp.
+__device__ inline double SumOfBlocks(const SumBuffers& buffers, uint64_t k) {
+  return SumInOrder(buffers.blocks_dev, CeilDiv(k, kBlockElements));
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_ORDERED_SUMS_H_
