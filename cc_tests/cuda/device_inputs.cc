@@ -73,15 +73,20 @@ std::vector<float> Narrow(size_t n, uint64_t seed) {
 
 }  // namespace
 
+// The memories take turns: what they do is over before anything is selected or coded.
 std::vector<std::string> AllDeviceSpecs() {
+  const std::vector<std::string> memories = DeviceMemories();
   std::vector<std::string> specs;
-  for (const std::string& memory : DeviceMemories())
-    for (const std::string& sparsifier : DeviceSparsifiers())
-      for (const std::string& setting : SettingsOf(sparsifier))
-        for (const auto& [index, value] : IndexAndValueCodecs()) {
-          const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
-          if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
-        }
+  size_t num_settings = 0;
+  for (const std::string& sparsifier : DeviceSparsifiers())
+    for (const std::string& setting : SettingsOf(sparsifier)) {
+      size_t turn = num_settings++;
+      for (const auto& [index, value] : IndexAndValueCodecs()) {
+        const std::string& memory = memories[turn++ % memories.size()];
+        const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
+        if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
+      }
+    }
   return specs;
 }
 
