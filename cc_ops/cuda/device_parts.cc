@@ -38,6 +38,10 @@ constexpr Row<ValueKind> kValueCodecs[] = {
     {"ternary", ValueKind::kTernary}, {"sign", ValueKind::kSign},
 };
 
+constexpr Row<JointKind> kJointCodecs[] = {
+    {"threelc", JointKind::kThreelc},
+};
+
 template <typename Kind, size_t kSize>
 std::vector<std::string> Names(const Row<Kind> (&rows)[kSize]) {
   std::vector<std::string> names;
@@ -60,10 +64,6 @@ template <typename Interface>
 std::string NameById(uint8_t id) {
   const auto* row = FindById<Interface>(id);
   return row == nullptr ? "" : row->name;
-}
-
-Status NoJointVariant(const std::string& name) {
-  return InvalidArgument("the joint codec '", name, "' has no device variant; none has");
 }
 
 Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
@@ -136,13 +136,32 @@ Result<ValueSpec> ParseValue(const std::string& value) {
   return spec;
 }
 
+Result<JointSpec> ParseJoint(const std::string& joint) {
+  const std::string name = NameOf(joint);
+  JointSpec spec{};
+  TFC_ASSIGN_OR_RETURN(spec.kind, Find("joint codec", name, kJointCodecs));
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<SparseCodec>("joint codec", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, joint));
+  switch (spec.kind) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      spec.multiplier = params.Float("multiplier");
+      break;
+  }
+  return spec;
+}
+
 Result<DeviceSpec> ParseParts(const Compressor& compressor) {
   std::vector<std::string> parts = Split(compressor.spec(), '|');
   if (FindByName<Memory>(NameOf(parts[0])) == nullptr) parts.insert(parts.begin(), "none");
   DeviceSpec spec{};
   TFC_ASSIGN_OR_RETURN(spec.memory, Find("memory", NameOf(parts[0]), kMemories));
   TFC_RETURN_IF_ERROR(ParseSparsifier(parts[1], &spec));
-  if (compressor.support_kind() == SupportKind::kJoint) return NoJointVariant(NameOf(parts[2]));
+  if (compressor.support_kind() == SupportKind::kJoint) {
+    TFC_ASSIGN_OR_RETURN(spec.joint, ParseJoint(parts[2]));
+    return spec;
+  }
   TFC_RETURN_IF_ERROR(ParseIndex(parts[2], &spec));
   TFC_ASSIGN_OR_RETURN(spec.value, ParseValue(parts[3]));
   if (compressor.support_kind() != SupportKind::kIndexSection) spec.index = IndexKind::kImplied;
@@ -161,7 +180,9 @@ Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header) {
   if (header.support == SupportKind::kJoint) {
     const std::string name = NameById<SparseCodec>(header.value_id);
     if (name.empty()) return DataLoss("unknown joint codec id ", int{header.value_id});
-    return NoJointVariant(name);
+    DeviceDecoder decoder{};
+    TFC_ASSIGN_OR_RETURN(decoder.joint, Find("joint codec", name, kJointCodecs));
+    return decoder;
   }
   const Result<FrameCodecs> known = FindCodecs(header);
   if (!known.ok()) return known.status();
@@ -181,6 +202,7 @@ std::vector<std::string> DeviceMemories() { return Names(kMemories); }
 std::vector<std::string> DeviceSparsifiers() { return Names(kSparsifiers); }
 std::vector<std::string> DeviceIndexCodecs() { return Names(kIndexCodecs); }
 std::vector<std::string> DeviceValueCodecs() { return Names(kValueCodecs); }
+std::vector<std::string> DeviceJointCodecs() { return Names(kJointCodecs); }
 
 }  // namespace device
 }  // namespace tfcompress

@@ -9,6 +9,7 @@
 #include "core/compressor.h"
 #include "core/index/bloom_policy.h"
 #include "core/status.h"
+#include "cuda/joint_spec.h"
 #include "cuda/value_spec.h"
 
 namespace tfcompress {
@@ -28,6 +29,7 @@ struct DeviceSpec {
   BloomPolicy policy;  // Of bloom, as is the rate.
   double fpr;
   ValueSpec value;
+  JointSpec joint;  // Instead of index and value.
 };
 
 // Fails with InvalidArgument that names the part which has no device variant.
@@ -38,6 +40,7 @@ struct DeviceDecoder {
   bool is_seeded;
   IndexKind index;
   ValueKind value;
+  JointKind joint;  // Instead of index and value.
 };
 
 // Fails with DataLoss for an unknown id, with InvalidArgument that names a codec which has no
@@ -49,6 +52,7 @@ std::vector<std::string> DeviceMemories();
 std::vector<std::string> DeviceSparsifiers();
 std::vector<std::string> DeviceIndexCodecs();
 std::vector<std::string> DeviceValueCodecs();
+std::vector<std::string> DeviceJointCodecs();
 
 }  // namespace device
 }  // namespace tfcompress

@@ -6,8 +6,8 @@
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/frame_encoder.h"
-#include "cuda/frame_layout.h"
 #include "cuda/index_sections.h"
+#include "cuda/joint.h"
 #include "cuda/marks.h"
 #include "cuda/select_largest.h"
 #include "cuda/values.h"
@@ -24,6 +24,7 @@ struct FrameEncoder::Buffers {
   uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
   const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
   CodedBuffers values;
+  JointBuffers joint;
 };
 
 bool FrameEncoder::selects_by_magnitude() const {
@@ -51,10 +52,11 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
   const bool is_p0 =
       encoder.spec_.index == IndexKind::kBloom && encoder.spec_.policy == BloomPolicy::kP0;
   encoder.max_sent_ = is_p0 ? encoder.n_ : encoder.max_k_;
-  const uint64_t max_section_bytes =
-      compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_) +
-      encoder.spec_.value.SectionBytes(encoder.max_sent_) -
-      encoder.spec_.value.SectionBytes(encoder.max_k_);
+  uint64_t max_section_bytes = compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_);
+  if (is_p0) {
+    max_section_bytes += encoder.spec_.value.SectionBytes(encoder.max_sent_) -
+                         encoder.spec_.value.SectionBytes(encoder.max_k_);
+  }
   encoder.max_frame_bytes_ = std::min(kMaxFrameBytes, kFrameHeaderBytes + max_section_bytes);
   Workspace measure;
   Buffers buffers;
@@ -67,6 +69,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (IsCoded(spec_.value.kind))
     TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values);
+  TFC_RETURN_IF_ERROR(TakeJointBuffers(spec_.joint, n_, workspace, &buffers->joint));
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
@@ -158,6 +161,15 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
   return OkStatus();
 }
 
+Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
+                                     DataLengths* lengths, cudaStream_t stream) const {
+  if (spec_.joint.kind == JointKind::kNone)
+    return PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream);
+  lengths->num_value_bytes_dev = buffers->joint.num_value_bytes_dev;
+  return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, buffers->joint,
+                      buffers->state_dev, stream);
+}
+
 Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                                    cudaStream_t stream) const {
   const uint32_t* k_dev = &buffers.state_dev->k;
@@ -181,6 +193,18 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
   return OkStatus();
 }
 
+Status FrameEncoder::EncodeSections(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
+                                    float* residual_dev, unsigned char* frame_dev,
+                                    cudaStream_t stream) const {
+  if (spec_.joint.kind != JointKind::kNone) {
+    return WriteJoint(spec_.joint, {dense, buffers.indices_dev}, buffers.joint, buffers.state_dev,
+                      residual_dev, frame_dev, stream);
+  }
+  TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
+  return EncodeValues(spec_.value, {dense, buffers.sent_dev}, max_sent_, seed, buffers.values,
+                      buffers.state_dev, residual_dev, frame_dev, stream);
+}
+
 Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, uint64_t seed,
                             const DeviceBuffer& workspace, const DeviceBuffer& frame,
                             cudaStream_t stream, uint64_t* num_bytes) const {
@@ -196,19 +220,16 @@ Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, ui
                                 : DenseVector{slot.after_dev, DType::kFloat32, nullptr, n_};
 
   TFC_RETURN_IF_ERROR(BeginState(k_, spec_.min_magnitude, state_dev, stream));
-  const uint64_t* num_payload_bytes_dev = nullptr;
+  DataLengths lengths{};
   if (n_ > 0) {
     TFC_RETURN_IF_ERROR(Compensate(vector, slot.after_dev, buffers, stream));
     TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
-    TFC_RETURN_IF_ERROR(PrepareIndices(seed, &buffers, &num_payload_bytes_dev, stream));
+    TFC_RETURN_IF_ERROR(PrepareSections(dense, seed, &buffers, &lengths, stream));
   }
-  TFC_RETURN_IF_ERROR(LayOut(n_, spec_.index, spec_.value, num_payload_bytes_dev, kMaxFrameBytes,
-                             state_dev, stream));
+  TFC_RETURN_IF_ERROR(
+      LayOut(n_, spec_.index, spec_.value, lengths, kMaxFrameBytes, state_dev, stream));
   if (n_ > 0) {
-    TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
-    const SelectedValues values = {dense, buffers.sent_dev};
-    TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, values, max_sent_, seed, buffers.values,
-                                     state_dev, slot.after_dev, frame_dev, stream));
+    TFC_RETURN_IF_ERROR(EncodeSections(dense, seed, buffers, slot.after_dev, frame_dev, stream));
   }
   FrameHeader header;
   header.dtype = dtype_;

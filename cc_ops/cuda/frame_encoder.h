@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "cuda/dense_vector.h"
 #include "cuda/device_parts.h"
+#include "cuda/frame_layout.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -61,8 +62,14 @@ class FrameEncoder {
   // Sets the number of bytes that LayOut asks for, and what of the support is sent.
   Status PrepareIndices(uint64_t seed, Buffers* buffers, const uint64_t** num_payload_bytes_dev,
                         cudaStream_t stream) const;
+  // Sets what LayOut asks for, of a joint codec or of the indices.
+  Status PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
+                         DataLengths* lengths, cudaStream_t stream) const;
   Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                        cudaStream_t stream) const;
+  // Writes the sections, and takes what they decode to out of the residual.
+  Status EncodeSections(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
+                        float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;

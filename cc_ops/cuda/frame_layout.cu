@@ -43,12 +43,15 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
 }
 
 __global__ void LayOutKernel(uint64_t bitmap_bytes, IndexKind index, ValueSpec value,
-                             const uint64_t* num_payload_bytes, uint64_t max_bytes,
-                             EncodeState* state) {
+                             DataLengths lengths, uint64_t max_bytes, EncodeState* state) {
   if (ThisThread() != 0) return;
   const uint64_t k = state->k;
-  uint64_t num_index_bytes = k == 0 ? 0 : IndexBytes(index, k, bitmap_bytes, num_payload_bytes);
-  uint64_t num_value_bytes = k == 0 ? 0 : value.SectionBytes(k);
+  uint64_t num_index_bytes = 0, num_value_bytes = 0;
+  if (k != 0) {
+    num_index_bytes = IndexBytes(index, k, bitmap_bytes, lengths.num_payload_bytes_dev);
+    num_value_bytes = lengths.num_value_bytes_dev == nullptr ? value.SectionBytes(k)
+                                                             : *lengths.num_value_bytes_dev;
+  }
   if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > max_bytes) {
     state->too_long = 1;
     state->k = 0;
@@ -84,11 +87,10 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
                 state_dev);
 }
 
-Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value,
-              const uint64_t* num_payload_bytes_dev, uint64_t max_bytes, EncodeState* state_dev,
-              cudaStream_t stream) {
+Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value, const DataLengths& lengths,
+              uint64_t max_bytes, EncodeState* state_dev, cudaStream_t stream) {
   return Launch("lay out", LayOutKernel, 1, kWarpThreads, stream, PackedBytes(n, 1), index, value,
-                num_payload_bytes_dev, max_bytes, state_dev);
+                lengths, max_bytes, state_dev);
 }
 
 Status FinishFrame(const WireHeader& header, uint64_t max_bytes, EncodeState* state_dev,

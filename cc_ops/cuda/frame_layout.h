@@ -23,12 +23,15 @@ Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cu
 // the vector is not finite.
 Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cudaStream_t stream);
 
-// Sets the lengths. `num_payload_bytes_dev` is that of delta_binary, or of the
-// filter of bloom. A frame above `max_bytes`
-// becomes one without elements, and too_long.
-Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value,
-              const uint64_t* num_payload_bytes_dev, uint64_t max_bytes, EncodeState* state_dev,
-              cudaStream_t stream);
+// Lengths that the data decide.
+struct DataLengths {
+  const uint64_t* num_payload_bytes_dev;  // Of delta_binary, or of the filter of bloom.
+  const uint64_t* num_value_bytes_dev;    // Of a joint codec; null where the value codec tells.
+};
+
+// Sets the lengths. A frame above `max_bytes` becomes one without elements, and too_long.
+Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value, const DataLengths& lengths,
+              uint64_t max_bytes, EncodeState* state_dev, cudaStream_t stream);
 
 // Writes the header and its checksum over the sections. `header` has what the host knows; a frame
 // has at most `max_bytes`.

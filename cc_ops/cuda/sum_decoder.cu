@@ -10,6 +10,7 @@
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/sum_decoder.h"
+#include "cuda/threelc.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
@@ -22,6 +23,7 @@ enum ErrorBits : uint32_t {
   kIndexError = 2,
   kPolicyError = 4,
   kValueError = 8,
+  kJointError = 16,
 };
 
 Status StatusOf(uint32_t error) {
@@ -36,11 +38,29 @@ Status StatusOf(uint32_t error) {
         "the policies p1 and p2 of the index codec 'bloom' have no device variant");
   }
   if (error & kValueError) return DataLoss("value section: not k finite values");
+  if (error & kJointError) return DataLoss("value section: not k elements of its joint codec");
+  return OkStatus();
+}
+
+Status CheckJointLengths(const Frame& frame, JointKind kind) {
+  const uint64_t found = frame.sections.values.size();
+  if (frame.sections.indices.size() != 0) {
+    return DataLoss("index section: expected 0 bytes, found ", frame.sections.indices.size());
+  }
+  switch (kind) {
+    case JointKind::kNone:
+      return OkStatus();
+    case JointKind::kThreelc:
+      if (found > sizeof(float) && found <= MaxThreelcBytes(frame.header.n)) return OkStatus();
+      return DataLoss("value section: expected ", sizeof(float) + 1, " to ",
+                      MaxThreelcBytes(frame.header.n), " bytes, found ", found);
+  }
   return OkStatus();
 }
 
 // What the lengths of the sections tell, before any of their bytes is read.
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
+  if (decoder.joint != JointKind::kNone) return CheckJointLengths(frame, decoder.joint);
   const uint64_t k = frame.header.k;
   const uint64_t width = decoder.value == ValueKind::kRaw ? sizeof(float) : sizeof(uint16_t);
   if (!IsCoded(decoder.value) && frame.sections.values.size() != k * width) {
@@ -102,6 +122,7 @@ struct SumDecoder::Buffers {
   DeltaBuffers deltas;
   BloomBuffers bloom;
   ValueParams* params_dev;
+  ThreelcDecodeBuffers threelc;
 };
 
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
@@ -130,8 +151,13 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
         if (!known.ok()) return known.status().WithContext(name);
         task.decoder = known.value();
         TFC_RETURN_IF_ERROR(CheckLengths(frames[i], task.decoder).WithContext(name));
-        const bool is_everything = frames[i].header.support == SupportKind::kEverything;
-        if (!is_everything) decoder.max_k_ = std::max(decoder.max_k_, frames[i].header.k);
+        const SupportKind support = frames[i].header.support;
+        if (support == SupportKind::kJoint) {
+          decoder.max_joint_bytes_ =
+              std::max<uint64_t>(decoder.max_joint_bytes_, frames[i].sections.values.size());
+        } else if (support != SupportKind::kEverything) {
+          decoder.max_k_ = std::max(decoder.max_k_, frames[i].header.k);
+        }
         if (task.decoder.is_seeded || task.decoder.index == IndexKind::kBitmap ||
             task.decoder.index == IndexKind::kBloom)
           decoder.max_marks_ = std::max(decoder.max_marks_, frames[i].header.n);
@@ -153,6 +179,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   buffers->params_dev = workspace->Take<ValueParams>(1);
   TakeBloomState(workspace, &buffers->bloom);
+  TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_joint_bytes_, workspace, &buffers->threelc));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   return TakeDeltaBuffers(max_k_, workspace, &buffers->deltas);
 }
@@ -192,6 +219,20 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
   return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
 }
 
+Status SumDecoder::AddJoint(const FrameTask& task, const unsigned char* section_dev, float scale,
+                            const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
+                            cudaStream_t stream) const {
+  const FrameHeader& header = task.frame.header;
+  switch (task.decoder.joint) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      return AddThreelc(section_dev, task.frame.sections.values.size(), header.n, header.k, scale,
+                        buffers.threelc, kJointError, error_dev, sum_dev, stream);
+  }
+  return OkStatus();
+}
+
 Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
                             const Buffers& buffers, float* sum_dev, cudaStream_t stream) const {
   const FrameTask& task = tasks_[i];
@@ -206,6 +247,8 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   if (frame.header.k == 0) return OkStatus();
 
   const unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
+  if (task.decoder.joint != JointKind::kNone)
+    return AddJoint(task, section_dev, scale, buffers, error_dev, sum_dev, stream);
   TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, error_dev, stream));
   const bool is_everything = frame.header.support == SupportKind::kEverything;
   const ValueSectionView values = {task.decoder.value, section_dev + frame.sections.indices.size(),

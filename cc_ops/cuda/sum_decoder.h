@@ -62,6 +62,10 @@ class SumDecoder {
   Status Take(Workspace* workspace, Buffers* buffers) const;
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
                        const Buffers& buffers, uint32_t* error_dev, cudaStream_t stream) const;
+  // Adds the elements of a joint codec.
+  Status AddJoint(const FrameTask& task, const unsigned char* section_dev, float scale,
+                  const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
+                  cudaStream_t stream) const;
   Status AddFrame(size_t i, const unsigned char* packets_dev, float scale, const Buffers& buffers,
                   float* sum_dev, cudaStream_t stream) const;
   Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
@@ -76,6 +80,7 @@ class SumDecoder {
   uint32_t max_k_ = 0;      // Of frames with an explicit support.
   uint32_t max_marks_ = 0;  // n of frames that go through marks.
   uint32_t max_wide_ = 0;   // n of targets that are not float32.
+  uint64_t max_joint_bytes_ = 0;
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <numeric>
 
 #include "contract_inputs.h"
 #include "core/count_bits.h"
@@ -11,84 +10,13 @@
 #include "core/pipeline.h"
 #include "core/value/trits.h"
 #include "cuda/sum_decoder.h"
-#include "device_encode.h"
 #include "device_inputs.h"
+#include "device_sums.h"
 #include "fuzz/frame_fields.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
-
-// What a packet holds of one tensor.
-struct TensorSpec {
-  DType dtype;
-  uint64_t n;
-};
-
-void Append(const std::string& spec, const HostGradient& gradient, uint64_t seed, Bytes* packet) {
-  const auto compressor = Parse(spec);
-  std::vector<float> residual(gradient.n, 0.0f);
-  std::vector<float*> slots(static_cast<size_t>(compressor->memory().num_slots()), residual.data());
-  const Status status =
-      EncodeFrame(*compressor, gradient.view(), Span<float* const>(slots), {seed}, packet);
-  ASSERT_TRUE(status.ok()) << status.message();
-}
-
-struct Sums {
-  Status status;
-  std::vector<Bytes> tensors;
-};
-
-Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
-               const std::vector<TensorSpec>& tensors) {
-  Sums sums;
-  std::vector<SumTarget> targets;
-  for (const TensorSpec& tensor : tensors)
-    sums.tensors.emplace_back(tensor.n * DTypeBytes(tensor.dtype));
-  for (size_t t = 0; t < tensors.size(); ++t)
-    targets.push_back({sums.tensors[t].data(), tensors[t].dtype, tensors[t].n});
-  sums.status = DecodeSum(packets, num_ranks, scale, targets, SerialExecutor(), {});
-  return sums;
-}
-
-// The packets lie at an odd offset in device memory where `offset` is one.
-Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
-                 const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
-                 Span<DecodeStats> stats = {}) {
-  Sums sums;
-  std::vector<std::unique_ptr<DeviceVector<unsigned char>>> memory;
-  std::vector<DeviceTarget> targets;
-  for (const TensorSpec& tensor : tensors) {
-    memory.push_back(
-        std::make_unique<DeviceVector<unsigned char>>(tensor.n * DTypeBytes(tensor.dtype)));
-    targets.push_back({memory.back()->data_dev(), tensor.dtype, tensor.n});
-  }
-  std::vector<int64_t> positions(tensors.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  const auto decoder = SumDecoder::Make({packets, num_ranks, static_cast<int64_t>(tensors.size())},
-                                        positions, targets);
-  sums.status = decoder.status();
-  if (!decoder.ok()) return sums;
-  Bytes moved(offset);
-  moved.insert(moved.end(), packets.begin(), packets.end());
-  const DeviceVector<unsigned char> packets_dev(moved, stream);
-  const DeviceVector<unsigned char> workspace(decoder.value().workspace_bytes());
-  sums.status = decoder.value().DecodeSum(packets_dev.data_dev() + offset, scale,
-                                          workspace.buffer(), stream.get(), stats);
-  for (const auto& tensor : memory) sums.tensors.push_back(tensor->ToHost(stream));
-  return sums;
-}
-
-void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
-                    const std::vector<TensorSpec>& tensors, const Stream& stream,
-                    size_t offset = 0) {
-  const Sums expected = SumOnHost(packets, num_ranks, scale, tensors);
-  ASSERT_TRUE(expected.status.ok()) << expected.status.message();
-  const Sums actual = SumOnDevice(packets, num_ranks, scale, tensors, stream, offset);
-  ASSERT_TRUE(actual.status.ok()) << actual.status.message();
-  for (size_t t = 0; t < tensors.size(); ++t)
-    ASSERT_TRUE(actual.tensors[t] == expected.tensors[t]) << "tensor " << t << " differs";
-}
 
 class EverySpec : public testing::TestWithParam<std::string> {};
 
@@ -207,7 +135,9 @@ const std::vector<std::string>& HostileSpecs() {
                                    "dense|raw|sign",
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
-                                   "topk:ratio=0.2|bloom:policy=naive|raw"};
+                                   "topk:ratio=0.2|bloom:policy=naive|raw",
+                                   "topk:ratio=0.2|threelc",
+                                   "dense|threelc"};
   return *specs;
 }
 

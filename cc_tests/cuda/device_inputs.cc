@@ -25,19 +25,23 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
+  if (part == "threelc") return {"threelc", "threelc:multiplier=1.9"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   return {part};
 }
 
-// Each index codec with one value codec, and each setting of a value codec with one index codec.
-std::vector<std::pair<std::string, std::string>> IndexAndValueCodecs() {
-  std::vector<std::pair<std::string, std::string>> pairs;
+// Each index codec with one value codec, each setting of a value codec with one index codec, and
+// the joint codecs.
+std::vector<std::string> AllCodecs() {
+  std::vector<std::string> codecs;
   for (const std::string& index : DeviceIndexCodecs())
-    for (const std::string& setting : SettingsOf(index)) pairs.emplace_back(setting, "raw");
+    for (const std::string& setting : SettingsOf(index)) codecs.push_back(setting + "|raw");
   for (const std::string& value : DeviceValueCodecs())
     for (const std::string& setting : SettingsOf(value))
-      if (value != "raw") pairs.emplace_back("raw", setting);
-  return pairs;
+      if (value != "raw") codecs.push_back("raw|" + setting);
+  for (const std::string& joint : DeviceJointCodecs())
+    for (const std::string& setting : SettingsOf(joint)) codecs.push_back(setting);
+  return codecs;
 }
 
 std::vector<float> FromFew(size_t n, uint64_t seed, const std::vector<float>& few) {
@@ -81,9 +85,9 @@ std::vector<std::string> AllDeviceSpecs() {
   for (const std::string& sparsifier : DeviceSparsifiers())
     for (const std::string& setting : SettingsOf(sparsifier)) {
       size_t turn = num_settings++;
-      for (const auto& [index, value] : IndexAndValueCodecs()) {
+      for (const std::string& codecs : AllCodecs()) {
         const std::string& memory = memories[turn++ % memories.size()];
-        const std::string spec = memory + "|" + setting + "|" + index + "|" + value;
+        const std::string spec = memory + "|" + setting + "|" + codecs;
         if (Compressor::FromSpec(spec).ok()) specs.push_back(spec);
       }
     }
@@ -107,6 +111,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
+      "residual|dense|threelc",
+      "none|topk:ratio=0.05|threelc:multiplier=1.5",
   };
   return *specs;
 }

@@ -14,49 +14,21 @@
 #include "core/byte_io.h"
 #include "core/concatenate.h"
 #include "core/float_order.h"
+#include "core/joint/quartic.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kDigits = 5;  // Of a quartic byte.
-constexpr unsigned char kPowers[kDigits] = {81, 27, 9, 3, 1};
-constexpr unsigned char kFiveZeros = 121;
-constexpr unsigned char kRunOfTwo = 243;
-constexpr int64_t kMaxRun = 14;
+constexpr int kDigits = kQuarticDigits;
+constexpr unsigned char kPowers[kDigits] = {QuarticPower(0), QuarticPower(1), QuarticPower(2),
+                                            QuarticPower(3), QuarticPower(4)};
 
-// Quartic bytes that are coded at a time; a run of zeros ends with them.
-constexpr int64_t kBlockBytes = kBlockElements;
 // Coded bytes that are decoded at a time.
 constexpr int64_t kCodedBlockBytes = kBlockElements;
 
-int64_t NumQuarticBytes(uint32_t n) { return (int64_t{n} + kDigits - 1) / kDigits; }
-
-// What values become: `scale` with their sign where their magnitude reaches half of it, else 0.
-struct Quantizer {
-  // Subnormal numbers count as zeros.
-  Quantizer(uint32_t largest_bits, double multiplier) {
-    if (largest_bits < kLeastNormalBits) return;
-    const double product = FloatFromBits(largest_bits) * multiplier;
-    constexpr uint32_t kLargestFloatBits = kFloatInfinityBits - 1;
-    scale = static_cast<float>(
-        std::min(product, static_cast<double>(FloatFromBits(kLargestFloatBits))));
-    const uint32_t half_bits = FloatBits(scale) - kLeastNormalBits;  // One less in the exponent.
-    threshold_bits = std::max(half_bits, kLeastNormalBits);
-  }
-
-  bool IsSent(float value) const {
-    return (FloatBits(value) & kFloatMagnitudeBits) >= threshold_bits;
-  }
-  // -1, 0 or 1.
-  int Digit(float value) const { return IsSent(value) ? (IsNegative(value) ? -1 : 1) : 0; }
-
-  float scale = 0;
-  uint32_t threshold_bits = kFloatInfinityBits;
-};
-
 // The quartic bytes of dense values, the last of them with zeros after the end.
-void QuantizeDense(const Quantizer& quantizer, Span<const float> values, unsigned char* quartic) {
+void QuantizeDense(const ThreeValues& quantizer, Span<const float> values, unsigned char* quartic) {
   std::memset(quartic, kFiveZeros, (values.size() + kDigits - 1) / kDigits);
   // Most values become 0. A stretch of them is found at once.
   constexpr size_t kStretch = 8 * kDigits;
@@ -73,7 +45,7 @@ void QuantizeDense(const Quantizer& quantizer, Span<const float> values, unsigne
 }
 
 // The same of the elements [first, first + num_values) of a sparse vector, given by its indices.
-void QuantizeSparse(const Quantizer& quantizer, Span<const float> dense,
+void QuantizeSparse(const ThreeValues& quantizer, Span<const float> dense,
                     Span<const uint32_t> indices, int64_t first, size_t num_values,
                     unsigned char* quartic) {
   std::memset(quartic, kFiveZeros, (num_values + kDigits - 1) / kDigits);
@@ -104,8 +76,8 @@ Bytes EncodeZeroRuns(Span<const unsigned char> quartic) {
     }
     int64_t run = ZeroRunLength(byte, quartic.end());
     byte += run;
-    for (; run >= kMaxRun; run -= kMaxRun) *out++ = 255;
-    if (run > 0) *out++ = static_cast<unsigned char>(run == 1 ? kFiveZeros : kRunOfTwo + run - 2);
+    for (; run >= kMaxZeroRun; run -= kMaxZeroRun) *out++ = ZeroRunCode(kMaxZeroRun);
+    if (run > 0) *out++ = ZeroRunCode(run);
   }
   coded.resize(out - coded.data());
   return coded;
@@ -122,11 +94,10 @@ std::array<CodedByte, 256> MakeCodedBytes() {
   std::array<CodedByte, 256> table = {};
   for (int byte = 0; byte < 256; ++byte) {
     CodedByte& entry = table[byte];
-    entry.num_quartic_bytes = static_cast<uint8_t>(byte < kRunOfTwo ? 1 : byte - kRunOfTwo + 2);
-    for (int i = 0; byte < kRunOfTwo && i < kDigits; ++i) {
-      entry.digits[i] = static_cast<int8_t>(byte / kPowers[i] % 3 - 1);
-      entry.num_nonzero += entry.digits[i] != 0;
-    }
+    entry.num_quartic_bytes = static_cast<uint8_t>(NumQuarticBytesOf(byte));
+    entry.num_nonzero = static_cast<uint8_t>(NumNonzeroDigits(byte));
+    for (int i = 0; byte < kRunOfTwo && i < kDigits; ++i)
+      entry.digits[i] = static_cast<int8_t>(QuarticDigit(byte, i));
   }
   return table;
 }
@@ -166,14 +137,13 @@ std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
 void DecodeBlock(ByteSpan coded, float scale, int64_t first_element, uint32_t* indices,
                  float* values) {
   const std::array<CodedByte, 256>& table = CodedBytes();
-  const uint32_t scale_bits = FloatBits(scale);
   for (unsigned char byte : coded) {
     const CodedByte& entry = table[byte];
     if (entry.num_nonzero > 0) {
       for (int i = 0; i < kDigits; ++i) {
         if (entry.digits[i] == 0) continue;
         *indices++ = static_cast<uint32_t>(first_element + i);
-        *values++ = FloatFromBits(scale_bits | (entry.digits[i] < 0 ? kFloatSignBit : 0));
+        *values++ = ThreeValueOf(scale, entry.digits[i]);
       }
     }
     first_element += kDigits * entry.num_quartic_bytes;
@@ -221,7 +191,8 @@ class Threelc : public SparseCodec {
     if (!support.everything()) {
       TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
     }
-    const Quantizer quantizer(LargestBits(input, context.executor), multiplier_);
+    const ThreeValues quantizer =
+        ThreeValues::Of(LargestBits(input, context.executor), multiplier_);
     const std::vector<Bytes> blocks = EncodeBlocks(input, quantizer, context.executor);
     *num_index_bytes = 0;
     *k = 0;
@@ -270,10 +241,10 @@ class Threelc : public SparseCodec {
     return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
   }
 
-  static std::vector<Bytes> EncodeBlocks(const SparseInput& input, const Quantizer& quantizer,
+  static std::vector<Bytes> EncodeBlocks(const SparseInput& input, const ThreeValues& quantizer,
                                          Executor* executor) {
     const int64_t num_quartic_bytes = NumQuarticBytes(input.support.n());
-    std::vector<Bytes> blocks(NumBlocks(num_quartic_bytes, kBlockBytes));
+    std::vector<Bytes> blocks(NumBlocks(num_quartic_bytes, kQuarticBlock));
     auto encode = [&](int64_t block, int64_t begin, int64_t end) {
       Bytes quartic(end - begin);
       const int64_t first = begin * kDigits;
@@ -287,7 +258,7 @@ class Threelc : public SparseCodec {
       }
       blocks[block] = EncodeZeroRuns(quartic);
     };
-    ForEachBlock(executor, num_quartic_bytes, encode, kBlockBytes);
+    ForEachBlock(executor, num_quartic_bytes, encode, kQuarticBlock);
     return blocks;
   }
 

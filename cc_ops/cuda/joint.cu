@@ -1,0 +1,44 @@
+#include "cuda/joint.h"
+
+namespace tfcompress {
+namespace device {
+
+Status TakeJointBuffers(const JointSpec& spec, uint32_t n, Workspace* workspace,
+                        JointBuffers* buffers) {
+  switch (spec.kind) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      TFC_RETURN_IF_ERROR(TakeThreelcBuffers(n, workspace, &buffers->threelc));
+      buffers->num_value_bytes_dev = &buffers->threelc.state_dev->num_value_bytes;
+      break;
+  }
+  return OkStatus();
+}
+
+Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_t max_k,
+                    const JointBuffers& buffers, EncodeState* state_dev, cudaStream_t stream) {
+  switch (spec.kind) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      return PrepareThreelc(values, max_k, spec.multiplier, buffers.threelc, state_dev, stream);
+  }
+  return OkStatus();
+}
+
+Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,
+                  const EncodeState* state_dev, float* residual_dev, unsigned char* frame_dev,
+                  cudaStream_t stream) {
+  switch (spec.kind) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      return WriteThreelc(values.dense.n, buffers.threelc, state_dev, residual_dev, frame_dev,
+                          stream);
+  }
+  return OkStatus();
+}
+
+}  // namespace device
+}  // namespace tfcompress

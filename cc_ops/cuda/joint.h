@@ -1,0 +1,41 @@
+// Joint codecs on the device: what FrameEncoder asks of any of them.
+#ifndef TFCOMPRESS_CUDA_JOINT_H_
+#define TFCOMPRESS_CUDA_JOINT_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/encode_state.h"
+#include "cuda/joint_spec.h"
+#include "cuda/threelc.h"
+#include "cuda/value_statistics.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+struct JointBuffers {
+  ThreelcBuffers threelc;
+  // Where the length of the value section stands once it is prepared; there is no other section.
+  const uint64_t* num_value_bytes_dev;
+};
+
+// For encoding vectors of n elements.
+Status TakeJointBuffers(const JointSpec& spec, uint32_t n, Workspace* workspace,
+                        JointBuffers* buffers);
+
+// Codes the state_dev->k <= max_k values and sets state_dev->k to what receivers will decode.
+Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_t max_k,
+                    const JointBuffers& buffers, EncodeState* state_dev, cudaStream_t stream);
+// Writes the section into the frame whose lengths stand in state_dev, and takes what it decodes to
+// out of `residual_dev` unless that is null. Does nothing where state_dev->k is 0 by now.
+Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,
+                  const EncodeState* state_dev, float* residual_dev, unsigned char* frame_dev,
+                  cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_JOINT_H_

@@ -1,0 +1,70 @@
+#include "device_sums.h"
+
+#include <memory>
+#include <numeric>
+
+#include "cuda/sum_decoder.h"
+
+namespace tfcompress {
+namespace device {
+
+void Append(const std::string& spec, const HostGradient& gradient, uint64_t seed, Bytes* packet) {
+  const auto compressor = Parse(spec);
+  std::vector<float> residual(gradient.n, 0.0f);
+  std::vector<float*> slots(static_cast<size_t>(compressor->memory().num_slots()), residual.data());
+  const Status status =
+      EncodeFrame(*compressor, gradient.view(), Span<float* const>(slots), {seed}, packet);
+  ASSERT_TRUE(status.ok()) << status.message();
+}
+
+Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
+               const std::vector<TensorSpec>& tensors) {
+  Sums sums;
+  std::vector<SumTarget> targets;
+  for (const TensorSpec& tensor : tensors)
+    sums.tensors.emplace_back(tensor.n * DTypeBytes(tensor.dtype));
+  for (size_t t = 0; t < tensors.size(); ++t)
+    targets.push_back({sums.tensors[t].data(), tensors[t].dtype, tensors[t].n});
+  sums.status = DecodeSum(packets, num_ranks, scale, targets, SerialExecutor(), {});
+  return sums;
+}
+
+Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
+                 const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset,
+                 Span<DecodeStats> stats) {
+  Sums sums;
+  std::vector<std::unique_ptr<DeviceVector<unsigned char>>> memory;
+  std::vector<DeviceTarget> targets;
+  for (const TensorSpec& tensor : tensors) {
+    memory.push_back(
+        std::make_unique<DeviceVector<unsigned char>>(tensor.n * DTypeBytes(tensor.dtype)));
+    targets.push_back({memory.back()->data_dev(), tensor.dtype, tensor.n});
+  }
+  std::vector<int64_t> positions(tensors.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  const auto decoder = SumDecoder::Make({packets, num_ranks, static_cast<int64_t>(tensors.size())},
+                                        positions, targets);
+  sums.status = decoder.status();
+  if (!decoder.ok()) return sums;
+  Bytes moved(offset);
+  moved.insert(moved.end(), packets.begin(), packets.end());
+  const DeviceVector<unsigned char> packets_dev(moved, stream);
+  const DeviceVector<unsigned char> workspace(decoder.value().workspace_bytes());
+  sums.status = decoder.value().DecodeSum(packets_dev.data_dev() + offset, scale,
+                                          workspace.buffer(), stream.get(), stats);
+  for (const auto& tensor : memory) sums.tensors.push_back(tensor->ToHost(stream));
+  return sums;
+}
+
+void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
+                    const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset) {
+  const Sums expected = SumOnHost(packets, num_ranks, scale, tensors);
+  ASSERT_TRUE(expected.status.ok()) << expected.status.message();
+  const Sums actual = SumOnDevice(packets, num_ranks, scale, tensors, stream, offset);
+  ASSERT_TRUE(actual.status.ok()) << actual.status.message();
+  for (size_t t = 0; t < tensors.size(); ++t)
+    ASSERT_TRUE(actual.tensors[t] == expected.tensors[t]) << "tensor " << t << " differs";
+}
+
+}  // namespace device
+}  // namespace tfcompress
