@@ -12,6 +12,7 @@ namespace {
 // A lane takes the four keys of a byte of flags.
 constexpr uint32_t kLaneKeys = 4;
 constexpr uint32_t kRowKeys = kLaneKeys * kWarpThreads;
+static_assert(KeyLists::kKeysPerTile == kTileElements);
 static_assert(kTileElements % kRowKeys == 0 && kDeltaBytesBlock % kTileElements == 0);
 constexpr uint32_t kBlockTiles = static_cast<uint32_t>(kDeltaBytesBlock) / kTileElements;
 
@@ -60,38 +61,52 @@ __device__ Four FourOfFlags(const unsigned char* flags, uint64_t first, uint32_t
   return four;
 }
 
-// Payload bytes of each tile; `four_at(first)` has the flags.
+// Payload bytes of each tile; `four_at(tile, first)` has the flags.
 template <typename FourAt>
-__device__ void MeasureTiles(uint64_t num_tiles, const FourAt& four_at, uint64_t* num_bytes) {
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+__device__ void MeasureTiles(const KeyLists& lists, uint64_t max_tiles, const FourAt& four_at,
+                             uint64_t* num_bytes) {
+  for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
+    const KeyTile tile = lists.At(i);
     uint32_t own = 0;
     for (uint32_t row = 0; row < kTileElements; row += kRowKeys)
-      own += four_at(tile * kTileElements + row + ThisLane() * kLaneKeys).PayloadBytes();
+      own += four_at(tile, tile.tile * kTileElements + row + ThisLane() * kLaneKeys).PayloadBytes();
     own = SumOfLanes(own);
-    if (ThisLane() == 0) num_bytes[tile] = own;
+    if (ThisLane() == 0) num_bytes[i] = own;
   }
 }
 
-__global__ void MeasureKeysKernel(const uint32_t* keys, const uint32_t* k, uint64_t num_tiles,
+__global__ void MeasureKeysKernel(KeyLists lists, const uint32_t* keys, uint64_t max_tiles,
                                   uint64_t* num_bytes) {
-  MeasureTiles(num_tiles, [&](uint64_t first) { return FourOfKeys(keys, first, *k); }, num_bytes);
+  const auto four_at = [&](const KeyTile& tile, uint64_t first) {
+    return FourOfKeys(keys + tile.begin, first, tile.size);
+  };
+  MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
-__global__ void MeasureFlagsKernel(const unsigned char* flags, uint32_t k, uint64_t num_tiles,
+__device__ const unsigned char* SectionOf(const DeltaSections& sections, uint32_t list) {
+  return sections.data_dev + (sections.begins_dev == nullptr ? 0 : sections.begins_dev[list]);
+}
+
+__global__ void MeasureFlagsKernel(KeyLists lists, DeltaSections sections, uint64_t max_tiles,
                                    uint64_t* num_bytes) {
-  MeasureTiles(num_tiles, [&](uint64_t first) { return FourOfFlags(flags, first, k); }, num_bytes);
+  const auto four_at = [&](const KeyTile& tile, uint64_t first) {
+    return FourOfFlags(SectionOf(sections, tile.list), first, tile.size);
+  };
+  MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
-__global__ void EncodeDeltasKernel(const uint32_t* keys, const uint32_t* num_keys,
-                                   const uint64_t* ends, unsigned char* flags) {
-  const uint32_t k = *num_keys;
-  unsigned char* payload = flags + NumFlagBytes(k);
-  const uint64_t num_tiles = NumTiles(k);
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
-    uint64_t row_begin = ends[tile];
+// The four keys of a lane in each row of a tile, one row after the other.
+__global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_t max_tiles,
+                                   const uint64_t* ends, unsigned char* section,
+                                   const uint64_t* begins) {
+  for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
+    const KeyTile tile = lists.At(i);
+    unsigned char* flags = section + (begins == nullptr ? 0 : begins[tile.list]);
+    unsigned char* payload = flags + NumFlagBytes(tile.size);
+    uint64_t row_begin = ends[i] - ends[tile.first_tile];
     for (uint32_t row = 0; row < kTileElements; row += kRowKeys) {
-      const uint64_t first = tile * kTileElements + row + ThisLane() * kLaneKeys;
-      const Four four = FourOfKeys(keys, first, k);
+      const uint64_t first = tile.tile * kTileElements + row + ThisLane() * kLaneKeys;
+      const Four four = FourOfKeys(keys + tile.begin, first, tile.size);
       const uint32_t own = four.PayloadBytes();
       const uint32_t up_to_own = InclusiveSum(own);
       if (four.size > 0) flags[first / kLaneKeys] = four.PackedFlags();
@@ -106,107 +121,117 @@ __global__ void EncodeDeltasKernel(const uint32_t* keys, const uint32_t* num_key
   }
 }
 
-// Whether the section is what its flags say; the same in all threads.
-__device__ bool HasRightLength(const unsigned char* flags, uint32_t k, uint64_t num_section_bytes,
-                               uint64_t num_payload_bytes) {
-  const uint32_t num_last = k % kLaneKeys;
-  if (num_last != 0 && flags[k / kLaneKeys] >> (2 * num_last) != 0) return false;
-  return NumFlagBytes(k) + num_payload_bytes == num_section_bytes;
+// Whether the code of a list is what its flags say; the same in all lanes.
+__device__ bool HasRightLength(const KeyLists& lists, const DeltaSections& sections,
+                               const KeyTile& tile, const uint64_t* ends) {
+  const uint32_t num_last = tile.size % kLaneKeys;
+  const unsigned char* flags = SectionOf(sections, tile.list);
+  if (num_last != 0 && flags[tile.size / kLaneKeys] >> (2 * num_last) != 0) return false;
+  const uint64_t num_payload_bytes = ends[lists.EndTileOf(tile.list)] - ends[tile.first_tile];
+  const uint64_t num_bytes =
+      sections.num_bytes_dev == nullptr ? sections.num_bytes : sections.num_bytes_dev[tile.list];
+  return NumFlagBytes(tile.size) + num_payload_bytes == num_bytes;
 }
 
-// Sums the deltas of each tile up, from 0.
-__global__ void SumDeltasKernel(const unsigned char* flags, uint64_t num_section_bytes, uint32_t k,
-                                uint64_t num_tiles, const uint64_t* ends, uint32_t bits,
-                                uint32_t* error, uint32_t* keys, uint32_t* distances) {
-  if (!HasRightLength(flags, k, num_section_bytes, ends[num_tiles])) {
-    if (ThisThread() == 0) atomicOr(error, bits);
-    return;
-  }
-  const unsigned char* payload = flags + NumFlagBytes(k);
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
-    uint64_t row_begin = ends[tile];
-    uint32_t distance = 0;
-    for (uint32_t row = 0; row < kTileElements; row += kRowKeys) {
-      const uint64_t first = tile * kTileElements + row + ThisLane() * kLaneKeys;
-      Four four = FourOfFlags(flags, first, k);
-      const uint32_t own_bytes = four.PayloadBytes();
-      const uint32_t up_to_own_bytes = InclusiveSum(own_bytes);
-      const unsigned char* from = payload + row_begin + up_to_own_bytes - own_bytes;
-      uint32_t own = 0;
-      for (uint32_t j = 0; j < kLaneKeys; ++j) {
-        four.deltas[j] = 0;
-        if (j >= four.size) continue;
-        for (uint32_t byte = 0; byte <= four.flags[j]; ++byte)
-          four.deltas[j] |= static_cast<uint32_t>(*from++) << (8 * byte);
-        own += four.deltas[j];
-      }
-      const uint32_t up_to_own = InclusiveSum(own);
-      uint32_t key = distance + up_to_own - own;
-      for (uint32_t j = 0; j < kLaneKeys; ++j) {
-        key += four.deltas[j];
-        if (j < four.size) keys[first + j] = key;
-      }
-      distance += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
-      row_begin += __shfl_sync(kAllLanes, up_to_own_bytes, kWarpThreads - 1);
+// Sums the deltas of a tile up, from 0; returns the sum of all.
+__device__ uint32_t SumTile(const KeyTile& tile, const unsigned char* flags, uint64_t row_begin,
+                            uint32_t* keys) {
+  const unsigned char* payload = flags + NumFlagBytes(tile.size);
+  uint32_t distance = 0;
+  for (uint32_t row = 0; row < kTileElements; row += kRowKeys) {
+    const uint64_t first = tile.tile * kTileElements + row + ThisLane() * kLaneKeys;
+    Four four = FourOfFlags(flags, first, tile.size);
+    const uint32_t own_bytes = four.PayloadBytes();
+    const uint32_t up_to_own_bytes = InclusiveSum(own_bytes);
+    const unsigned char* from = payload + row_begin + up_to_own_bytes - own_bytes;
+    uint32_t own = 0;
+    for (uint32_t j = 0; j < kLaneKeys; ++j) {
+      four.deltas[j] = 0;
+      if (j >= four.size) continue;
+      for (uint32_t byte = 0; byte <= four.flags[j]; ++byte)
+        four.deltas[j] |= static_cast<uint32_t>(*from++) << (8 * byte);
+      own += four.deltas[j];
     }
-    if (ThisLane() == 0) distances[tile] = distance;
+    const uint32_t up_to_own = InclusiveSum(own);
+    uint32_t key = distance + up_to_own - own;
+    for (uint32_t j = 0; j < kLaneKeys; ++j) {
+      key += four.deltas[j];
+      if (j < four.size) keys[first + j] = key;
+    }
+    distance += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
+    row_begin += __shfl_sync(kAllLanes, up_to_own_bytes, kWarpThreads - 1);
+  }
+  return distance;
+}
+
+__global__ void SumDeltasKernel(KeyLists lists, DeltaSections sections, uint64_t max_tiles,
+                                const uint64_t* ends, uint32_t bits, uint32_t* error,
+                                uint32_t* keys, uint32_t* distances) {
+  for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
+    const KeyTile tile = lists.At(i);
+    if (tile.size == 0) continue;
+    if (!HasRightLength(lists, sections, tile, ends)) {
+      if (ThisLane() == 0) atomicOr(error, bits);
+      continue;
+    }
+    const uint32_t distance = SumTile(tile, SectionOf(sections, tile.list),
+                                      ends[i] - ends[tile.first_tile], keys + tile.begin);
+    if (ThisLane() == 0) distances[i] = distance;
   }
 }
 
 // Adds to the keys of each tile where it begins: the distances before it in its block of the code.
-__global__ void AddDistancesKernel(uint32_t k, uint64_t num_tiles, const uint32_t* distances,
+__global__ void AddDistancesKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* distances,
                                    const uint32_t* error, uint32_t* keys) {
   if (*error != 0) return;
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+  for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
+    const KeyTile tile = lists.At(i);
     uint32_t begin = 0;
-    for (uint64_t before = tile / kBlockTiles * kBlockTiles + ThisLane(); before < tile;
-         before += kWarpThreads)
+    for (uint64_t before = tile.first_tile + tile.tile / kBlockTiles * kBlockTiles + ThisLane();
+         before < i; before += kWarpThreads)
       begin += distances[before];
     begin = SumOfLanes(begin);
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
-      const uint64_t i = tile * kTileElements + row + ThisLane();
-      if (i < k) keys[i] += begin;
+      const uint64_t key = tile.tile * kTileElements + row + ThisLane();
+      if (key < tile.size) keys[tile.begin + key] += begin;
     }
   }
 }
 
 }  // namespace
 
-const uint64_t* DeltaBuffers::num_payload_bytes_dev() const { return ends_dev + NumTiles(max_k); }
-
-Status TakeDeltaBuffers(uint32_t max_k, Workspace* workspace, DeltaBuffers* buffers) {
-  const uint64_t num_tiles = NumTiles(max_k);
-  buffers->max_k = max_k;
-  buffers->ends_dev = workspace->Take<uint64_t>(num_tiles + 1);
-  buffers->distances_dev = workspace->Take<uint32_t>(num_tiles);
-  return TakeScanStorage(num_tiles, workspace, &buffers->scan_storage);
+Status TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
+                        DeltaBuffers* buffers) {
+  buffers->max_tiles = MaxKeyTiles(num_lists, max_keys);
+  buffers->ends_dev = workspace->Take<uint64_t>(buffers->max_tiles + 1);
+  buffers->distances_dev = workspace->Take<uint32_t>(buffers->max_tiles);
+  return TakeScanStorage(buffers->max_tiles, workspace, &buffers->scan_storage);
 }
 
-Status MeasureDeltas(const uint32_t* keys_dev, const uint32_t* k_dev, const DeltaBuffers& buffers,
+Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                      cudaStream_t stream) {
-  const uint64_t num_tiles = NumTiles(buffers.max_k);
-  TFC_RETURN_IF_ERROR(LaunchWarps("measure keys", MeasureKeysKernel, num_tiles, stream, keys_dev,
-                                  k_dev, num_tiles, buffers.ends_dev));
-  return ScanCounts(buffers.ends_dev, num_tiles, buffers.scan_storage, stream);
+  TFC_RETURN_IF_ERROR(LaunchWarps("measure keys", MeasureKeysKernel, buffers.max_tiles, stream,
+                                  lists, keys_dev, buffers.max_tiles, buffers.ends_dev));
+  return ScanCounts(buffers.ends_dev, buffers.max_tiles, buffers.scan_storage, stream);
 }
 
-Status EncodeDeltas(const uint32_t* keys_dev, const uint32_t* k_dev, const DeltaBuffers& buffers,
-                    unsigned char* section_dev, cudaStream_t stream) {
-  return LaunchWarps("encode deltas", EncodeDeltasKernel, NumTiles(buffers.max_k), stream, keys_dev,
-                     k_dev, buffers.ends_dev, section_dev);
+Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
+                    unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream) {
+  return LaunchWarps("encode deltas", EncodeDeltasKernel, buffers.max_tiles, stream, lists,
+                     keys_dev, buffers.max_tiles, buffers.ends_dev, section_dev, begins_dev);
 }
 
-Status DecodeDeltas(const unsigned char* section_dev, uint64_t num_section_bytes, uint32_t k,
+Status DecodeDeltas(const KeyLists& lists, const DeltaSections& sections,
                     const DeltaBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                     uint32_t* keys_dev, cudaStream_t stream) {
-  const uint64_t num_tiles = NumTiles(k);
-  TFC_RETURN_IF_ERROR(LaunchWarps("measure flags", MeasureFlagsKernel, num_tiles, stream,
-                                  section_dev, k, num_tiles, buffers.ends_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, num_tiles, buffers.scan_storage, stream));
-  TFC_RETURN_IF_ERROR(LaunchWarps("sum deltas", SumDeltasKernel, num_tiles, stream, section_dev,
-                                  num_section_bytes, k, num_tiles, buffers.ends_dev, bits,
-                                  error_dev, keys_dev, buffers.distances_dev));
-  return LaunchWarps("add distances", AddDistancesKernel, num_tiles, stream, k, num_tiles,
+  const uint64_t max_tiles = MaxKeyTiles(lists.num_lists, lists.max_keys);
+  TFC_RETURN_IF_ERROR(LaunchWarps("measure flags", MeasureFlagsKernel, max_tiles, stream, lists,
+                                  sections, max_tiles, buffers.ends_dev));
+  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, max_tiles, buffers.scan_storage, stream));
+  TFC_RETURN_IF_ERROR(LaunchWarps("sum deltas", SumDeltasKernel, max_tiles, stream, lists, sections,
+                                  max_tiles, buffers.ends_dev, bits, error_dev, keys_dev,
+                                  buffers.distances_dev));
+  return LaunchWarps("add distances", AddDistancesKernel, max_tiles, stream, lists, max_tiles,
                      buffers.distances_dev, error_dev, keys_dev);
 }
 

@@ -7,34 +7,45 @@
 #include <cstdint>
 
 #include "core/status.h"
+#include "cuda/key_lists.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
-// For up to max_k keys.
+// For lists of up to max_keys keys together.
 struct DeltaBuffers {
-  uint32_t max_k;
+  uint64_t max_tiles;
   uint64_t* ends_dev;       // Payload bytes before each tile of keys; the last one is their sum.
   uint32_t* distances_dev;  // For decoding: from a tile's first key, less its delta, to its last.
   DeviceBuffer scan_storage;
 
-  const uint64_t* num_payload_bytes_dev() const;
+  const uint64_t* num_payload_bytes_dev() const { return ends_dev + max_tiles; }
 };
 
-Status TakeDeltaBuffers(uint32_t max_k, Workspace* workspace, DeltaBuffers* buffers);
+Status TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
+                        DeltaBuffers* buffers);
 
-// Finds the length of the code of the keys; their number stands at k_dev.
-Status MeasureDeltas(const uint32_t* keys_dev, const uint32_t* k_dev, const DeltaBuffers& buffers,
+// Finds the lengths of the codes of the lists: buffers.ends_dev, by tiles of `lists`.
+Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                      cudaStream_t stream);
-// Writes the code, once it is measured, to section_dev. Does nothing where *k_dev is 0 by now.
-Status EncodeDeltas(const uint32_t* keys_dev, const uint32_t* k_dev, const DeltaBuffers& buffers,
-                    unsigned char* section_dev, cudaStream_t stream);
+// Writes the code of each list, once it is measured, to begins_dev[list] of section_dev, or to the
+// beginning where that is null. Does nothing for lists that are empty by now.
+Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
+                    unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream);
 
-// Overwrites keys_dev with the k keys of a section that is all code and has room for the flags.
-// Sets bits of *error_dev where the section is not of the length that they say, or flags stand
-// after the last key. The keys may be anything: they are checked elsewhere.
-Status DecodeDeltas(const unsigned char* section_dev, uint64_t num_section_bytes, uint32_t k,
+// Where the codes stand that are decoded.
+struct DeltaSections {
+  const unsigned char* data_dev;
+  uint64_t num_bytes;             // Of the code of one list; else
+  const uint64_t* begins_dev;     // where the code of each list begins,
+  const uint64_t* num_bytes_dev;  // and its length.
+};
+
+// Overwrites keys_dev with the keys of codes that have room for their flags. Sets bits of
+// *error_dev where a code is not of the length that they say, or flags stand after the last key.
+// The keys may be anything: they are checked elsewhere.
+Status DecodeDeltas(const KeyLists& lists, const DeltaSections& sections,
                     const DeltaBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                     uint32_t* keys_dev, cudaStream_t stream);
 

@@ -76,7 +76,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   if (spec_.sparsifier == SparsifierKind::kTopK)
     TFC_RETURN_IF_ERROR(TakeSelectBuffers(n_, max_k_, workspace, &buffers->select));
   if (spec_.index == IndexKind::kDeltaBinary)
-    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(max_k_, workspace, &buffers->deltas));
+    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   return OkStatus();
@@ -150,7 +150,8 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
   buffers->sent_dev = buffers->indices_dev;
   if (spec_.index == IndexKind::kDeltaBinary) {
     *num_payload_bytes_dev = buffers->deltas.num_payload_bytes_dev();
-    return MeasureDeltas(buffers->indices_dev, k_dev, buffers->deltas, stream);
+    return MeasureDeltas(KeyLists::One(k_dev, max_k_), buffers->indices_dev, buffers->deltas,
+                         stream);
   }
   if (spec_.index == IndexKind::kBloom) {
     *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
@@ -186,7 +187,8 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
       }
       return WriteBitmap(buffers.marks, k_dev, section_dev, stream);
     case IndexKind::kDeltaBinary:
-      return EncodeDeltas(buffers.indices_dev, k_dev, buffers.deltas, section_dev, stream);
+      return EncodeDeltas(KeyLists::One(k_dev, max_k_), buffers.indices_dev, buffers.deltas,
+                          section_dev, nullptr, stream);
     case IndexKind::kBloom:
       return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }

@@ -181,7 +181,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   TakeBloomState(workspace, &buffers->bloom);
   TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_joint_bytes_, workspace, &buffers->threelc));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
-  return TakeDeltaBuffers(max_k_, workspace, &buffers->deltas);
+  return TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas);
 }
 
 // Sets indices_dev to the support of a frame, or its error.
@@ -207,9 +207,10 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
                         stream);
     case IndexKind::kDeltaBinary:
-      TFC_RETURN_IF_ERROR(DecodeDeltas(section_dev, task.frame.sections.indices.size(), header.k,
-                                       buffers.deltas, kIndexError, error_dev, buffers.indices_dev,
-                                       stream));
+      TFC_RETURN_IF_ERROR(
+          DecodeDeltas(KeyLists::One(header.k),
+                       {section_dev, task.frame.sections.indices.size(), nullptr, nullptr},
+                       buffers.deltas, kIndexError, error_dev, buffers.indices_dev, stream));
       break;
     case IndexKind::kBloom:
       return ReadBloom(section_dev, task.frame.sections.indices.size(), header.k, header.seed,

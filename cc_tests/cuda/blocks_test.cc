@@ -205,21 +205,23 @@ TEST(DeltaBytes, AreTheCoresAndComeBack) {
     EncodeDeltaBytes(index_case.indices, SerialExecutor(), &expected);
     DeltaBuffers buffers;
     Workspace measure;
-    ExpectOk(TakeDeltaBuffers(k, &measure, &buffers));
+    ExpectOk(TakeDeltaBuffers(1, k, &measure, &buffers));
     const DeviceVector<unsigned char> memory(measure.num_bytes());
     Workspace carve(memory.data_dev());
-    ExpectOk(TakeDeltaBuffers(k, &carve, &buffers));
+    ExpectOk(TakeDeltaBuffers(1, k, &carve, &buffers));
     const DeviceVector<uint32_t> keys_dev(index_case.indices, stream), k_dev({k}, stream);
     const DeviceVector<unsigned char> section_dev(expected.size());
-    ExpectOk(MeasureDeltas(keys_dev.data_dev(), k_dev.data_dev(), buffers, stream.get()));
-    ExpectOk(EncodeDeltas(keys_dev.data_dev(), k_dev.data_dev(), buffers, section_dev.data_dev(),
+    const KeyLists list = KeyLists::One(k_dev.data_dev(), k);
+    ExpectOk(MeasureDeltas(list, keys_dev.data_dev(), buffers, stream.get()));
+    ExpectOk(EncodeDeltas(list, keys_dev.data_dev(), buffers, section_dev.data_dev(), nullptr,
                           stream.get()));
     EXPECT_TRUE(section_dev.ToHost(stream) == expected) << index_case.name;
 
     const DeviceVector<uint32_t> decoded_dev(k), error_dev({0}, stream);
     for (const uint64_t num_bytes : {expected.size(), expected.size() + 1}) {
-      ExpectOk(DecodeDeltas(section_dev.data_dev(), num_bytes, k, buffers, 2, error_dev.data_dev(),
-                            decoded_dev.data_dev(), stream.get()));
+      ExpectOk(DecodeDeltas(KeyLists::One(k), {section_dev.data_dev(), num_bytes, nullptr, nullptr},
+                            buffers, 2, error_dev.data_dev(), decoded_dev.data_dev(),
+                            stream.get()));
       EXPECT_EQ(error_dev.ToHost(stream)[0], num_bytes == expected.size() ? 0u : 2u);
       EXPECT_TRUE(decoded_dev.ToHost(stream) == index_case.indices) << index_case.name;
     }

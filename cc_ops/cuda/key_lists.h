@@ -1,0 +1,74 @@
+// Ascending lists of keys that lie end to end in one array and are coded each by itself. Tiles
+// never span two lists, so that a kernel over tiles serves one list, or the groups of a sketch.
+#ifndef TFCOMPRESS_CUDA_KEY_LISTS_H_
+#define TFCOMPRESS_CUDA_KEY_LISTS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "cuda/ceil_div.h"
+
+namespace tfcompress {
+namespace device {
+
+// A tile of keys as its list sees it.
+struct KeyTile {
+  uint32_t list;
+  uint32_t begin;       // Of the list among all keys,
+  uint32_t size;        // and how many it has; 0 past the last tile.
+  uint64_t first_tile;  // Of the list among all tiles.
+  uint64_t tile;        // Of the list's tiles.
+};
+
+struct KeyLists {
+  // Null, all three, where there is one list, of max_keys keys or of *sizes_dev.
+  const uint32_t* begins_dev;
+  const uint32_t* sizes_dev;
+  const uint32_t* first_tiles_dev;  // One more than there are lists: the last is the number of all.
+  uint32_t num_lists;               // Some may be empty.
+  uint32_t max_keys;                // Of all together.
+
+  static KeyLists One(uint32_t size) { return {nullptr, nullptr, nullptr, 1, size}; }
+  // Of *size_dev <= max_size keys.
+  static KeyLists One(const uint32_t* size_dev, uint32_t max_size) {
+    return {nullptr, size_dev, nullptr, 1, max_size};
+  }
+
+  __device__ uint32_t SizeOf(uint32_t list) const {
+    return sizes_dev == nullptr ? max_keys : sizes_dev[list];
+  }
+  // The tile after the last one of the list.
+  __device__ uint64_t EndTileOf(uint32_t list) const {
+    if (first_tiles_dev != nullptr) return first_tiles_dev[list + 1];
+    return CeilDiv(SizeOf(list), kKeysPerTile);
+  }
+
+  __device__ KeyTile At(uint64_t tile) const {
+    if (first_tiles_dev == nullptr) return {0, 0, SizeOf(0), 0, tile};
+    uint32_t list = 0;  // The last one that does not begin after the tile.
+    for (uint32_t end = num_lists; end - list > 1;) {
+      const uint32_t middle = list + (end - list) / 2;
+      if (first_tiles_dev[middle] <= tile) {
+        list = middle;
+      } else {
+        end = middle;
+      }
+    }
+    const uint64_t first = first_tiles_dev[list];
+    const bool exists = tile < first_tiles_dev[num_lists];
+    return {list, begins_dev[list], exists ? sizes_dev[list] : 0, first, tile - first};
+  }
+
+  static constexpr uint32_t kKeysPerTile = 1024;
+};
+
+// The tiles of lists that have max_keys keys together.
+inline uint64_t MaxKeyTiles(uint32_t num_lists, uint64_t max_keys) {
+  return CeilDiv(max_keys, KeyLists::kKeysPerTile) + num_lists - 1;
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_KEY_LISTS_H_
