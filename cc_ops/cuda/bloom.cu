@@ -109,10 +109,10 @@ __global__ void ReadBloomHeaderKernel(const unsigned char* section, uint64_t num
   state->policy = static_cast<BloomPolicy>(section[0]);
   const BloomShape shape = {LoadUnaligned<uint32_t>(section + 2), section[1]};
   const uint64_t end = kBloomHeaderBytes + shape.num_bytes();
-  const bool has_more =
-      end == num_bytes && shape.num_bits % 8 != 0 && section[end - 1] >> (shape.num_bits % 8) != 0;
-  if (shape.num_bits == 0 || shape.num_hashes < 1 || shape.num_hashes > kMaxBloomHashes ||
-      end != num_bytes || has_more) {
+  const uint32_t num_last_bits = shape.num_bits % 8;
+  const bool fits =
+      end == num_bytes && (num_last_bits == 0 || section[end - 1] >> num_last_bits == 0);
+  if (shape.num_bits == 0 || shape.num_hashes < 1 || shape.num_hashes > kMaxBloomHashes || !fits) {
     atomicOr(error, bits.broken);
     return;
   }

@@ -32,7 +32,7 @@ __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extreme
       break;
     case ValueKind::kTernary:
       params.scale = largest;
-      if (spec.clip != 0 && largest != 0)
+      if (spec.NumSums() > 0 && largest != 0)
         params.scale = TernaryScale::Clipped(largest, spec.clip, SumOfBlocks(first, k), k).scale;
       break;
     case ValueKind::kSign:
@@ -135,21 +135,12 @@ __global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, uint3
 
 // ---- Norms of buckets --------------------------------------------------------------------------
 
-// Four lanes a bucket.
 __global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
                                  const EncodeState* state, unsigned char* frame) {
-  constexpr uint64_t kBucketsPerWarp = kWarpThreads / 4;
   unsigned char* norms = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQsgd);
-  const uint64_t k = state->k;
-  const uint64_t num_buckets = CeilDiv(k, bucket_size);
-  for (uint64_t tile = ThisWarp(); tile * kBucketsPerWarp < num_buckets; tile += NumWarps()) {
-    const uint64_t bucket = tile * kBucketsPerWarp + ThisLane() / 4;
-    const uint64_t begin = bucket * bucket_size;
-    const uint64_t end = begin + bucket_size < k ? begin + bucket_size : k;
-    const float norm = QsgdLevels::Norm(SumByFourLanes(values, begin, end, SquareTerm{}));
-    if (bucket < num_buckets && ThisLane() % 4 == 0)
-      StoreUnaligned(norms + sizeof(float) * bucket, norm);
-  }
+  SumEachPart(values, state->k, bucket_size, SquareTerm{}, [&](uint64_t bucket, double sum) {
+    StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
+  });
 }
 
 __global__ void CheckNormsKernel(ValueSectionView section, const ValueParams* params, uint32_t bits,
@@ -230,9 +221,9 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
   TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, state_dev, buffers.extremes_dev, stream));
-  if (spec.kind == ValueKind::kTernary && spec.clip != 0)
+  if (spec.NumSums() == 0) return OkStatus();
+  if (spec.kind == ValueKind::kTernary)
     return SumSquares(values, max_k, state_dev, buffers.sums[0], stream);
-  if (spec.kind != ValueKind::kSign) return OkStatus();
   TFC_RETURN_IF_ERROR(SumOfSign(0, values, max_k, state_dev, buffers.sums[0], stream));
   return SumOfSign(1, values, max_k, state_dev, buffers.sums[1], stream);
 }
@@ -243,10 +234,8 @@ void TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspac
                       CodedBuffers* buffers) {
   buffers->params_dev = workspace->Take<ValueParams>(1);
   buffers->extremes_dev = workspace->Take<Extremes>(1);
-  const bool is_sign = spec.kind == ValueKind::kSign;
-  const bool has_sum = is_sign || (spec.kind == ValueKind::kTernary && spec.clip != 0);
-  TakeSumBuffers(has_sum ? max_k : 0, workspace, &buffers->sums[0]);
-  TakeSumBuffers(is_sign ? max_k : 0, workspace, &buffers->sums[1]);
+  for (int i = 0; i < 2; ++i)
+    TakeSumBuffers(i < spec.NumSums() ? max_k : 0, workspace, &buffers->sums[i]);
 }
 
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,

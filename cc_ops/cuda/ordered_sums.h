@@ -36,6 +36,23 @@ __device__ double SumByFourLanes(const SelectedValues& values, uint64_t begin, u
   return sum + __shfl_xor_sync(kAllLanes, sum, 2);
 }
 
+inline constexpr uint64_t kPartsPerWarp = kWarpThreads / 4;
+
+// Calls store(part, sum of its terms), by one lane each, for the parts of `part_size` that k values
+// are cut into: four lanes a part, all warps of the grid.
+template <typename Term, typename Store>
+__device__ void SumEachPart(const SelectedValues& values, uint64_t k, uint64_t part_size,
+                            const Term& term, const Store& store) {
+  const uint64_t num_parts = CeilDiv(k, part_size);
+  for (uint64_t tile = ThisWarp(); tile * kPartsPerWarp < num_parts; tile += NumWarps()) {
+    const uint64_t part = tile * kPartsPerWarp + ThisLane() / 4;
+    const uint64_t begin = part * part_size;
+    const uint64_t end = begin + part_size < k ? begin + part_size : k;
+    const double sum = SumByFourLanes(values, begin, end, term);
+    if (part < num_parts && ThisLane() % 4 == 0) store(part, sum);
+  }
+}
+
 // terms[0] + ... + terms[count - 1], one after the other, by a warp; every lane gets it.
 __device__ inline double SumInOrder(const double* terms, uint64_t count) {
   double sum = 0;

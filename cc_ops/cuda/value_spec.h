@@ -31,6 +31,11 @@ struct ValueSpec {
         kind == ValueKind::kTernary ? NumTritBytes(k) : PackedBytes(k, num_bits);
     return CodesBegin(k) + num_code_bytes;
   }
+  // Sums over the values that what a section begins with is made of.
+  TFC_HOST_DEVICE int NumSums() const {
+    if (kind == ValueKind::kSign) return 2;
+    return kind == ValueKind::kTernary && clip != 0 ? 1 : 0;
+  }
   // What precedes the codes.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);

@@ -8,7 +8,6 @@ namespace device {
 namespace {
 
 constexpr uint64_t kPartsPerBlock = kBlockElements / kSumPart;
-constexpr uint64_t kPartsPerWarp = kWarpThreads / 4;
 
 __device__ void RaiseTo(uint32_t value, uint32_t* address) {
   const uint32_t largest = MaxOfLanes(value);
@@ -40,19 +39,11 @@ struct SignTerm {
   __device__ double operator()(float value) const { return SignMeans::Term(value, sign_bit); }
 };
 
-// Four lanes a part.
 template <typename Term>
 __global__ void SumPartsKernel(SelectedValues values, Term term, const EncodeState* state,
                                double* parts) {
-  const uint64_t k = state->k;
-  const uint64_t num_parts = CeilDiv(k, kSumPart);
-  for (uint64_t tile = ThisWarp(); tile * kPartsPerWarp < num_parts; tile += NumWarps()) {
-    const uint64_t part = tile * kPartsPerWarp + ThisLane() / 4;
-    const uint64_t begin = part * kSumPart;
-    const uint64_t end = begin + kSumPart < k ? begin + kSumPart : k;
-    const double sum = SumByFourLanes(values, begin, end, term);
-    if (part < num_parts && ThisLane() % 4 == 0) parts[part] = sum;
-  }
+  SumEachPart(values, state->k, kSumPart, term,
+              [&](uint64_t part, double sum) { parts[part] = sum; });
 }
 
 // A warp a block.

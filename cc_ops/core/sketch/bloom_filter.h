@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/bit_io.h"
 #include "core/hash.h"
 #include "core/span.h"
 
@@ -21,7 +22,7 @@ struct BloomShape {
   uint32_t num_bits;  // At least 1.
   int num_hashes;     // In [1, kMaxBloomHashes].
 
-  TFC_HOST_DEVICE uint64_t num_bytes() const { return (uint64_t{num_bits} + 7) / 8; }
+  TFC_HOST_DEVICE uint64_t num_bytes() const { return PackedBytes(num_bits, 1); }
 };
 
 // A false positive rate, as filters need it.
