@@ -47,12 +47,14 @@ TFC_HOST_DEVICE inline uint32_t FastRange32(uint32_t bits, uint32_t range) {
 // Counter-based generator (splitmix64): state is the seed and the number of draws.
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  // As after `num_draws` draws.
+  TFC_HOST_DEVICE explicit Random(uint64_t seed, uint64_t num_draws = 0)
+      : state_(seed + num_draws * kGoldenGamma) {}
 
-  uint64_t Next64() { return Mix64(state_ += kGoldenGamma); }
-  uint32_t Next32() { return static_cast<uint32_t>(Next64() >> 32); }
+  TFC_HOST_DEVICE uint64_t Next64() { return Mix64(state_ += kGoldenGamma); }
+  TFC_HOST_DEVICE uint32_t Next32() { return static_cast<uint32_t>(Next64() >> 32); }
   // Uniform in [0, range); range > 0. Bias below range / 2^32.
-  uint32_t Below(uint32_t range) { return FastRange32(Next32(), range); }
+  TFC_HOST_DEVICE uint32_t Below(uint32_t range) { return FastRange32(Next32(), range); }
   // Uniform in [0, 1) with 24 bits, exact in float.
   float NextFloat() { return static_cast<float>(Next64() >> 40) * (1.0f / 16777216.0f); }
 

@@ -218,14 +218,15 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
     return LaunchThreads("write norms", WriteNormsKernel, num_threads, stream, spec.bucket_size,
                          values, state_dev, frame_dev);
   }
+  const uint32_t* k_dev = &state_dev->k;
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
-  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, state_dev, buffers.extremes_dev, stream));
+  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, k_dev, buffers.extremes_dev, stream));
   if (spec.NumSums() == 0) return OkStatus();
   if (spec.kind == ValueKind::kTernary)
-    return SumSquares(values, max_k, state_dev, buffers.sums[0], stream);
-  TFC_RETURN_IF_ERROR(SumOfSign(0, values, max_k, state_dev, buffers.sums[0], stream));
-  return SumOfSign(1, values, max_k, state_dev, buffers.sums[1], stream);
+    return SumSquares(values, max_k, k_dev, buffers.sums[0], stream);
+  TFC_RETURN_IF_ERROR(SumOfSign(0, values, max_k, k_dev, buffers.sums[0], stream));
+  return SumOfSign(1, values, max_k, k_dev, buffers.sums[1], stream);
 }
 
 }  // namespace

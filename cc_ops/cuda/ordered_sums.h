@@ -53,21 +53,23 @@ __device__ void SumEachPart(const SelectedValues& values, uint64_t k, uint64_t p
   }
 }
 
-// terms[0] + ... + terms[count - 1], one after the other, by a warp; every lane gets it.
-__device__ inline double SumInOrder(const double* terms, uint64_t count) {
+// term(begin) + ... + term(end - 1), one after the other, by a warp; every lane gets it.
+template <typename Term>
+__device__ double SumInOrder(uint64_t begin, uint64_t end, const Term& term) {
   double sum = 0;
-  for (uint64_t begin = 0; begin < count; begin += kWarpThreads) {
+  for (; begin < end; begin += kWarpThreads) {
     const uint64_t i = begin + ThisLane();
-    const double term = i < count ? terms[i] : 0;
+    const double own = i < end ? term(i) : 0;
     for (int lane = 0; lane < static_cast<int>(kWarpThreads); ++lane)
-      sum += __shfl_sync(kAllLanes, term, lane);
+      sum += __shfl_sync(kAllLanes, own, lane);
   }
   return sum;
 }
 
 // The sum that SumSquares or SumOfSign found of k values, by a warp.
 __device__ inline double SumOfBlocks(const SumBuffers& buffers, uint64_t k) {
-  return SumInOrder(buffers.blocks_dev, CeilDiv(k, kBlockElements));
+  return SumInOrder(0, CeilDiv(k, kBlockElements),
+                    [&](uint64_t block) { return buffers.blocks_dev[block]; });
 }
 
 }  // namespace device

@@ -14,10 +14,10 @@ __device__ void RaiseTo(uint32_t value, uint32_t* address) {
   if (ThisLane() == 0) atomicMax(address, largest);
 }
 
-__global__ void FindExtremesKernel(SelectedValues values, const EncodeState* state,
+__global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
                                    Extremes* extremes) {
   Extremes own = {};
-  for (uint64_t i = ThisThread(); i < state->k; i += NumThreads()) {
+  for (uint64_t i = ThisThread(); i < *count; i += NumThreads()) {
     const float value = values.At(i);
     const uint32_t key = OrderedKey(value);
     const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
@@ -40,55 +40,55 @@ struct SignTerm {
 };
 
 template <typename Term>
-__global__ void SumPartsKernel(SelectedValues values, Term term, const EncodeState* state,
+__global__ void SumPartsKernel(SelectedValues values, Term term, const uint32_t* count,
                                double* parts) {
-  SumEachPart(values, state->k, kSumPart, term,
+  SumEachPart(values, *count, kSumPart, term,
               [&](uint64_t part, double sum) { parts[part] = sum; });
 }
 
 // A warp a block.
-__global__ void SumBlocksKernel(const double* parts, const EncodeState* state, double* blocks) {
-  const uint64_t num_parts = CeilDiv(state->k, kSumPart);
+__global__ void SumBlocksKernel(const double* parts, const uint32_t* count, double* blocks) {
+  const uint64_t num_parts = CeilDiv(*count, kSumPart);
   for (uint64_t block = ThisWarp(); block * kPartsPerBlock < num_parts; block += NumWarps()) {
     const uint64_t begin = block * kPartsPerBlock;
-    const uint64_t rest = num_parts - begin;
-    const double sum = SumInOrder(parts + begin, rest < kPartsPerBlock ? rest : kPartsPerBlock);
+    const uint64_t end = begin + kPartsPerBlock < num_parts ? begin + kPartsPerBlock : num_parts;
+    const double sum = SumInOrder(begin, end, [&](uint64_t part) { return parts[part]; });
     if (ThisLane() == 0) blocks[block] = sum;
   }
 }
 
 template <typename Term>
-Status Sum(const SelectedValues& values, const Term& term, uint32_t max_k,
-           const EncodeState* state_dev, const SumBuffers& buffers, cudaStream_t stream) {
-  const uint64_t num_parts = CeilDiv(max_k, kSumPart);
+Status Sum(const SelectedValues& values, const Term& term, uint32_t max_count,
+           const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream) {
+  const uint64_t num_parts = CeilDiv(max_count, kSumPart);
   TFC_RETURN_IF_ERROR(LaunchWarps("sum parts", SumPartsKernel<Term>,
                                   CeilDiv(num_parts, kPartsPerWarp), stream, values, term,
-                                  state_dev, buffers.parts_dev));
+                                  count_dev, buffers.parts_dev));
   return LaunchWarps("sum blocks", SumBlocksKernel, CeilDiv(num_parts, kPartsPerBlock), stream,
-                     buffers.parts_dev, state_dev, buffers.blocks_dev);
+                     buffers.parts_dev, count_dev, buffers.blocks_dev);
 }
 
 }  // namespace
 
-Status FindExtremes(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                     Extremes* extremes_dev, cudaStream_t stream) {
-  return LaunchThreads("find extremes", FindExtremesKernel, max_k, stream, values, state_dev,
+  return LaunchThreads("find extremes", FindExtremesKernel, max_count, stream, values, count_dev,
                        extremes_dev);
 }
 
-void TakeSumBuffers(uint32_t max_k, Workspace* workspace, SumBuffers* buffers) {
-  buffers->parts_dev = workspace->Take<double>(CeilDiv(max_k, kSumPart));
-  buffers->blocks_dev = workspace->Take<double>(CeilDiv(max_k, kBlockElements));
+void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers) {
+  buffers->parts_dev = workspace->Take<double>(CeilDiv(max_count, kSumPart));
+  buffers->blocks_dev = workspace->Take<double>(CeilDiv(max_count, kBlockElements));
 }
 
-Status SumSquares(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                   const SumBuffers& buffers, cudaStream_t stream) {
-  return Sum(values, SquareTerm{}, max_k, state_dev, buffers, stream);
+  return Sum(values, SquareTerm{}, max_count, count_dev, buffers, stream);
 }
 
-Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_k,
-                 const EncodeState* state_dev, const SumBuffers& buffers, cudaStream_t stream) {
-  return Sum(values, SignTerm{sign_bit}, max_k, state_dev, buffers, stream);
+Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_count,
+                 const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream) {
+  return Sum(values, SignTerm{sign_bit}, max_count, count_dev, buffers, stream);
 }
 
 }  // namespace device

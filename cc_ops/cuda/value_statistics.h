@@ -9,7 +9,6 @@
 
 #include "core/status.h"
 #include "cuda/dense_vector.h"
-#include "cuda/encode_state.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -33,22 +32,22 @@ struct Extremes {
   uint32_t num_negative;
 };
 
-// Adds those of the state_dev->k <= max_k values to *extremes_dev, which is 0 before.
-Status FindExtremes(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+// Adds those of the *count_dev <= max_count values to *extremes_dev, which is 0 before.
+Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                     Extremes* extremes_dev, cudaStream_t stream);
 
-// Sums of parts, and of blocks of them, for up to max_k values.
+// Sums of parts, and of blocks of them, for up to max_count values.
 struct SumBuffers {
   double* parts_dev;
   double* blocks_dev;
 };
-void TakeSumBuffers(uint32_t max_k, Workspace* workspace, SumBuffers* buffers);
+void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers);
 
-Status SumSquares(const SelectedValues& values, uint32_t max_k, const EncodeState* state_dev,
+Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                   const SumBuffers& buffers, cudaStream_t stream);
 // Of the values of one sign.
-Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_k,
-                 const EncodeState* state_dev, const SumBuffers& buffers, cudaStream_t stream);
+Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_count,
+                 const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -135,19 +135,18 @@ TEST(SumSquares, HaveTheBitsOfTheCore) {
     std::vector<float> values = NormalValues(n, n);
     for (float& value : values) value *= value * value;  // Of many magnitudes: sums are rounded.
     const auto square = [&](int64_t i) { return double{values[i]} * values[i]; };
-    EncodeState state{};
-    state.k = static_cast<uint32_t>(n);
-    const DeviceVector<EncodeState> state_dev(std::vector<EncodeState>{state}, stream);
+    const auto count = static_cast<uint32_t>(n);
+    const DeviceVector<uint32_t> count_dev({count}, stream);
     const DeviceVector<float> values_dev(values, stream);
     Workspace measure;
     SumBuffers buffers;
-    TakeSumBuffers(state.k, &measure, &buffers);
+    TakeSumBuffers(count, &measure, &buffers);
     const DeviceVector<unsigned char> memory(measure.num_bytes());
     Workspace carve(memory.data_dev());
-    TakeSumBuffers(state.k, &carve, &buffers);
-    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, nullptr, state.k},
+    TakeSumBuffers(count, &carve, &buffers);
+    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, nullptr, count},
                                      nullptr};
-    ExpectOk(SumSquares(selected, state.k, state_dev.data_dev(), buffers, stream.get()));
+    ExpectOk(SumSquares(selected, count, count_dev.data_dev(), buffers, stream.get()));
     const Bytes bytes = memory.ToHost(stream);
     const auto* blocks =
         bytes.data() + (reinterpret_cast<unsigned char*>(buffers.blocks_dev) - memory.data_dev());

@@ -110,7 +110,7 @@ std::vector<float> MergeMeans(const std::vector<BucketSums>& blocks, size_t num_
       sum += block.sums[bucket];
       count += block.counts[bucket];
     }
-    means[bucket] = static_cast<float>(sum / static_cast<double>(count));
+    means[bucket] = BucketMean(sum, count);
   }
   return means;
 }
@@ -122,8 +122,7 @@ BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Ex
   std::vector<uint32_t> splits = ChooseSplits(values, max_buckets, executor);
   const size_t num_buckets = splits.size() + 1;
   const SplitSearch search(std::move(splits));
-  // Blocks grow with the number of buckets: at least 64 values for each sum that is kept.
-  const int64_t block_elements = kBlockElements * ((num_buckets + 1023) / 1024);
+  const auto block_elements = static_cast<int64_t>(BucketBlockElements(num_buckets));
 
   BucketCodes result;
   result.codes.resize(values.size());

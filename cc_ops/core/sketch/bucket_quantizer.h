@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
@@ -21,6 +22,17 @@ struct BucketCodes {
 // values[i]; it lies between the least and the greatest value of its bucket. Values with at most
 // `max_buckets` distinct ones among at most QuantileSketch::kMaxSample come out exact.
 BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Executor* executor);
+
+// Values of a block whose sums, one for each bucket, are added up in their order before those of
+// the next block: blocks grow with the number of buckets, for at least 64 values a sum.
+TFC_HOST_DEVICE inline uint64_t BucketBlockElements(uint64_t num_buckets) {
+  return static_cast<uint64_t>(kBlockElements) * ((num_buckets + 1023) / 1024);
+}
+
+// What stands for the `count` values of a bucket.
+TFC_HOST_DEVICE inline float BucketMean(double sum, uint64_t count) {
+  return static_cast<float>(sum / static_cast<double>(count));
+}
 
 }  // namespace tfcompress
 

@@ -3,14 +3,10 @@
 #include <algorithm>
 
 #include "core/float_order.h"
-#include "core/hash.h"
 #include "core/radix_sort.h"
 
 namespace tfcompress {
 namespace {
-
-// Only the encoder samples, so the seed is no part of the format.
-constexpr uint64_t kSampleSeed = 0x5EED;
 
 std::vector<uint32_t> AllKeys(Span<const float> values) {
   std::vector<uint32_t> keys(values.size());
@@ -20,13 +16,8 @@ std::vector<uint32_t> AllKeys(Span<const float> values) {
 
 std::vector<uint32_t> SampleKeys(Span<const float> values) {
   std::vector<uint32_t> keys(QuantileSketch::kMaxSample);
-  Random random(kSampleSeed);
-  size_t begin = 0;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const size_t end = values.size() * (i + 1) / keys.size();
-    keys[i] = OrderedKey(values[begin + random.Below(static_cast<uint32_t>(end - begin))]);
-    begin = end;
-  }
+  for (size_t i = 0; i < keys.size(); ++i)
+    keys[i] = OrderedKey(values[QuantileSketch::SamplePosition(i, values.size())]);
   return keys;
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "core/hash.h"
+#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
@@ -24,6 +26,13 @@ class QuantileSketch {
   // Samples finite values. Always draws the same positions for the same number of values.
   QuantileSketch(Span<const float> values, Executor* executor);
 
+  // Which of more than kMaxSample values is the i-th of the sample: a draw from the i-th stratum.
+  TFC_HOST_DEVICE static uint64_t SamplePosition(uint64_t i, uint64_t num_values) {
+    const uint64_t begin = num_values * i / kMaxSample;
+    const uint64_t end = num_values * (i + 1) / kMaxSample;
+    return begin + Random(kSampleSeed, i).Below(static_cast<uint32_t>(end - begin));
+  }
+
   // The sample as OrderedKeys, ascending, with repetitions.
   Span<const uint32_t> sorted_keys() const { return sorted_keys_; }
 
@@ -33,6 +42,9 @@ class QuantileSketch {
   std::vector<uint32_t> Splits(size_t num_parts) const;
 
  private:
+  // Only the encoder samples, so the seed is no part of the format.
+  static constexpr uint64_t kSampleSeed = 0x5EED;
+
   std::vector<uint32_t> sorted_keys_;
   size_t num_distinct_ = 0;
 };

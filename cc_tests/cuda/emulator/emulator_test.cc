@@ -170,4 +170,35 @@ TEST(Emulator, ScansWantTheirStorage) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
+TEST(Emulator, SortsByTheBitsOfTheKeysAndKeepsTheOrderOfEqualOnes) {
+  constexpr int kItems = 5;
+  const unsigned keys[kItems] = {0x13, 0x21, 0x03, 0x11, 0x31};
+  unsigned* data = reinterpret_cast<unsigned*>(Allocate(4 * kItems));
+  unsigned *keys_in = data, *keys_out = data + kItems;
+  unsigned *values_in = data + 2 * kItems, *values_out = data + 3 * kItems;
+  for (unsigned i = 0; i < kItems; ++i) {
+    keys_in[i] = keys[i];
+    values_in[i] = i;
+  }
+  const auto sort = [&](void* storage, size_t& num_bytes, unsigned* to) {
+    return cub::DeviceRadixSort::SortPairs(storage, num_bytes, keys_in, to, values_in, values_out,
+                                           kItems, 0, 4, nullptr);
+  };
+  size_t num_bytes = 0;
+  ASSERT_EQ(sort(nullptr, num_bytes, keys_out), cudaSuccess);
+  int* storage = Allocate(num_bytes / sizeof(int) + 1);
+  size_t too_few = num_bytes - 1;
+  EXPECT_EQ(sort(storage, too_few, keys_out), cudaErrorInvalidValue);
+  EXPECT_EQ(sort(storage, num_bytes, keys_in + 1), cudaErrorInvalidValue);  // They overlap.
+  ASSERT_EQ(sort(storage, num_bytes, keys_out), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  const unsigned expected[kItems] = {1, 3, 4, 0, 2};
+  for (int i = 0; i < kItems; ++i) {
+    EXPECT_EQ(values_out[i], expected[i]);
+    EXPECT_EQ(keys_out[i], keys[expected[i]]);
+  }
+  EXPECT_EQ(cudaFree(storage), cudaSuccess);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
 }  // namespace

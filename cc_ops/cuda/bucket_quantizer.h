@@ -1,0 +1,62 @@
+// Quantile-bucket quantification on the device: the codes and means of core/sketch's.
+#ifndef TFCOMPRESS_CUDA_BUCKET_QUANTIZER_H_
+#define TFCOMPRESS_CUDA_BUCKET_QUANTIZER_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/marks.h"
+#include "cuda/sort.h"
+#include "cuda/value_statistics.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+struct QuantizerState {
+  Extremes extremes;    // Of all values.
+  uint32_t num_steps;   // Between distinct values of the sample.
+  uint32_t num_splits;  // Where zero takes no bucket from the others.
+  uint32_t num_buckets;
+};
+
+// Sum and number of the values of one bucket in one block.
+struct BucketCell {
+  double sum;
+  uint64_t count;
+};
+
+struct QuantizerBuffers {
+  uint32_t max_count;
+  uint32_t max_buckets;
+  QuantizerState* state_dev;
+  SortBuffers sample;      // Keys.
+  Marks splits;            // Of the sorted sample, and of one position behind it.
+  uint32_t* split_at_dev;  // Where splits stand in the sample,
+  uint32_t* splits_dev;    // and what they are, ascending.
+  SortBuffers codes;       // With the positions of the values.
+  BucketCell* cells_dev;   // Of a block, one for each bucket.
+  float* means_dev;
+
+  // None is empty.
+  uint32_t max_used_buckets() const { return max_buckets < max_count ? max_buckets : max_count; }
+  // Results: the bucket of each value; below them, the mean of each bucket.
+  const uint32_t* codes_dev() const { return codes.keys_dev; }
+  const uint32_t* num_buckets_dev() const { return &state_dev->num_buckets; }
+};
+
+Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace* workspace,
+                            QuantizerBuffers* buffers);
+
+// As QuantizeToBuckets of the core, of *count_dev <= max_count finite values: sets the buckets'
+// number, their means, and the codes. Without values there are no buckets, and max_count is above
+// 0.
+Status QuantizeToBuckets(const SelectedValues& values, const uint32_t* count_dev,
+                         const QuantizerBuffers& buffers, cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_BUCKET_QUANTIZER_H_
