@@ -36,12 +36,6 @@ uint64_t LoadUpTo8(const unsigned char* p, const unsigned char* end) {
 
 }  // namespace
 
-int BitsFor(uint64_t count) {
-  int num_bits = 0;
-  while (num_bits < 64 && (uint64_t{1} << num_bits) < count) ++num_bits;
-  return num_bits;
-}
-
 void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor,
               unsigned char* packed) {
   if (num_bits == 0) return;

@@ -11,7 +11,11 @@
 namespace tfcompress {
 
 // Smallest number of bits that holds every value in [0, count): ceil(log2 count), 0 for count <= 1.
-int BitsFor(uint64_t count);
+TFC_HOST_DEVICE inline int BitsFor(uint64_t count) {
+  int num_bits = 0;
+  while (num_bits < 64 && (uint64_t{1} << num_bits) < count) ++num_bits;
+  return num_bits;
+}
 
 // Bytes that `count` values of `num_bits` bits occupy.
 TFC_HOST_DEVICE inline uint64_t PackedBytes(uint64_t count, int num_bits) {

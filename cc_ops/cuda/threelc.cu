@@ -299,7 +299,7 @@ Status PrepareThreelc(const SelectedValues& values, uint32_t max_k, double multi
   const uint64_t num_tiles = NumTiles(num_bytes);
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
-  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, state_dev, buffers.extremes_dev, stream));
+  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, &state_dev->k, buffers.extremes_dev, stream));
   TFC_RETURN_IF_ERROR(Launch("choose scale", ChooseScaleKernel, 1, kWarpThreads, stream,
                              buffers.extremes_dev, multiplier, state_dev, buffers.state_dev));
   TFC_RETURN_IF_ERROR(Quantize(values, max_k, buffers, state_dev, stream));

@@ -8,7 +8,7 @@
 #include "core/bit_io.h"
 #include "core/entropy/bucket_tables.h"
 #include "core/float_order.h"
-#include "core/hash.h"
+#include "core/joint/bucket_groups.h"
 #include "core/radix_sort.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/minmax_sketch.h"
@@ -17,39 +17,13 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kMaxBuckets = 32768;  // Of a sign. A cell holds less than MinMaxSketch::kEmpty.
-constexpr uint32_t kMaxGroups = 256;
-constexpr uint32_t kMaxRows = 8;
-
-struct Config {
-  uint32_t buckets;
-  uint32_t groups;
-  uint32_t rows;
-  double columns;  // For each key.
-};
-
-// How the buckets of a sign are divided: groups of `width`, the last one possibly narrower.
-struct Grouping {
-  Grouping(size_t num_buckets, uint32_t max_groups)
-      : num_buckets(static_cast<uint32_t>(num_buckets)),
-        width((this->num_buckets + max_groups - 1) / max_groups),
-        num_groups(num_buckets == 0 ? 0 : (this->num_buckets + width - 1) / width) {}
-
-  uint32_t FirstBucket(uint32_t group) const { return group * width; }
-  uint32_t Width(uint32_t group) const { return std::min(width, num_buckets - group * width); }
-
-  uint32_t num_buckets;
-  uint32_t width;
-  uint32_t num_groups;
-};
-
 // Which group it is, and the number of its buckets.
 struct GroupId {
   uint32_t sign;
   uint32_t group;
   uint32_t width;
 
-  uint64_t SketchSeed(uint64_t seed) const { return HashKey(sign * kMaxGroups + group, seed); }
+  uint64_t SketchSeed(uint64_t seed) const { return GroupSketchSeed(sign, group, seed); }
 };
 
 // The elements of one group.
@@ -71,7 +45,7 @@ Span<const float> GatherValues(const SparseInput& input, Executor* executor,
 }
 
 std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
-                                   Span<const uint32_t> codes, const Grouping& grouping) {
+                                   Span<const uint32_t> codes, const BucketGroups& grouping) {
   std::vector<uint32_t> counts(grouping.num_buckets);
   for (uint32_t code : codes) ++counts[code];
 
@@ -104,8 +78,8 @@ std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
   return groups;
 }
 
-Bytes EncodeGroup(const GroupPart& group, const Config& config, const GroupFormat& format,
-                  uint64_t seed) {
+Bytes EncodeGroup(const GroupPart& group, const GroupedSketchConfig& config,
+                  const GroupFormat& format, uint64_t seed) {
   const uint32_t num_columns = NumSketchColumns(config.columns, group.keys.size());
   MinMaxSketch sketch(config.rows, num_columns, group.id.SketchSeed(seed));
   for (uint32_t row = 0; row < config.rows; ++row) {
@@ -183,15 +157,16 @@ Status ReadLayout(ByteSpan section, uint32_t k, Layout* layout) {
   uint32_t max_groups = 0;
   TFC_RETURN_IF_ERROR(reader.Read("rows", &layout->rows));
   TFC_RETURN_IF_ERROR(reader.Read("groups", &max_groups));
-  if (layout->rows < 1 || layout->rows > kMaxRows || max_groups < 1 || max_groups > kMaxGroups) {
-    return DataLoss(layout->rows, " rows and ", max_groups, " groups, at most ", kMaxRows, " and ",
-                    kMaxGroups, " expected");
+  if (layout->rows < 1 || layout->rows > kMaxSketchRows || max_groups < 1 ||
+      max_groups > kMaxSketchGroups) {
+    return DataLoss(layout->rows, " rows and ", max_groups, " groups, at most ", kMaxSketchRows,
+                    " and ", kMaxSketchGroups, " expected");
   }
   uint64_t num_keys = 0;
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
     std::vector<float>& means = layout->means[sign];
-    TFC_RETURN_IF_ERROR(ReadBucketMeans(std::min(k, kMaxBuckets), &reader, &means));
-    const Grouping grouping(means.size(), max_groups);
+    TFC_RETURN_IF_ERROR(ReadBucketMeans(std::min(k, kMaxSketchBuckets), &reader, &means));
+    const BucketGroups grouping(static_cast<uint32_t>(means.size()), max_groups);
     for (uint32_t group = 0; group < grouping.num_groups; ++group) {
       GroupSection part = {{sign, group, grouping.Width(group)},
                            means.data() + grouping.FirstBucket(group),
@@ -231,7 +206,7 @@ Status MergeItems(Executor* executor, std::vector<uint64_t>* items, SparseTensor
 
 class GroupedSketch : public SparseCodec {
  public:
-  GroupedSketch(const Config& config, const GroupFormat* format)
+  GroupedSketch(const GroupedSketchConfig& config, const GroupFormat* format)
       : config_(config), format_(*format) {}
 
   bool needs_dense() const override { return false; }
@@ -278,7 +253,7 @@ class GroupedSketch : public SparseCodec {
     for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
       BucketCodes buckets =
           QuantizeToBuckets(parts[sign].magnitudes, config_.buckets, context.executor);
-      const Grouping grouping(buckets.means.size(), config_.groups);
+      const BucketGroups grouping(static_cast<uint32_t>(buckets.means.size()), config_.groups);
       for (GroupPart& group : SplitGroups(sign, parts[sign].keys, buckets.codes, grouping)) {
         groups.push_back(std::move(group));
       }
@@ -319,25 +294,25 @@ class GroupedSketch : public SparseCodec {
     return MergeItems(context.executor, &items, out);
   }
 
-  Config config_;
+  GroupedSketchConfig config_;
   const GroupFormat& format_;
 };
 
 }  // namespace
 
 std::vector<ParamSpec> GroupedSketchParams() {
-  return {
-      {"buckets", ParamKind::kInt, "256", "largest number of buckets of a sign", 2, kMaxBuckets},
-      {"groups", ParamKind::kInt, "8", "groups of buckets of a sign", 1, kMaxGroups},
-      {"rows", ParamKind::kInt, "2", "rows of a sketch", 1, kMaxRows},
-      {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each key", 0, 1, true}};
+  return {{"buckets", ParamKind::kInt, "256", "largest number of buckets of a sign", 2,
+           kMaxSketchBuckets},
+          {"groups", ParamKind::kInt, "8", "groups of buckets of a sign", 1, kMaxSketchGroups},
+          {"rows", ParamKind::kInt, "2", "rows of a sketch", 1, kMaxSketchRows},
+          {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each key", 0, 1, true}};
 }
 
 std::unique_ptr<const SparseCodec> MakeGroupedSketch(const Params& params,
                                                      const GroupFormat* format) {
-  const Config config = {static_cast<uint32_t>(params.Int("buckets")),
-                         static_cast<uint32_t>(params.Int("groups")),
-                         static_cast<uint32_t>(params.Int("rows")), params.Float("columns")};
+  const GroupedSketchConfig config = {
+      static_cast<uint32_t>(params.Int("buckets")), static_cast<uint32_t>(params.Int("groups")),
+      static_cast<uint32_t>(params.Int("rows")), params.Float("columns")};
   return std::make_unique<GroupedSketch>(config, format);
 }
 

@@ -8,21 +8,14 @@
 #define TFCOMPRESS_CORE_SKETCH_MINMAX_SKETCH_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "core/hash.h"
+#include "core/sketch/sketch_columns.h"
 #include "core/span.h"
 
 namespace tfcompress {
-
-// ceil(columns_per_key * num_keys), at least 1.
-inline uint32_t NumSketchColumns(double columns_per_key, size_t num_keys) {
-  const double num_columns = std::ceil(columns_per_key * static_cast<double>(num_keys));
-  return std::max<uint32_t>(1, static_cast<uint32_t>(num_columns));
-}
 
 class MinMaxSketch {
  public:
@@ -32,8 +25,7 @@ class MinMaxSketch {
   // rows, columns >= 1. Sketches with the same shape and seed place keys in the same cells.
   MinMaxSketch(uint32_t rows, uint32_t columns, uint64_t seed)
       : columns_(columns), cells_(static_cast<size_t>(rows) * columns, kEmpty), mixed_seeds_(rows) {
-    for (uint32_t row = 0; row < rows; ++row)
-      mixed_seeds_[row] = Mix64(HashKey(row, seed) + kGoldenGamma);
+    for (uint32_t row = 0; row < rows; ++row) mixed_seeds_[row] = MixedRowSeed(row, seed);
   }
 
   // value < kEmpty.
@@ -42,7 +34,8 @@ class MinMaxSketch {
   }
   // Insert is this for every row. Rows may be filled by different threads.
   void InsertIntoRow(uint32_t row, uint32_t key, uint16_t value) {
-    uint16_t& cell = cells_[size_t{row} * columns_ + Column(key, mixed_seeds_[row])];
+    uint16_t& cell =
+        cells_[size_t{row} * columns_ + SketchColumn(key, mixed_seeds_[row], columns_)];
     cell = std::min(cell, value);
   }
 
@@ -51,7 +44,7 @@ class MinMaxSketch {
     uint16_t value = 0;
     const uint16_t* row = cells_.data();
     for (uint64_t seed : mixed_seeds_) {
-      value = std::max(value, row[Column(key, seed)]);
+      value = std::max(value, row[SketchColumn(key, seed, columns_)]);
       row += columns_;
     }
     return value;
@@ -66,12 +59,6 @@ class MinMaxSketch {
   Span<const uint16_t> cells() const { return cells_; }
 
  private:
-  // HashKey(key, row seed) with the seed's own half of the work done before.
-  uint32_t Column(uint32_t key, uint64_t mixed_seed) const {
-    return FastRange32(static_cast<uint32_t>(Mix64(key * kGoldenGamma + mixed_seed) >> 32),
-                       columns_);
-  }
-
   uint32_t columns_;
   std::vector<uint16_t> cells_;
   std::vector<uint64_t> mixed_seeds_;

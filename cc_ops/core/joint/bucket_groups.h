@@ -1,0 +1,49 @@
+// How the buckets of a sign are divided into groups, each with a sketch of its own: what
+// grouped_sketch.cc and devices share.
+#ifndef TFCOMPRESS_CORE_JOINT_BUCKET_GROUPS_H_
+#define TFCOMPRESS_CORE_JOINT_BUCKET_GROUPS_H_
+
+#include <cstdint>
+
+#include "core/hash.h"
+#include "core/host_device.h"
+
+namespace tfcompress {
+
+inline constexpr uint32_t kMaxSketchBuckets = 32768;  // Of a sign: less than MinMaxSketch::kEmpty.
+inline constexpr uint32_t kMaxSketchGroups = 256;     // Of a sign.
+inline constexpr uint32_t kMaxSketchRows = 8;
+
+struct GroupedSketchConfig {
+  uint32_t buckets;
+  uint32_t groups;
+  uint32_t rows;
+  double columns;  // For each key.
+};
+
+// Groups of `width` consecutive buckets, the last one possibly narrower.
+struct BucketGroups {
+  TFC_HOST_DEVICE BucketGroups(uint32_t num_buckets, uint32_t max_groups)
+      : num_buckets(num_buckets),
+        width((num_buckets + max_groups - 1) / max_groups),
+        num_groups(num_buckets == 0 ? 0 : (num_buckets + width - 1) / width) {}
+
+  TFC_HOST_DEVICE uint32_t FirstBucket(uint32_t group) const { return group * width; }
+  TFC_HOST_DEVICE uint32_t Width(uint32_t group) const {
+    const uint32_t rest = num_buckets - group * width;
+    return rest < width ? rest : width;
+  }
+
+  uint32_t num_buckets;
+  uint32_t width;
+  uint32_t num_groups;
+};
+
+// The seed of the sketch of a group, from that of the frame.
+TFC_HOST_DEVICE inline uint64_t GroupSketchSeed(uint32_t sign, uint32_t group, uint64_t seed) {
+  return HashKey(sign * kMaxSketchGroups + group, seed);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_JOINT_BUCKET_GROUPS_H_
