@@ -1,6 +1,7 @@
 #include "cuda/device_parts.h"
 
 #include "core/frame_codecs.h"
+#include "core/joint/grouped_sketch.h"
 #include "core/registry.h"
 #include "core/sparsify/collect.h"
 #include "core/spec.h"
@@ -40,6 +41,7 @@ constexpr Row<ValueKind> kValueCodecs[] = {
 
 constexpr Row<JointKind> kJointCodecs[] = {
     {"threelc", JointKind::kThreelc},
+    {"sketchml", JointKind::kSketchml},
 };
 
 template <typename Kind, size_t kSize>
@@ -147,6 +149,9 @@ Result<JointSpec> ParseJoint(const std::string& joint) {
       break;
     case JointKind::kThreelc:
       spec.multiplier = params.Float("multiplier");
+      break;
+    case JointKind::kSketchml:
+      spec.sketch = GroupedSketchConfigOf(params);
       break;
   }
   return spec;

@@ -69,7 +69,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (IsCoded(spec_.value.kind))
     TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values);
-  TFC_RETURN_IF_ERROR(TakeJointBuffers(spec_.joint, n_, workspace, &buffers->joint));
+  TFC_RETURN_IF_ERROR(TakeJointBuffers(spec_.joint, n_, max_k_, workspace, &buffers->joint));
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
@@ -167,7 +167,7 @@ Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Bu
   if (spec_.joint.kind == JointKind::kNone)
     return PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream);
   lengths->num_value_bytes_dev = buffers->joint.num_value_bytes_dev;
-  return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, buffers->joint,
+  return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, seed, buffers->joint,
                       buffers->state_dev, stream);
 }
 

@@ -3,7 +3,7 @@
 namespace tfcompress {
 namespace device {
 
-Status TakeJointBuffers(const JointSpec& spec, uint32_t n, Workspace* workspace,
+Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, Workspace* workspace,
                         JointBuffers* buffers) {
   switch (spec.kind) {
     case JointKind::kNone:
@@ -12,17 +12,24 @@ Status TakeJointBuffers(const JointSpec& spec, uint32_t n, Workspace* workspace,
       TFC_RETURN_IF_ERROR(TakeThreelcBuffers(n, workspace, &buffers->threelc));
       buffers->num_value_bytes_dev = &buffers->threelc.state_dev->num_value_bytes;
       break;
+    case JointKind::kSketchml:
+      TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec.sketch, max_k, workspace, &buffers->sketch));
+      buffers->num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
+      break;
   }
   return OkStatus();
 }
 
 Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_t max_k,
-                    const JointBuffers& buffers, EncodeState* state_dev, cudaStream_t stream) {
+                    uint64_t seed, const JointBuffers& buffers, EncodeState* state_dev,
+                    cudaStream_t stream) {
   switch (spec.kind) {
     case JointKind::kNone:
       break;
     case JointKind::kThreelc:
       return PrepareThreelc(values, max_k, spec.multiplier, buffers.threelc, state_dev, stream);
+    case JointKind::kSketchml:
+      return PrepareGroupedSketch(values, &state_dev->k, seed, buffers.sketch, stream);
   }
   return OkStatus();
 }
@@ -36,6 +43,8 @@ Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const Joi
     case JointKind::kThreelc:
       return WriteThreelc(values.dense.n, buffers.threelc, state_dev, residual_dev, frame_dev,
                           stream);
+    case JointKind::kSketchml:
+      return WriteGroupedSketch(buffers.sketch, state_dev, residual_dev, frame_dev, stream);
   }
   return OkStatus();
 }

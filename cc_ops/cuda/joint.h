@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 #include "cuda/encode_state.h"
+#include "cuda/grouped_sketch.h"
 #include "cuda/joint_spec.h"
 #include "cuda/threelc.h"
 #include "cuda/value_statistics.h"
@@ -18,17 +19,20 @@ namespace device {
 
 struct JointBuffers {
   ThreelcBuffers threelc;
+  GroupedSketchBuffers sketch;
   // Where the length of the value section stands once it is prepared; there is no other section.
   const uint64_t* num_value_bytes_dev;
 };
 
-// For encoding vectors of n elements.
-Status TakeJointBuffers(const JointSpec& spec, uint32_t n, Workspace* workspace,
+// For encoding up to max_k of n elements.
+Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, Workspace* workspace,
                         JointBuffers* buffers);
 
-// Codes the state_dev->k <= max_k values and sets state_dev->k to what receivers will decode.
+// Codes the state_dev->k <= max_k values and sets state_dev->k to what receivers will decode;
+// `seed` is the frame's.
 Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_t max_k,
-                    const JointBuffers& buffers, EncodeState* state_dev, cudaStream_t stream);
+                    uint64_t seed, const JointBuffers& buffers, EncodeState* state_dev,
+                    cudaStream_t stream);
 // Writes the section into the frame whose lengths stand in state_dev, and takes what it decodes to
 // out of `residual_dev` unless that is null. Does nothing where state_dev->k is 0 by now.
 Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,

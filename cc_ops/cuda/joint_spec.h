@@ -2,14 +2,17 @@
 #ifndef TFCOMPRESS_CUDA_JOINT_SPEC_H_
 #define TFCOMPRESS_CUDA_JOINT_SPEC_H_
 
+#include "core/joint/bucket_groups.h"
+
 namespace tfcompress {
 namespace device {
 
-enum class JointKind { kNone, kThreelc };
+enum class JointKind { kNone, kThreelc, kSketchml };
 
 struct JointSpec {
   JointKind kind;
-  double multiplier;  // threelc
+  double multiplier;           // threelc
+  GroupedSketchConfig sketch;  // sketchml
 };
 
 }  // namespace device

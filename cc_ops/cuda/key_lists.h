@@ -63,9 +63,11 @@ struct KeyLists {
   static constexpr uint32_t kKeysPerTile = 1024;
 };
 
-// The tiles of lists that have max_keys keys together.
+// The tiles of lists that have max_keys keys together: at most one for each key, and each list may
+// have one that is not full.
 inline uint64_t MaxKeyTiles(uint32_t num_lists, uint64_t max_keys) {
-  return CeilDiv(max_keys, KeyLists::kKeysPerTile) + num_lists - 1;
+  const uint64_t max_tiles = CeilDiv(max_keys, KeyLists::kKeysPerTile) + num_lists - 1;
+  return max_tiles < max_keys ? max_tiles : max_keys;
 }
 
 }  // namespace device

@@ -6,6 +6,7 @@
 #include "cuda/bloom.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
@@ -54,6 +55,8 @@ Status CheckJointLengths(const Frame& frame, JointKind kind) {
       if (found > sizeof(float) && found <= MaxThreelcBytes(frame.header.n)) return OkStatus();
       return DataLoss("value section: expected ", sizeof(float) + 1, " to ",
                       MaxThreelcBytes(frame.header.n), " bytes, found ", found);
+    case JointKind::kSketchml:  // What it says of itself is read on the device.
+      return OkStatus();
   }
   return OkStatus();
 }
@@ -98,6 +101,13 @@ __global__ void FillKernel(T value, uint64_t n, T* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
 }
 
+// The first of more marks.
+Marks MarksOf(const Marks& marks, uint32_t n) {
+  Marks first = marks;
+  first.n = n;
+  return first;
+}
+
 // NaN everywhere, as the core rounds it to each type.
 Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
   constexpr uint32_t kNaNBits = 0x7FC00000u;
@@ -123,6 +133,7 @@ struct SumDecoder::Buffers {
   BloomBuffers bloom;
   ValueParams* params_dev;
   ThreelcDecodeBuffers threelc;
+  SketchDecodeBuffers sketch;
 };
 
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
@@ -151,16 +162,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
         if (!known.ok()) return known.status().WithContext(name);
         task.decoder = known.value();
         TFC_RETURN_IF_ERROR(CheckLengths(frames[i], task.decoder).WithContext(name));
-        const SupportKind support = frames[i].header.support;
-        if (support == SupportKind::kJoint) {
-          decoder.max_joint_bytes_ =
-              std::max<uint64_t>(decoder.max_joint_bytes_, frames[i].sections.values.size());
-        } else if (support != SupportKind::kEverything) {
-          decoder.max_k_ = std::max(decoder.max_k_, frames[i].header.k);
-        }
-        if (task.decoder.is_seeded || task.decoder.index == IndexKind::kBitmap ||
-            task.decoder.index == IndexKind::kBloom)
-          decoder.max_marks_ = std::max(decoder.max_marks_, frames[i].header.n);
+        decoder.MakeRoomFor(task);
       }
       decoder.tasks_.push_back(task);
     }
@@ -172,6 +174,21 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
   return decoder;
 }
 
+void SumDecoder::MakeRoomFor(const FrameTask& task) {
+  const FrameHeader& header = task.frame.header;
+  const uint64_t num_value_bytes = task.frame.sections.values.size();
+  const IndexKind index = task.decoder.index;
+  const bool is_sketch = task.decoder.joint == JointKind::kSketchml;
+  if (task.decoder.joint == JointKind::kThreelc)
+    max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
+  if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
+  if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
+    max_k_ = std::max(max_k_, header.k);
+  if (is_sketch || task.decoder.is_seeded || index == IndexKind::kBitmap ||
+      index == IndexKind::kBloom)
+    max_marks_ = std::max(max_marks_, header.n);
+}
+
 Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->errors_dev = workspace->Take<uint32_t>(2 * tasks_.size());
   buffers->remainders_dev = buffers->errors_dev + tasks_.size();
@@ -179,7 +196,9 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   buffers->params_dev = workspace->Take<ValueParams>(1);
   TakeBloomState(workspace, &buffers->bloom);
-  TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_joint_bytes_, workspace, &buffers->threelc));
+  TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_threelc_bytes_, workspace, &buffers->threelc));
+  if (max_sketch_k_ > 0)
+    TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_k_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   return TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas);
 }
@@ -189,8 +208,7 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
                                  const Buffers& buffers, uint32_t* error_dev,
                                  cudaStream_t stream) const {
   const FrameHeader& header = task.frame.header;
-  Marks marks = buffers.marks;
-  marks.n = header.n;
+  const Marks marks = MarksOf(buffers.marks, header.n);
   switch (task.decoder.index) {
     case IndexKind::kImplied:
       if (!task.decoder.is_seeded) return OkStatus();
@@ -230,6 +248,12 @@ Status SumDecoder::AddJoint(const FrameTask& task, const unsigned char* section_
     case JointKind::kThreelc:
       return AddThreelc(section_dev, task.frame.sections.values.size(), header.n, header.k, scale,
                         buffers.threelc, kJointError, error_dev, sum_dev, stream);
+    case JointKind::kSketchml: {
+      const SketchSectionView section = {section_dev, task.frame.sections.values.size(), header.n,
+                                         header.k, header.seed};
+      return AddGroupedSketch(section, scale, MarksOf(buffers.marks, header.n), buffers.sketch,
+                              kJointError, error_dev, sum_dev, stream);
+    }
   }
   return OkStatus();
 }

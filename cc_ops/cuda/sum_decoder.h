@@ -59,6 +59,8 @@ class SumDecoder {
   SumDecoder() = default;
   // The frames of a tensor are next to each other, in rank order.
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
+  // Notes what the frame needs of the workspace.
+  void MakeRoomFor(const FrameTask& task);
   Status Take(Workspace* workspace, Buffers* buffers) const;
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
                        const Buffers& buffers, uint32_t* error_dev, cudaStream_t stream) const;
@@ -77,10 +79,11 @@ class SumDecoder {
   std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  uint32_t max_k_ = 0;      // Of frames with an explicit support.
-  uint32_t max_marks_ = 0;  // n of frames that go through marks.
-  uint32_t max_wide_ = 0;   // n of targets that are not float32.
-  uint64_t max_joint_bytes_ = 0;
+  uint32_t max_k_ = 0;              // Of frames with an explicit support.
+  uint32_t max_marks_ = 0;          // n of frames that go through marks.
+  uint32_t max_wide_ = 0;           // n of targets that are not float32.
+  uint64_t max_threelc_bytes_ = 0;  // Of sections.
+  uint32_t max_sketch_k_ = 0;       // Of grouped sketches.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

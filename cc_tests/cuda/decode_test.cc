@@ -137,7 +137,9 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",
                                    "topk:ratio=0.2|threelc",
-                                   "dense|threelc"};
+                                   "dense|threelc",
+                                   "topk:ratio=0.9|sketchml:groups=2",
+                                   "dense|sketchml:buckets=4,groups=3,rows=1,columns=1"};
   return *specs;
 }
 

@@ -26,6 +26,8 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
   if (part == "threelc") return {"threelc", "threelc:multiplier=1.9"};
+  if (part == "sketchml")
+    return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   return {part};
 }
@@ -113,6 +115,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
       "residual|dense|threelc",
       "none|topk:ratio=0.05|threelc:multiplier=1.5",
+      "residual|topk:ratio=0.1|sketchml",
+      "none|dense|sketchml:buckets=2000,groups=256,rows=1,columns=0.9",
   };
   return *specs;
 }

@@ -8,7 +8,6 @@
 #include "core/bit_io.h"
 #include "core/entropy/bucket_tables.h"
 #include "core/float_order.h"
-#include "core/joint/bucket_groups.h"
 #include "core/radix_sort.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/minmax_sketch.h"
@@ -308,12 +307,14 @@ std::vector<ParamSpec> GroupedSketchParams() {
           {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each key", 0, 1, true}};
 }
 
+GroupedSketchConfig GroupedSketchConfigOf(const Params& params) {
+  return {static_cast<uint32_t>(params.Int("buckets")), static_cast<uint32_t>(params.Int("groups")),
+          static_cast<uint32_t>(params.Int("rows")), params.Float("columns")};
+}
+
 std::unique_ptr<const SparseCodec> MakeGroupedSketch(const Params& params,
                                                      const GroupFormat* format) {
-  const GroupedSketchConfig config = {
-      static_cast<uint32_t>(params.Int("buckets")), static_cast<uint32_t>(params.Int("groups")),
-      static_cast<uint32_t>(params.Int("rows")), params.Float("columns")};
-  return std::make_unique<GroupedSketch>(config, format);
+  return std::make_unique<GroupedSketch>(GroupedSketchConfigOf(params), format);
 }
 
 }  // namespace tfcompress

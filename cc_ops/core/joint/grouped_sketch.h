@@ -14,6 +14,7 @@
 
 #include "core/byte_io.h"
 #include "core/codec.h"
+#include "core/joint/bucket_groups.h"
 #include "core/registry.h"
 
 namespace tfcompress {
@@ -41,6 +42,8 @@ class GroupFormat {
 
 // The parameters of all these codecs.
 std::vector<ParamSpec> GroupedSketchParams();
+
+GroupedSketchConfig GroupedSketchConfigOf(const Params& params);
 
 // A codec with GroupedSketchParams(); `format` outlives it.
 std::unique_ptr<const SparseCodec> MakeGroupedSketch(const Params& params,

@@ -173,6 +173,12 @@ T atomicMax(T* address, T value) {
   return before;
 }
 template <typename T>
+T atomicMin(T* address, T value) {
+  const T before = *address;
+  if (value < before) *address = value;
+  return before;
+}
+template <typename T>
 T atomicOr(T* address, T value) {
   const T before = *address;
   *address = before | value;

@@ -1,0 +1,99 @@
+// The joint codec sketchml on the device: a MinMaxSketch of bucket numbers for each group of
+// quantile buckets (SketchML 3.2 to 3.4; FORMAT.md, "Grouped sketches").
+#ifndef TFCOMPRESS_CUDA_GROUPED_SKETCH_H_
+#define TFCOMPRESS_CUDA_GROUPED_SKETCH_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/joint/bucket_groups.h"
+#include "core/status.h"
+#include "cuda/delta_bytes.h"
+#include "cuda/encode_state.h"
+#include "cuda/group_lists.h"
+#include "cuda/marks.h"
+#include "cuda/value_statistics.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// One list of keys and its sketch. Lists are numbered sign after sign.
+struct SketchGroup {
+  uint64_t seed;
+  uint32_t width;         // Of its buckets; 0 where there is no such group.
+  uint32_t first_bucket;  // Of its sign.
+  uint32_t num_columns;
+  uint64_t first_cell;  // Of all cells, for encoding.
+  uint64_t keys_begin;  // Where its keys and its cells stand in the section.
+  uint64_t cells_begin;
+};
+
+struct GroupedSketchBuffers {
+  GroupListsBuffers lists;
+  DeltaBuffers deltas;
+  SketchGroup* groups_dev;
+  uint64_t* key_begins_dev;  // Of the groups, as EncodeDeltas takes them.
+  uint32_t* cells_dev;       // A word each.
+  uint64_t max_cells;
+  uint64_t* num_value_bytes_dev;  // Of the section.
+};
+
+Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
+                         GroupedSketchBuffers* buffers);
+
+// Puts the *k_dev <= max_k values into buckets, groups and sketches, and finds the length of the
+// section; `seed` is the frame's.
+Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev, uint64_t seed,
+                            const GroupedSketchBuffers& buffers, cudaStream_t stream);
+// Writes the section, and takes what it decodes to out of `residual_dev` unless that is null. Does
+// nothing where state_dev->k is 0 by now.
+Status WriteGroupedSketch(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
+                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+
+// ---- Decoding ----------------------------------------------------------------------------------
+
+// What any section may have.
+inline constexpr uint32_t kMaxSketchLists = kNumSigns * kMaxSketchGroups;
+
+struct SketchLayout {
+  uint32_t num_rows;
+  uint32_t num_buckets[kNumSigns];
+  uint64_t means_begin[kNumSigns];  // In the section.
+};
+
+struct SketchDecodeBuffers {
+  SketchLayout* layout_dev;
+  SketchGroup* groups_dev;
+  uint32_t* list_begins_dev;
+  uint32_t* list_sizes_dev;
+  uint32_t* list_first_tiles_dev;
+  uint64_t* key_begins_dev;
+  uint64_t* num_key_bytes_dev;
+  DeltaBuffers deltas;
+  uint32_t* keys_dev;
+};
+
+// For sections of up to max_k elements.
+Status TakeSketchDecodeBuffers(uint32_t max_k, Workspace* workspace, SketchDecodeBuffers* buffers);
+
+// A section on the device, and the vector that it is of.
+struct SketchSectionView {
+  const unsigned char* data_dev;
+  uint64_t num_bytes;
+  uint32_t n;
+  uint32_t k;  // Above 0.
+  uint64_t seed;
+};
+
+// Adds scale times the k elements of a section to sum_dev, by way of the marks of the universe.
+// Sets bits of *error_dev where it is none; does nothing where one is set before.
+Status AddGroupedSketch(const SketchSectionView& section, float scale, const Marks& marks,
+                        const SketchDecodeBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                        float* sum_dev, cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_GROUPED_SKETCH_H_

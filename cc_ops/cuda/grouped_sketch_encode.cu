@@ -1,0 +1,224 @@
+#include <cmath>
+
+#include "core/bit_io.h"
+#include "core/entropy/delta_bytes.h"
+#include "core/frame.h"
+#include "cuda/cuda_status.h"
+#include "cuda/grouped_sketch.h"
+#include "cuda/launch.h"
+#include "cuda/sketch_groups.h"
+#include "cuda/value_codes.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr uint32_t kEmptyCell = 0xFFFFFFFFu;
+
+// ---- Sketches ----------------------------------------------------------------------------------
+
+// One thread: there are few groups.
+__global__ void ShapeSketchesKernel(GroupedSketchConfig config, const uint32_t* num_buckets,
+                                    const uint32_t* sizes, uint64_t seed, SketchGroup* groups) {
+  if (ThisThread() != 0) return;
+  uint64_t num_cells = 0;
+  for (uint32_t list = 0; list < kNumSigns * config.groups; ++list) {
+    const uint32_t sign = list / config.groups, number = list % config.groups;
+    const BucketGroups of_sign(num_buckets[sign], config.groups);
+    SketchGroup group{};
+    if (number < of_sign.num_groups) {
+      group.seed = GroupSketchSeed(sign, number, seed);
+      group.width = of_sign.Width(number);
+      group.first_bucket = of_sign.FirstBucket(number);
+      group.num_columns = NumSketchColumns(config.columns, sizes[list]);
+      group.first_cell = num_cells;
+      num_cells += NumCells(group, config.rows);
+    }
+    groups[list] = group;
+  }
+}
+
+__global__ void InsertKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
+                             const uint32_t* offsets, const SketchGroup* groups, uint32_t num_rows,
+                             uint32_t* cells) {
+  ForEachKey(lists, max_tiles, [&](uint64_t i, uint32_t list) {
+    const SketchGroup& group = groups[list];
+    for (uint32_t row = 0; row < num_rows; ++row)
+      atomicMin(&cells[group.first_cell + CellOf(group, row, keys[i])], offsets[i]);
+  });
+}
+
+// ---- The section -------------------------------------------------------------------------------
+
+// Where everything stands; by one thread.
+__global__ void PlaceGroupsKernel(KeyLists lists, GroupedSketchConfig config,
+                                  const uint32_t* num_buckets, const uint64_t* ends,
+                                  SketchGroup* groups, uint64_t* key_begins, uint64_t* num_bytes) {
+  if (ThisThread() != 0) return;
+  uint64_t position = kSketchHeaderBytes;
+  for (uint32_t list = 0; list < lists.num_lists; ++list) {
+    if (list % config.groups == 0)
+      position += sizeof(uint32_t) + sizeof(float) * uint64_t{num_buckets[list / config.groups]};
+    SketchGroup& group = groups[list];
+    group.keys_begin = position + kGroupHeaderBytes;
+    key_begins[list] = group.keys_begin;
+    if (group.width == 0) continue;
+    const uint32_t first_tile = lists.first_tiles_dev[list];
+    group.cells_begin = group.keys_begin + NumFlagBytes(lists.sizes_dev[list]) +
+                        ends[lists.EndTileOf(list)] - ends[first_tile];
+    position = group.cells_begin + PackedBytes(NumCells(group, config.rows), BitsFor(group.width));
+  }
+  *num_bytes = position;
+}
+
+struct SketchMeans {
+  const float* of_sign[kNumSigns];
+  const uint32_t* num_buckets;
+};
+
+// What is not keys, cells or means; a thread a list. Where the frame would be too long, there are
+// no keys any more.
+__global__ void WriteHeadersKernel(KeyLists lists, GroupedSketchConfig config, SketchMeans means,
+                                   const SketchGroup* groups, const EncodeState* state,
+                                   uint32_t* sizes, unsigned char* section) {
+  if (state->k == 0) {
+    for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads())
+      sizes[list] = 0;
+    return;
+  }
+  if (ThisThread() == 0) {
+    StoreUnaligned(section, config.rows);
+    StoreUnaligned(section + sizeof(uint32_t), config.groups);
+  }
+  for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads()) {
+    const SketchGroup& group = groups[list];
+    unsigned char* header = section + group.keys_begin - kGroupHeaderBytes;
+    if (list % config.groups == 0) {
+      const uint32_t num_buckets = means.num_buckets[list / config.groups];
+      StoreUnaligned(header - sizeof(float) * uint64_t{num_buckets} - sizeof(uint32_t),
+                     num_buckets);
+    }
+    if (group.width == 0) continue;
+    const uint64_t end =
+        group.cells_begin + PackedBytes(NumCells(group, config.rows), BitsFor(group.width));
+    StoreUnaligned(header, static_cast<uint32_t>(end - (group.keys_begin - kGroupHeaderBytes) -
+                                                 sizeof(uint32_t)));
+    StoreUnaligned(header + sizeof(uint32_t), sizes[list]);
+    StoreUnaligned(header + 2 * sizeof(uint32_t), group.num_columns);
+  }
+}
+
+__global__ void WriteMeansKernel(GroupedSketchConfig config, SketchMeans means,
+                                 const SketchGroup* groups, const EncodeState* state,
+                                 unsigned char* section) {
+  if (state->k == 0) return;
+  for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
+    const uint64_t num_buckets = means.num_buckets[sign];
+    unsigned char* out = section + groups[sign * config.groups].keys_begin - kGroupHeaderBytes -
+                         sizeof(float) * num_buckets;
+    for (uint64_t i = ThisThread(); i < num_buckets; i += NumThreads())
+      StoreUnaligned(out + sizeof(float) * i, means.of_sign[sign][i]);
+  }
+}
+
+// A lane eight cells, which are whole bytes. What no key was put into is 0.
+__global__ void WriteCellsKernel(KeyLists lists, uint64_t max_tiles, uint32_t num_rows,
+                                 const SketchGroup* groups, const uint32_t* cells,
+                                 const EncodeState* state, unsigned char* section) {
+  if (state->k == 0) return;
+  constexpr uint64_t kPart = BitPacking::kGroup;
+  const auto num_parts = [&](uint32_t list) {
+    return CeilDiv(NumCells(groups[list], num_rows), kPart);
+  };
+  ForEachOfLists(lists, max_tiles, num_parts, [&](uint64_t part, uint32_t list) {
+    const SketchGroup& group = groups[list];
+    const uint64_t num_cells = NumCells(group, num_rows);
+    uint32_t codes[kPart];
+    int size = 0;
+    for (uint64_t i = part * kPart; i < (part + 1) * kPart && i < num_cells; ++i) {
+      const uint32_t cell = cells[group.first_cell + i];
+      codes[size++] = cell == kEmptyCell ? 0 : cell;
+    }
+    BitPacking(section + group.cells_begin, BitsFor(group.width)).Store(part, codes, size);
+  });
+}
+
+__global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
+                              GroupedSketchConfig config, SketchMeans means,
+                              const SketchGroup* groups, const uint32_t* cells,
+                              const EncodeState* state, float* residual) {
+  if (state->k == 0) return;
+  ForEachKey(lists, max_tiles, [&](uint64_t i, uint32_t list) {
+    const SketchGroup& group = groups[list];
+    const uint32_t sign = list / config.groups;
+    const auto cell_at = [&](uint64_t cell) { return cells[group.first_cell + cell]; };
+    const uint32_t bucket = group.first_bucket + Query(group, config.rows, keys[i], cell_at);
+    const float* of_sign = sign == 0 ? means.of_sign[0] : means.of_sign[1];
+    residual[keys[i]] -= WithSign(of_sign[bucket], sign);
+  });
+}
+
+}  // namespace
+
+Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
+                         GroupedSketchBuffers* buffers) {
+  TFC_RETURN_IF_ERROR(TakeGroupLists(config, max_k, workspace, &buffers->lists));
+  const uint32_t num_lists = buffers->lists.num_lists();
+  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas));
+  buffers->groups_dev = workspace->Take<SketchGroup>(num_lists);
+  buffers->key_begins_dev = workspace->Take<uint64_t>(num_lists);
+  buffers->num_value_bytes_dev = workspace->Take<uint64_t>(1);
+  // Each group rounds its columns up.
+  buffers->max_cells =
+      config.rows * (static_cast<uint64_t>(std::ceil(config.columns * max_k)) + num_lists);
+  buffers->cells_dev = workspace->Take<uint32_t>(buffers->max_cells);
+  return OkStatus();
+}
+
+Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev, uint64_t seed,
+                            const GroupedSketchBuffers& buffers, cudaStream_t stream) {
+  const GroupListsBuffers& lists = buffers.lists;
+  const GroupedSketchConfig& config = lists.config;
+  TFC_RETURN_IF_ERROR(MakeGroupLists(values, k_dev, lists, stream));
+  TFC_RETURN_IF_ERROR(Launch("shape sketches", ShapeSketchesKernel, 1, kWarpThreads, stream, config,
+                             lists.num_buckets_dev, lists.list_sizes_dev, seed,
+                             buffers.groups_dev));
+  static_assert(kEmptyCell == 0xFFFFFFFFu);
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.cells_dev, 0xFF, buffers.max_cells * sizeof(uint32_t), stream));
+  TFC_RETURN_IF_ERROR(LaunchWarps("insert into sketches", InsertKernel, buffers.deltas.max_tiles,
+                                  stream, lists.key_lists(), buffers.deltas.max_tiles,
+                                  lists.keys_dev, lists.offsets_dev, buffers.groups_dev,
+                                  config.rows, buffers.cells_dev));
+  TFC_RETURN_IF_ERROR(MeasureDeltas(lists.key_lists(), lists.keys_dev, buffers.deltas, stream));
+  return Launch("place groups", PlaceGroupsKernel, 1, kWarpThreads, stream, lists.key_lists(),
+                config, lists.num_buckets_dev, buffers.deltas.ends_dev, buffers.groups_dev,
+                buffers.key_begins_dev, buffers.num_value_bytes_dev);
+}
+
+Status WriteGroupedSketch(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
+                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+  const GroupListsBuffers& lists = buffers.lists;
+  const GroupedSketchConfig& config = lists.config;
+  const KeyLists key_lists = lists.key_lists();
+  const SketchMeans means = {{lists.means_dev[0], lists.means_dev[1]}, lists.num_buckets_dev};
+  unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
+  TFC_RETURN_IF_ERROR(LaunchThreads("write headers", WriteHeadersKernel, lists.num_lists(), stream,
+                                    key_lists, config, means, buffers.groups_dev, state_dev,
+                                    lists.list_sizes_dev, section_dev));
+  TFC_RETURN_IF_ERROR(LaunchThreads("write means", WriteMeansKernel,
+                                    lists.quantizer.max_used_buckets(), stream, config, means,
+                                    buffers.groups_dev, state_dev, section_dev));
+  TFC_RETURN_IF_ERROR(EncodeDeltas(key_lists, lists.keys_dev, buffers.deltas, section_dev,
+                                   buffers.key_begins_dev, stream));
+  TFC_RETURN_IF_ERROR(LaunchWarps("write cells", WriteCellsKernel, buffers.deltas.max_tiles, stream,
+                                  key_lists, buffers.deltas.max_tiles, config.rows,
+                                  buffers.groups_dev, buffers.cells_dev, state_dev, section_dev));
+  if (residual_dev == nullptr) return OkStatus();
+  return LaunchWarps("take out", TakeOutKernel, buffers.deltas.max_tiles, stream, key_lists,
+                     buffers.deltas.max_tiles, lists.keys_dev, config, means, buffers.groups_dev,
+                     buffers.cells_dev, state_dev, residual_dev);
+}
+
+}  // namespace device
+}  // namespace tfcompress

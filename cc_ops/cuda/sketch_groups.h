@@ -1,0 +1,79 @@
+// The groups of a sketch as kernels see them, for encoding and decoding.
+#ifndef TFCOMPRESS_CUDA_SKETCH_GROUPS_H_
+#define TFCOMPRESS_CUDA_SKETCH_GROUPS_H_
+
+#include <cstdint>
+
+#include "core/float_order.h"
+#include "core/sketch/sketch_columns.h"
+#include "cuda/grouped_sketch.h"
+#include "cuda/key_lists.h"
+#include "cuda/launch.h"
+#include "cuda/tiles.h"
+
+namespace tfcompress {
+namespace device {
+
+// Of a section, and of a group before its keys: its length, its numbers of keys and columns.
+inline constexpr uint64_t kSketchHeaderBytes = 2 * sizeof(uint32_t);
+inline constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
+
+__device__ inline uint64_t NumCells(const SketchGroup& group, uint32_t num_rows) {
+  return uint64_t{num_rows} * group.num_columns;
+}
+
+// Among the cells of the group.
+__device__ inline uint64_t CellOf(const SketchGroup& group, uint32_t row, uint32_t key) {
+  return uint64_t{row} * group.num_columns +
+         SketchColumn(key, MixedRowSeed(row, group.seed), group.num_columns);
+}
+
+// The bucket of a key in its group; `cell_at(i)` is what a cell of the group holds.
+template <typename CellAt>
+__device__ uint32_t Query(const SketchGroup& group, uint32_t num_rows, uint32_t key,
+                          const CellAt& cell_at) {
+  uint32_t greatest = 0;
+  for (uint32_t row = 0; row < num_rows; ++row) {
+    const uint32_t cell = cell_at(CellOf(group, row, key));
+    if (cell > greatest) greatest = cell;
+  }
+  return greatest;
+}
+
+__device__ inline float WithSign(float magnitude, uint32_t sign) {
+  return FloatFromBits(FloatBits(magnitude) | (sign == 0 ? 0 : kFloatSignBit));
+}
+
+// Calls body(i, list) for the keys of all lists, i counting them, by the lanes of a warp for a
+// tile.
+template <typename Body>
+__device__ void ForEachKey(const KeyLists& lists, uint64_t max_tiles, const Body& body) {
+  for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
+    const KeyTile tile = lists.At(t);
+    for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
+      const uint64_t i = tile.tile * kTileElements + row + ThisLane();
+      if (i < tile.size) body(tile.begin + i, tile.list);
+    }
+  }
+}
+
+// Calls body(i, list) for i below count_of(list), of every list that has keys: a warp a tile of its
+// keys, which takes its share of them.
+template <typename CountOf, typename Body>
+__device__ void ForEachOfLists(const KeyLists& lists, uint64_t max_tiles, const CountOf& count_of,
+                               const Body& body) {
+  for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
+    const KeyTile tile = lists.At(t);
+    if (tile.size == 0) continue;
+    const uint64_t num_tiles = lists.EndTileOf(tile.list) - tile.first_tile;
+    const uint64_t count = count_of(tile.list);
+    const uint64_t end = count * (tile.tile + 1) / num_tiles;
+    for (uint64_t i = count * tile.tile / num_tiles + ThisLane(); i < end; i += kWarpThreads)
+      body(i, tile.list);
+  }
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_SKETCH_GROUPS_H_
