@@ -138,8 +138,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.2|bloom:policy=naive|raw",
                                    "topk:ratio=0.2|threelc",
                                    "dense|threelc",
-                                   "topk:ratio=0.9|sketchml:groups=2",
-                                   "dense|sketchml:buckets=4,groups=3,rows=1,columns=1"};
+                                   "topk:ratio=0.3|sketchml:groups=2",
+                                   "topk:ratio=0.5|sketchml:buckets=4,groups=3,rows=1,columns=1"};
   return *specs;
 }
 
