@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "core/frame.h"
+#include "core/sketch/bucket_quantizer.h"
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
@@ -46,7 +47,7 @@ __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extreme
   return params;
 }
 
-// All but the norms of qsgd, which have a kernel of their own.
+// All but the norms of qsgd and the means of quantile, which have kernels of their own.
 __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
   switch (params.spec.kind) {
@@ -69,14 +70,18 @@ __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
     case ValueKind::kSign:
       StoreUnaligned(section, params.means);
       break;
+    case ValueKind::kQuantile:
+      StoreUnaligned(section, params.spec.num_buckets);
+      break;
     default:
       break;
   }
 }
 
 // Inverse of WriteParams for HeaderBytes(kind) bytes that may be anything; false where no section
-// begins so.
-__device__ bool ReadParams(ValueKind kind, const unsigned char* section, ValueParams* params) {
+// of k > 0 values begins so.
+__device__ bool ReadParams(ValueKind kind, uint32_t k, const unsigned char* section,
+                           ValueParams* params) {
   ValueSpec& spec = params->spec;
   spec.kind = kind;
   switch (kind) {
@@ -105,6 +110,11 @@ __device__ bool ReadParams(ValueKind kind, const unsigned char* section, ValuePa
       spec.num_bits = 1;
       params->means = LoadUnaligned<SignMeans>(section);
       return params->means.AreFinite() && params->means.HaveTheirSigns();
+    case ValueKind::kQuantile:
+      spec.num_buckets = LoadUnaligned<uint32_t>(section);
+      spec.num_bits = BitsFor(spec.num_buckets);
+      return spec.num_buckets > 0 && spec.num_buckets <= k &&
+             spec.num_buckets <= kMaxQuantileBuckets;
     default:
       return false;
   }
@@ -115,7 +125,8 @@ __global__ void BeginSectionKernel(ValueSpec spec, const Extremes* extremes, Sum
                                    SumBuffers second, const EncodeState* state,
                                    unsigned char* frame, ValueParams* params) {
   if (state->k == 0) return;
-  const ValueParams found = ParamsOf(spec, state->k, *extremes, first, second);
+  const ValueParams found =
+      IsMeasured(spec.kind) ? *params : ParamsOf(spec, state->k, *extremes, first, second);
   if (ThisThread() != 0) return;
   *params = found;
   WriteParams(found, ValueSection(frame, state));
@@ -126,14 +137,28 @@ __global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, uint3
   if (ThisThread() != 0) return;
   ValueParams found{};
   const bool valid = section.num_bytes >= ValueSpec::HeaderBytes(section.kind) &&
-                     ReadParams(section.kind, section.data_dev, &found) &&
+                     ReadParams(section.kind, section.k, section.data_dev, &found) &&
                      found.spec.SectionBytes(section.k) == section.num_bytes;
   if (!valid) atomicOr(error, bits);
   found.codes_begin = valid ? found.spec.CodesBegin(section.k) : 0;
   *params = found;
 }
 
-// ---- Norms of buckets --------------------------------------------------------------------------
+__global__ void MeasureQuantileKernel(ValueSpec spec, const uint32_t* k,
+                                      const uint32_t* num_buckets, const uint32_t* codes,
+                                      ValueParams* params) {
+  if (ThisThread() != 0) return;
+  ValueParams found{};
+  found.spec = spec;
+  found.spec.num_buckets = *num_buckets;
+  found.spec.num_bits = found.spec.CodeBits(*k);
+  found.codes = codes;
+  found.codes_begin = found.spec.CodesBegin(*k);
+  found.num_bytes = found.spec.SectionBytes(*k);
+  *params = found;
+}
+
+// ---- Norms and means of buckets ----------------------------------------------------------------
 
 __global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
                                  const EncodeState* state, unsigned char* frame) {
@@ -143,15 +168,25 @@ __global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
   });
 }
 
-__global__ void CheckNormsKernel(ValueSectionView section, const ValueParams* params, uint32_t bits,
-                                 uint32_t* error) {
+__global__ void WriteMeansKernel(const ValueParams* params, const float* means,
+                                 const EncodeState* state, unsigned char* frame) {
+  if (state->k == 0) return;
+  unsigned char* table = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQuantile);
+  for (uint64_t bucket = ThisThread(); bucket < params->spec.num_buckets; bucket += NumThreads())
+    StoreAt(table, bucket, means[bucket]);
+}
+
+// Norms are finite and have no sign, means are finite.
+__global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* params,
+                                   uint32_t bits, uint32_t* error) {
   if (*error != 0) return;
-  const unsigned char* norms = section.data_dev + ValueSpec::HeaderBytes(ValueKind::kQsgd);
-  const uint64_t num_buckets = CeilDiv(section.k, params->spec.bucket_size);
+  const uint64_t header_bytes = ValueSpec::HeaderBytes(section.kind);
+  const uint64_t num_buckets = (params->codes_begin - header_bytes) / sizeof(float);
+  const uint32_t ignored = section.kind == ValueKind::kQuantile ? kFloatSignBit : 0;
   for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads()) {
     // The bits of a number with a sign are greater than those of infinity.
-    if (LoadUnaligned<uint32_t>(norms + sizeof(float) * bucket) >= kFloatInfinityBits)
-      atomicOr(error, bits);
+    const auto found = LoadAt<uint32_t>(section.data_dev + header_bytes, bucket);
+    if ((found & ~ignored) >= kFloatInfinityBits) atomicOr(error, bits);
   }
 }
 
@@ -205,6 +240,8 @@ Status WithCodes(ValueKind kind, const Body& body) {
       return body(static_cast<TernaryCodes*>(nullptr));
     case ValueKind::kSign:
       return body(static_cast<SignCodes*>(nullptr));
+    case ValueKind::kQuantile:
+      return body(static_cast<QuantileCodes*>(nullptr));
     default:
       return Internal("these values have no codes");
   }
@@ -218,6 +255,7 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
     return LaunchThreads("write norms", WriteNormsKernel, num_threads, stream, spec.bucket_size,
                          values, state_dev, frame_dev);
   }
+  if (IsMeasured(spec.kind)) return OkStatus();
   const uint32_t* k_dev = &state_dev->k;
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
@@ -229,14 +267,36 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
   return SumOfSign(1, values, max_k, k_dev, buffers.sums[1], stream);
 }
 
+// Writes what precedes the codes, but the norms of qsgd.
+Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
+                    const EncodeState* state_dev, unsigned char* frame_dev, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
+                             spec, buffers.extremes_dev, buffers.sums[0], buffers.sums[1],
+                             state_dev, frame_dev, buffers.params_dev));
+  if (spec.kind != ValueKind::kQuantile) return OkStatus();
+  return LaunchThreads("write means", WriteMeansKernel, buffers.quantizer.max_used_buckets(),
+                       stream, buffers.params_dev, buffers.quantizer.means_dev, state_dev,
+                       frame_dev);
+}
+
 }  // namespace
 
-void TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
-                      CodedBuffers* buffers) {
+Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
+                        CodedBuffers* buffers) {
   buffers->params_dev = workspace->Take<ValueParams>(1);
   buffers->extremes_dev = workspace->Take<Extremes>(1);
   for (int i = 0; i < 2; ++i)
     TakeSumBuffers(i < spec.NumSums() ? max_k : 0, workspace, &buffers->sums[i]);
+  if (spec.kind != ValueKind::kQuantile) return OkStatus();
+  return TakeQuantizerBuffers(max_k, spec.num_buckets, workspace, &buffers->quantizer);
+}
+
+Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, const uint32_t* k_dev,
+                     const CodedBuffers& buffers, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(QuantizeToBuckets(values, k_dev, buffers.quantizer, stream));
+  return Launch("measure quantile", MeasureQuantileKernel, 1, kWarpThreads, stream, spec, k_dev,
+                buffers.quantizer.num_buckets_dev(), buffers.quantizer.codes_dev(),
+                buffers.params_dev);
 }
 
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
@@ -244,9 +304,7 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(
       CollectStatistics(spec, values, max_k, buffers, state_dev, frame_dev, stream));
-  TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
-                             spec, buffers.extremes_dev, buffers.sums[0], buffers.sums[1],
-                             state_dev, frame_dev, buffers.params_dev));
+  TFC_RETURN_IF_ERROR(BeginSection(spec, buffers, state_dev, frame_dev, stream));
   return WithCodes(spec.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
     return LaunchThreads("encode codes", EncodeCodesKernel<Codes>, CeilDiv(max_k, Codes::kGroup),
@@ -260,9 +318,9 @@ Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_d
                       cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
                              section, bits, error_dev, params_dev));
-  if (section.kind == ValueKind::kQsgd) {
-    TFC_RETURN_IF_ERROR(LaunchThreads("check norms", CheckNormsKernel, section.k, stream, section,
-                                      params_dev, bits, error_dev));
+  if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kQuantile) {
+    TFC_RETURN_IF_ERROR(LaunchThreads("check buckets", CheckBucketsKernel, section.k, stream,
+                                      section, params_dev, bits, error_dev));
   }
   return WithCodes(section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;

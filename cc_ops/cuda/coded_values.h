@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/status.h"
+#include "cuda/bucket_quantizer.h"
 #include "cuda/encode_state.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_spec.h"
@@ -28,13 +29,20 @@ struct CodedBuffers {
   ValueParams* params_dev;
   Extremes* extremes_dev;
   SumBuffers sums[2];
+  QuantizerBuffers quantizer;
 };
 
 // For up to max_k values.
-void TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
-                      CodedBuffers* buffers);
+Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
+                        CodedBuffers* buffers);
 
-// As EncodeValues of values.h, for a spec that IsCoded; `seed` is the frame's.
+// Finds what the length of the section depends on, of *k_dev values, for a spec that IsMeasured:
+// sets buffers.params_dev, with the length. The frame is laid out after it.
+Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, const uint32_t* k_dev,
+                     const CodedBuffers& buffers, cudaStream_t stream);
+
+// As EncodeValues of values.h, for a spec that IsCoded and, where it IsMeasured, has been; `seed`
+// is the frame's.
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                          uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);

@@ -33,10 +33,11 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"bloom", IndexKind::kBloom},
 };
 constexpr Row<ValueKind> kValueCodecs[] = {
-    {"raw", ValueKind::kRaw},         {"fp16", ValueKind::kFp16},
-    {"bf16", ValueKind::kBf16},       {"qsgd", ValueKind::kQsgd},
-    {"uniform", ValueKind::kUniform}, {"logquant", ValueKind::kLogquant},
-    {"ternary", ValueKind::kTernary}, {"sign", ValueKind::kSign},
+    {"raw", ValueKind::kRaw},           {"fp16", ValueKind::kFp16},
+    {"bf16", ValueKind::kBf16},         {"qsgd", ValueKind::kQsgd},
+    {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
+    {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
+    {"quantile", ValueKind::kQuantile},
 };
 
 constexpr Row<JointKind> kJointCodecs[] = {
@@ -133,6 +134,9 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       break;
     case ValueKind::kSign:
       spec.num_bits = 1;
+      break;
+    case ValueKind::kQuantile:
+      spec.num_buckets = static_cast<uint32_t>(params.Int("buckets"));
       break;
   }
   return spec;

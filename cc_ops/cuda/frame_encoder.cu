@@ -68,7 +68,7 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
 Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (IsCoded(spec_.value.kind))
-    TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values);
+    TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values));
   TFC_RETURN_IF_ERROR(TakeJointBuffers(spec_.joint, n_, max_k_, workspace, &buffers->joint));
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
@@ -164,8 +164,13 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
 
 Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
                                      DataLengths* lengths, cudaStream_t stream) const {
-  if (spec_.joint.kind == JointKind::kNone)
-    return PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream);
+  if (spec_.joint.kind == JointKind::kNone) {
+    TFC_RETURN_IF_ERROR(PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream));
+    if (!IsMeasured(spec_.value.kind)) return OkStatus();
+    lengths->num_value_bytes_dev = &buffers->values.params_dev->num_bytes;
+    return MeasureValues(spec_.value, {dense, buffers->sent_dev}, &buffers->state_dev->k,
+                         buffers->values, stream);
+  }
   lengths->num_value_bytes_dev = buffers->joint.num_value_bytes_dev;
   return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, seed, buffers->joint,
                       buffers->state_dev, stream);

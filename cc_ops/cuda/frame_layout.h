@@ -26,7 +26,8 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
 // Lengths that the data decide.
 struct DataLengths {
   const uint64_t* num_payload_bytes_dev;  // Of delta_binary, or of the filter of bloom.
-  const uint64_t* num_value_bytes_dev;    // Of a joint codec; null where the value codec tells.
+  const uint64_t*
+      num_value_bytes_dev;  // Of joint codecs and of values that are measured; else null.
 };
 
 // Sets the lengths. A frame above `max_bytes` becomes one without elements, and too_long.

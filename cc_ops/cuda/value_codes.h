@@ -1,5 +1,6 @@
 // Coded values: what each codec makes of a value and its position, and how its codes lie in bytes.
-// A section begins with what ValueParams hold, and norms of buckets; the arithmetic is the core's.
+// A section begins with what ValueParams hold, and norms or means of buckets; the arithmetic is the
+// core's.
 #ifndef TFCOMPRESS_CUDA_VALUE_CODES_H_
 #define TFCOMPRESS_CUDA_VALUE_CODES_H_
 
@@ -13,6 +14,7 @@
 #include "core/value/qsgd_levels.h"
 #include "core/value/sign_means.h"
 #include "core/value/trits.h"
+#include "cuda/raw_bytes.h"
 #include "cuda/value_spec.h"
 
 namespace tfcompress {
@@ -25,7 +27,9 @@ struct ValueParams {
   int32_t largest_exponent;  // logquant
   ValueRange range;          // uniform
   SignMeans means;           // sign
+  const uint32_t* codes;     // quantile, for encoding: found before.
   uint64_t codes_begin;      // Of the section.
+  uint64_t num_bytes;        // Of the section, where it IsMeasured.
 };
 
 // Codes of a number of bits, least significant first: eight of them are as many bytes.
@@ -51,6 +55,7 @@ class BitPacking {
 
   // Reads the bytes that hold the code, and no other.
   __device__ uint32_t Load(uint64_t i) const {
+    if (num_bits_ == 0) return 0;
     const uint64_t bit = i * static_cast<uint64_t>(num_bits_);
     const unsigned char* from = codes_ + bit / 8;
     const int shift = static_cast<int>(bit % 8);
@@ -156,6 +161,25 @@ class SignCodes : public BitPacking {
 
  private:
   SignMeans means_;
+};
+
+class QuantileCodes : public BitPacking {
+ public:
+  __device__ QuantileCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        codes_(params.codes),
+        num_buckets_(params.spec.num_buckets),
+        means_(section + ValueSpec::HeaderBytes(ValueKind::kQuantile)) {}
+
+  __device__ uint32_t Code(float, uint64_t i) const { return codes_[i]; }
+  __device__ float Value(uint32_t code, uint64_t) const {
+    return code < num_buckets_ ? LoadAt<float>(means_, code) : FloatFromBits(kFloatInfinityBits);
+  }
+
+ private:
+  const uint32_t* codes_;
+  uint32_t num_buckets_;
+  const unsigned char* means_;
 };
 
 class TernaryCodes : public TritPacking {

@@ -12,24 +12,36 @@
 namespace tfcompress {
 namespace device {
 
-enum class ValueKind { kRaw, kFp16, kBf16, kQsgd, kUniform, kLogquant, kTernary, kSign };
+enum class ValueKind { kRaw, kFp16, kBf16, kQsgd, kUniform, kLogquant, kTernary, kSign, kQuantile };
 
 // Whether sections begin with something that all values have in common: coded_values.h.
 inline bool IsCoded(ValueKind kind) {
   return kind != ValueKind::kRaw && kind != ValueKind::kFp16 && kind != ValueKind::kBf16;
 }
 
+// Whether the length of a section depends on its values, and not on their number alone.
+TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) { return kind == ValueKind::kQuantile; }
+
 struct ValueSpec {
   ValueKind kind;
-  int num_bits;          // Of a code, or of what stands for one; all but ternary.
+  int num_bits;          // Of a code, or of what stands for one; not ternary and quantile.
   uint32_t bucket_size;  // qsgd
+  uint32_t num_buckets;  // quantile: at most; of a section, as many.
   double clip;           // ternary
 
-  // Of k values.
+  // Of k values; where it IsMeasured, at most.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
     const uint64_t num_code_bytes =
-        kind == ValueKind::kTernary ? NumTritBytes(k) : PackedBytes(k, num_bits);
+        kind == ValueKind::kTernary ? NumTritBytes(k) : PackedBytes(k, CodeBits(k));
     return CodesBegin(k) + num_code_bytes;
+  }
+  // All but ternary.
+  TFC_HOST_DEVICE int CodeBits(uint64_t k) const {
+    return kind == ValueKind::kQuantile ? BitsFor(NumBuckets(k)) : num_bits;
+  }
+  // None of quantile is empty.
+  TFC_HOST_DEVICE uint64_t NumBuckets(uint64_t k) const {
+    return num_buckets < k ? num_buckets : k;
   }
   // Sums over the values that what a section begins with is made of.
   TFC_HOST_DEVICE int NumSums() const {
@@ -39,6 +51,7 @@ struct ValueSpec {
   // What precedes the codes.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
+    if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
     return HeaderBytes(kind);
   }
   // What precedes the codes at every k.
@@ -51,6 +64,7 @@ struct ValueSpec {
       case ValueKind::kLogquant:
         return 2;
       case ValueKind::kTernary:
+      case ValueKind::kQuantile:
         return 4;
       case ValueKind::kSign:
         return 8;

@@ -133,6 +133,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "randomk:ratio=0.9|raw|logquant:bits=5",
                                    "dense|raw|ternary",
                                    "dense|raw|sign",
+                                   "dense|raw|quantile:buckets=5",
+                                   "topk:ratio=0.2|raw|quantile",
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",

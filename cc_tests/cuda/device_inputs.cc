@@ -29,6 +29,7 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "sketchml")
     return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
+  if (part == "quantile") return {"quantile", "quantile:buckets=3"};
   return {part};
 }
 
@@ -110,6 +111,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "none|topk:ratio=0.05|bitmap|logquant:bits=5",
       "none|dense|raw|ternary:clip=2.5",
       "residual|nonzero|delta_binary|sign",
+      "residual|topk:ratio=0.3|bitmap|quantile:buckets=20",
+      "none|nonzero|bloom:policy=p0,fpr=0.5|quantile",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",

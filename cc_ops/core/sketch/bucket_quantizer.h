@@ -12,6 +12,9 @@
 
 namespace tfcompress {
 
+// What a code of 16 bits can tell apart.
+inline constexpr uint32_t kMaxQuantileBuckets = 65536;
+
 struct BucketCodes {
   std::vector<float> means;     // Non-decreasing, one a bucket.
   std::vector<uint32_t> codes;  // The bucket of each value.

@@ -13,8 +13,6 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kMaxBuckets = 65536;
-
 class Quantile : public ValueCodec {
  public:
   explicit Quantile(uint32_t max_buckets) : max_buckets_(max_buckets) {}
@@ -61,7 +59,7 @@ class Quantile : public ValueCodec {
   static Status ReadMeans(uint64_t k, ByteReader* reader, std::vector<float>* means) {
     uint32_t num_buckets = 0;
     TFC_RETURN_IF_ERROR(reader->Read("number of buckets", &num_buckets));
-    const uint64_t limit = std::min<uint64_t>(k, kMaxBuckets);
+    const uint64_t limit = std::min<uint64_t>(k, kMaxQuantileBuckets);
     if (num_buckets > limit || (num_buckets == 0) != (k == 0)) {
       return DataLoss("quantile: ", num_buckets, " buckets for ", k, " values, at most ", limit);
     }
@@ -80,13 +78,14 @@ class Quantile : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> QuantileValue() {
-  return {"quantile buckets represented by their means (SketchML 3.2)",
-          {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxBuckets}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
-          },
-          "width of the bucket; never the sign",
-          "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
+  return {
+      "quantile buckets represented by their means (SketchML 3.2)",
+      {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxQuantileBuckets}},
+      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+        return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
+      },
+      "width of the bucket; never the sign",
+      "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
 }
 
 }  // namespace tfcompress
