@@ -3,6 +3,7 @@
 #include "core/bit_io.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/quantile_sketch.h"
+#include "cuda/binary_search.h"
 #include "cuda/bucket_quantizer.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
@@ -14,20 +15,6 @@ namespace {
 
 constexpr uint32_t kMaxSample = QuantileSketch::kMaxSample;
 constexpr uint32_t kNoKey = 0xFFFFFFFFu;  // Above those of finite numbers, and all codes.
-
-// The first of [begin, end) for which is_after(i), which is true from some i on; end where none is.
-template <typename IsAfter>
-__device__ uint64_t FirstAfter(uint64_t begin, uint64_t end, const IsAfter& is_after) {
-  while (begin < end) {
-    const uint64_t middle = begin + (end - begin) / 2;
-    if (is_after(middle)) {
-      end = middle;
-    } else {
-      begin = middle + 1;
-    }
-  }
-  return begin;
-}
 
 // ---- Splits ------------------------------------------------------------------------------------
 

@@ -1,3 +1,4 @@
+#include <limits>
 #include <type_traits>
 
 #include "core/frame.h"
@@ -5,7 +6,9 @@
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
+#include "cuda/log_levels.h"
 #include "cuda/ordered_sums.h"
+#include "cuda/raw_bytes.h"
 
 namespace tfcompress {
 namespace device {
@@ -73,6 +76,12 @@ __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
     case ValueKind::kQuantile:
       StoreUnaligned(section, params.spec.num_buckets);
       break;
+    case ValueKind::kLog:
+      StoreUnaligned(section, params.log_scale.base);
+      StoreUnaligned(section + 8, params.log_scale.sum);
+      StoreUnaligned(section + 16, params.log_scale.first);
+      StoreUnaligned(section + 18, params.log_scale.num_levels);
+      break;
     default:
       break;
   }
@@ -115,6 +124,12 @@ __device__ bool ReadParams(ValueKind kind, uint32_t k, const unsigned char* sect
       spec.num_bits = BitsFor(spec.num_buckets);
       return spec.num_buckets > 0 && spec.num_buckets <= k &&
              spec.num_buckets <= kMaxQuantileBuckets;
+    case ValueKind::kLog:
+      params->log_scale = {LoadUnaligned<double>(section), LoadUnaligned<double>(section + 8),
+                           LoadUnaligned<uint16_t>(section + 16),
+                           LoadUnaligned<uint16_t>(section + 18)};
+      spec.num_bits = BitsFor(params->log_scale.NumCodes());
+      return params->log_scale.IsValid();
     default:
       return false;
   }
@@ -242,6 +257,8 @@ Status WithCodes(ValueKind kind, const Body& body) {
       return body(static_cast<SignCodes*>(nullptr));
     case ValueKind::kQuantile:
       return body(static_cast<QuantileCodes*>(nullptr));
+    case ValueKind::kLog:
+      return body(static_cast<LogCodes*>(nullptr));
     default:
       return Internal("these values have no codes");
   }
@@ -287,12 +304,14 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
   buffers->extremes_dev = workspace->Take<Extremes>(1);
   for (int i = 0; i < 2; ++i)
     TakeSumBuffers(i < spec.NumSums() ? max_k : 0, workspace, &buffers->sums[i]);
+  if (spec.kind == ValueKind::kLog) buffers->levels_dev = workspace->Take<float>(spec.max_levels);
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
   return TakeQuantizerBuffers(max_k, spec.num_buckets, workspace, &buffers->quantizer);
 }
 
-Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, const uint32_t* k_dev,
-                     const CodedBuffers& buffers, cudaStream_t stream) {
+Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                     const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
+  if (spec.kind == ValueKind::kLog) return MeasureLog(spec, values, max_k, k_dev, buffers, stream);
   TFC_RETURN_IF_ERROR(QuantizeToBuckets(values, k_dev, buffers.quantizer, stream));
   return Launch("measure quantile", MeasureQuantileKernel, 1, kWarpThreads, stream, spec, k_dev,
                 buffers.quantizer.num_buckets_dev(), buffers.quantizer.codes_dev(),
@@ -313,14 +332,23 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
   });
 }
 
+void TakeParamBuffers(bool has_log, Workspace* workspace, ParamBuffers* buffers) {
+  buffers->params_dev = workspace->Take<ValueParams>(1);
+  buffers->levels_dev = workspace->Take<float>(has_log ? std::numeric_limits<uint16_t>::max() : 0);
+}
+
 Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                      uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
-                      cudaStream_t stream) {
+                      uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
+                      float* sum_dev, cudaStream_t stream) {
+  ValueParams* params_dev = buffers.params_dev;
   TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
                              section, bits, error_dev, params_dev));
   if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kQuantile) {
     TFC_RETURN_IF_ERROR(LaunchThreads("check buckets", CheckBucketsKernel, section.k, stream,
                                       section, params_dev, bits, error_dev));
+  }
+  if (section.kind == ValueKind::kLog) {
+    TFC_RETURN_IF_ERROR(ReadLevels(bits, buffers, error_dev, stream));
   }
   return WithCodes(section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;

@@ -30,16 +30,17 @@ struct CodedBuffers {
   Extremes* extremes_dev;
   SumBuffers sums[2];
   QuantizerBuffers quantizer;
+  float* levels_dev;  // log
 };
 
 // For up to max_k values.
 Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
                         CodedBuffers* buffers);
 
-// Finds what the length of the section depends on, of *k_dev values, for a spec that IsMeasured:
-// sets buffers.params_dev, with the length. The frame is laid out after it.
-Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, const uint32_t* k_dev,
-                     const CodedBuffers& buffers, cudaStream_t stream);
+// Finds what the length of the section depends on, of *k_dev <= max_k values, for a spec that
+// IsMeasured: sets buffers.params_dev, with the length. The frame is laid out after it.
+Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                     const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
 // As EncodeValues of values.h, for a spec that IsCoded and, where it IsMeasured, has been; `seed`
 // is the frame's.
@@ -47,11 +48,18 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
                          uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
 
+// For decoding: what a section begins with, and the levels that this makes.
+struct ParamBuffers {
+  ValueParams* params_dev;
+  float* levels_dev;  // log
+};
+void TakeParamBuffers(bool has_log, Workspace* workspace, ParamBuffers* buffers);
+
 // As AddScaled of values.h, of a kind that IsCoded: the first bytes of the section are read and
-// checked on the device, to params_dev.
+// checked on the device.
 Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                      uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
-                      cudaStream_t stream);
+                      uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
+                      float* sum_dev, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -1,5 +1,6 @@
 #include "cuda/device_parts.h"
 
+#include "core/bit_io.h"
 #include "core/frame_codecs.h"
 #include "core/joint/grouped_sketch.h"
 #include "core/registry.h"
@@ -37,7 +38,7 @@ constexpr Row<ValueKind> kValueCodecs[] = {
     {"bf16", ValueKind::kBf16},         {"qsgd", ValueKind::kQsgd},
     {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
     {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
-    {"quantile", ValueKind::kQuantile},
+    {"quantile", ValueKind::kQuantile}, {"log", ValueKind::kLog},
 };
 
 constexpr Row<JointKind> kJointCodecs[] = {
@@ -137,6 +138,11 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       break;
     case ValueKind::kQuantile:
       spec.num_buckets = static_cast<uint32_t>(params.Int("buckets"));
+      break;
+    case ValueKind::kLog:
+      spec.base = params.Float("base");
+      spec.max_levels = static_cast<uint32_t>(params.Int("tau")) + 1;
+      spec.num_bits = BitsFor(2 * uint64_t{spec.max_levels} + 1);
       break;
   }
   return spec;

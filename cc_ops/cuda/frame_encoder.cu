@@ -8,6 +8,7 @@
 #include "cuda/frame_encoder.h"
 #include "cuda/index_sections.h"
 #include "cuda/joint.h"
+#include "cuda/log_levels.h"
 #include "cuda/marks.h"
 #include "cuda/select_largest.h"
 #include "cuda/values.h"
@@ -143,6 +144,18 @@ Status FrameEncoder::Select(const DenseVector& dense, uint64_t seed, const Buffe
   return SetSupportSize(num_marked_dev, buffers.state_dev, stream);
 }
 
+Status FrameEncoder::Narrow(const DenseVector& dense, const Buffers& buffers,
+                            cudaStream_t stream) const {
+  if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
+  const Marks& marks = buffers.marks;
+  TFC_RETURN_IF_ERROR(MarkKept(spec_.value, {dense, buffers.indices_dev}, max_k_,
+                               &buffers.state_dev->k, buffers.values, marks, stream));
+  TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
+  return SetSupportSize(marks.num_marked_dev(), buffers.state_dev, stream);
+}
+
 Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
                                     const uint64_t** num_payload_bytes_dev,
                                     cudaStream_t stream) const {
@@ -168,7 +181,7 @@ Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Bu
     TFC_RETURN_IF_ERROR(PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream));
     if (!IsMeasured(spec_.value.kind)) return OkStatus();
     lengths->num_value_bytes_dev = &buffers->values.params_dev->num_bytes;
-    return MeasureValues(spec_.value, {dense, buffers->sent_dev}, &buffers->state_dev->k,
+    return MeasureValues(spec_.value, {dense, buffers->sent_dev}, max_sent_, &buffers->state_dev->k,
                          buffers->values, stream);
   }
   lengths->num_value_bytes_dev = buffers->joint.num_value_bytes_dev;
@@ -231,6 +244,7 @@ Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, ui
   if (n_ > 0) {
     TFC_RETURN_IF_ERROR(Compensate(vector, slot.after_dev, buffers, stream));
     TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
+    TFC_RETURN_IF_ERROR(Narrow(dense, buffers, stream));
     TFC_RETURN_IF_ERROR(PrepareSections(dense, seed, &buffers, &lengths, stream));
   }
   TFC_RETURN_IF_ERROR(

@@ -59,6 +59,8 @@ class FrameEncoder {
                     cudaStream_t stream) const;
   Status Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
                 cudaStream_t stream) const;
+  // Takes out of the support what the value codec does not send.
+  Status Narrow(const DenseVector& dense, const Buffers& buffers, cudaStream_t stream) const;
   // Sets the number of bytes that LayOut asks for, and what of the support is sent.
   Status PrepareIndices(uint64_t seed, Buffers* buffers, const uint64_t** num_payload_bytes_dev,
                         cudaStream_t stream) const;

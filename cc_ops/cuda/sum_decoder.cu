@@ -131,7 +131,7 @@ struct SumDecoder::Buffers {
   Marks marks;
   DeltaBuffers deltas;
   BloomBuffers bloom;
-  ValueParams* params_dev;
+  ParamBuffers params;
   ThreelcDecodeBuffers threelc;
   SketchDecodeBuffers sketch;
 };
@@ -179,6 +179,7 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const uint64_t num_value_bytes = task.frame.sections.values.size();
   const IndexKind index = task.decoder.index;
   const bool is_sketch = task.decoder.joint == JointKind::kSketchml;
+  has_log_ |= task.decoder.value == ValueKind::kLog;
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
   if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
@@ -194,7 +195,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->remainders_dev = buffers->errors_dev + tasks_.size();
   buffers->wide_dev = workspace->Take<float>(max_wide_);
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
-  buffers->params_dev = workspace->Take<ValueParams>(1);
+  TakeParamBuffers(has_log_, workspace, &buffers->params);
   TakeBloomState(workspace, &buffers->bloom);
   TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_threelc_bytes_, workspace, &buffers->threelc));
   if (max_sketch_k_ > 0)
@@ -279,7 +280,7 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   const ValueSectionView values = {task.decoder.value, section_dev + frame.sections.indices.size(),
                                    frame.sections.values.size(), frame.header.k};
   return AddScaled(values, is_everything ? nullptr : buffers.indices_dev, scale, kValueError,
-                   buffers.params_dev, error_dev, sum_dev, stream);
+                   buffers.params, error_dev, sum_dev, stream);
 }
 
 bool SumDecoder::IsFinite(size_t tensor) const {

@@ -84,6 +84,7 @@ class SumDecoder {
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
   uint32_t max_sketch_k_ = 0;       // Of grouped sketches.
+  bool has_log_ = false;            // Among the value codecs.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

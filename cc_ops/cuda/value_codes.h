@@ -10,11 +10,12 @@
 
 #include "core/byte_io.h"
 #include "core/value/fixed_point.h"
+#include "core/value/log_levels.h"
 #include "core/value/power_levels.h"
 #include "core/value/qsgd_levels.h"
 #include "core/value/sign_means.h"
 #include "core/value/trits.h"
-#include "cuda/raw_bytes.h"
+#include "cuda/binary_search.h"
 #include "cuda/value_spec.h"
 
 namespace tfcompress {
@@ -27,6 +28,8 @@ struct ValueParams {
   int32_t largest_exponent;  // logquant
   ValueRange range;          // uniform
   SignMeans means;           // sign
+  LogScale log_scale;        // log
+  const float* levels;       // log: magnitudes, descending.
   const uint32_t* codes;     // quantile, for encoding: found before.
   uint64_t codes_begin;      // Of the section.
   uint64_t num_bytes;        // Of the section, where it IsMeasured.
@@ -39,7 +42,7 @@ class BitPacking {
 
   __device__ BitPacking(unsigned char* codes, int num_bits) : codes_(codes), num_bits_(num_bits) {}
 
-  // Stores the `size` codes of a group, 1 to 8 of at most 16 bits.
+  // Stores the `size` codes of a group, 1 to 8 of at most 17 bits.
   __device__ void Store(uint64_t group, const uint32_t* codes, int size) const {
     unsigned char* out = codes_ + group * static_cast<uint64_t>(num_bits_);
     uint32_t pending = 0;
@@ -173,13 +176,40 @@ class QuantileCodes : public BitPacking {
 
   __device__ uint32_t Code(float, uint64_t i) const { return codes_[i]; }
   __device__ float Value(uint32_t code, uint64_t) const {
-    return code < num_buckets_ ? LoadAt<float>(means_, code) : FloatFromBits(kFloatInfinityBits);
+    return code < num_buckets_ ? LoadUnaligned<float>(means_ + sizeof(float) * code)
+                               : FloatFromBits(kFloatInfinityBits);
   }
 
  private:
   const uint32_t* codes_;
   uint32_t num_buckets_;
   const unsigned char* means_;
+};
+
+class LogCodes : public BitPacking {
+ public:
+  __device__ LogCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        levels_(params.levels),
+        num_levels_(params.log_scale.num_levels),
+        num_codes_(params.log_scale.NumCodes()) {}
+
+  // The largest level that is not above the magnitude.
+  __device__ uint32_t Code(float value, uint64_t) const {
+    const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
+    const auto level = static_cast<uint32_t>(
+        FirstAfter(0, num_levels_, [&](uint64_t i) { return FloatBits(levels_[i]) <= magnitude; }));
+    return level == num_levels_ ? 0 : LogScale::Code(level, value);
+  }
+  __device__ float Value(uint32_t code, uint64_t) const {
+    if (code >= num_codes_) return FloatFromBits(kFloatInfinityBits);
+    return code == 0 ? 0 : LogScale::Value(code, levels_[(code - 1) / 2]);
+  }
+
+ private:
+  const float* levels_;
+  uint32_t num_levels_;
+  uint32_t num_codes_;
 };
 
 class TernaryCodes : public TritPacking {

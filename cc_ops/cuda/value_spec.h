@@ -6,13 +6,25 @@
 
 #include "core/bit_io.h"
 #include "core/host_device.h"
+#include "core/value/log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/ceil_div.h"
 
 namespace tfcompress {
 namespace device {
 
-enum class ValueKind { kRaw, kFp16, kBf16, kQsgd, kUniform, kLogquant, kTernary, kSign, kQuantile };
+enum class ValueKind {
+  kRaw,
+  kFp16,
+  kBf16,
+  kQsgd,
+  kUniform,
+  kLogquant,
+  kTernary,
+  kSign,
+  kQuantile,
+  kLog
+};
 
 // Whether sections begin with something that all values have in common: coded_values.h.
 inline bool IsCoded(ValueKind kind) {
@@ -20,7 +32,11 @@ inline bool IsCoded(ValueKind kind) {
 }
 
 // Whether the length of a section depends on its values, and not on their number alone.
-TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) { return kind == ValueKind::kQuantile; }
+TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
+  return kind == ValueKind::kQuantile || kind == ValueKind::kLog;
+}
+// Whether elements are taken out of the support before it is encoded: MarkKept.
+inline bool Narrows(ValueKind kind) { return kind == ValueKind::kLog; }
 
 struct ValueSpec {
   ValueKind kind;
@@ -28,6 +44,8 @@ struct ValueSpec {
   uint32_t bucket_size;  // qsgd
   uint32_t num_buckets;  // quantile: at most; of a section, as many.
   double clip;           // ternary
+  double base;           // log
+  uint32_t max_levels;   // log
 
   // Of k values; where it IsMeasured, at most.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
@@ -46,7 +64,7 @@ struct ValueSpec {
   // Sums over the values that what a section begins with is made of.
   TFC_HOST_DEVICE int NumSums() const {
     if (kind == ValueKind::kSign) return 2;
-    return kind == ValueKind::kTernary && clip != 0 ? 1 : 0;
+    return kind == ValueKind::kLog || (kind == ValueKind::kTernary && clip != 0) ? 1 : 0;
   }
   // What precedes the codes.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
@@ -68,6 +86,8 @@ struct ValueSpec {
         return 4;
       case ValueKind::kSign:
         return 8;
+      case ValueKind::kLog:
+        return LogScale::kNumBytes;
       default:
         return 0;
     }

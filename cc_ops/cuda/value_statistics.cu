@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/value/sign_means.h"
 #include "cuda/launch.h"
 #include "cuda/ordered_sums.h"
@@ -32,6 +34,10 @@ __global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
   const uint32_t num_negative = SumOfLanes(own.num_negative);
   if (ThisLane() == 0) atomicAdd(&extremes->num_negative, num_negative);
 }
+
+struct MagnitudeTerm {
+  __device__ double operator()(float value) const { return std::fabs(NormalOrZero(value)); }
+};
 
 struct SignTerm {
   uint32_t sign_bit;
@@ -79,6 +85,11 @@ Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint
 void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers) {
   buffers->parts_dev = workspace->Take<double>(CeilDiv(max_count, kSumPart));
   buffers->blocks_dev = workspace->Take<double>(CeilDiv(max_count, kBlockElements));
+}
+
+Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
+                     const SumBuffers& buffers, cudaStream_t stream) {
+  return Sum(values, MagnitudeTerm{}, max_count, count_dev, buffers, stream);
 }
 
 Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,

@@ -43,6 +43,8 @@ struct SumBuffers {
 };
 void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers);
 
+Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
+                     const SumBuffers& buffers, cudaStream_t stream);
 Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                   const SumBuffers& buffers, cudaStream_t stream);
 // Of the values of one sign.

@@ -42,11 +42,10 @@ Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_
 }
 
 Status AddScaled(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                 uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
+                 uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev, float* sum_dev,
                  cudaStream_t stream) {
   if (IsCoded(section.kind)) {
-    return AddCodedValues(section, indices_dev, scale, bits, params_dev, error_dev, sum_dev,
-                          stream);
+    return AddCodedValues(section, indices_dev, scale, bits, buffers, error_dev, sum_dev, stream);
   }
   return LaunchThreads("add scaled", AddScaledKernel, section.k, stream, section.kind,
                        section.data_dev, indices_dev, section.k, scale, bits, error_dev, sum_dev);

@@ -24,10 +24,10 @@ Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_
 
 // Adds scale times the values of a section to the elements at `indices_dev`, which are distinct
 // and in range, or to all where that is null. Sets bits of *error_dev where the section is none of
-// k finite values; does nothing where one is set before. params_dev has room for those of a kind
-// that IsCoded.
+// k finite values; does nothing where one is set before. `buffers` are for sections of any kind
+// that is read.
 Status AddScaled(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                 uint32_t bits, ValueParams* params_dev, uint32_t* error_dev, float* sum_dev,
+                 uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev, float* sum_dev,
                  cudaStream_t stream);
 
 }  // namespace device

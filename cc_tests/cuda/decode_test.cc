@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/index/bloom_policy.h"
 #include "core/pipeline.h"
+#include "core/value/log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/sum_decoder.h"
 #include "device_inputs.h"
@@ -135,6 +136,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "dense|raw|sign",
                                    "dense|raw|quantile:buckets=5",
                                    "topk:ratio=0.2|raw|quantile",
+                                   "dense|raw|log",
+                                   "topk:ratio=0.9|bitmap|log:base=2,tau=5",
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",
@@ -232,6 +235,20 @@ TEST(SumDecoder, RefusesABitmapThatReachesPastTheEnd) {
          HostGradient(std::vector<float>(kHostileSize, 1.0f), DType::kFloat32), 1, &frame);
   frame[kFrameHeaderBytes] ^= 1;
   frame[kFrameHeaderBytes + kHostileSize / 8] |= 0x80;
+  RepairChecksum(&frame);
+  EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
+// No value refers to the level.
+TEST(SumDecoder, RefusesALevelThatIsNotFinite) {
+  const Stream stream;
+  Bytes frame;
+  Append("dense|raw|log", HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 1, &frame);
+  const double sum = 1e47;
+  StoreUnaligned(frame.data() + kFrameHeaderBytes + sizeof(double), sum);
+  std::fill(frame.begin() + kFrameHeaderBytes + LogScale::kNumBytes, frame.end(),
+            static_cast<unsigned char>(0));
   RepairChecksum(&frame);
   EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
   EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);

@@ -26,10 +26,10 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
   if (part == "threelc") return {"threelc", "threelc:multiplier=1.9"};
-  if (part == "sketchml")
-    return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
+  if (part == "sketchml") return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
+  if (part == "log") return {"log", "log:base=2,tau=5", "log:base=1.001,tau=1000"};
   return {part};
 }
 
@@ -42,6 +42,9 @@ std::vector<std::string> AllCodecs() {
   for (const std::string& value : DeviceValueCodecs())
     for (const std::string& setting : SettingsOf(value))
       if (value != "raw") codecs.push_back("raw|" + setting);
+  // Sections that are measured after the filter has added to the support.
+  for (const char* value : {"quantile", "log"})
+    codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   for (const std::string& joint : DeviceJointCodecs())
     for (const std::string& setting : SettingsOf(joint)) codecs.push_back(setting);
   return codecs;
@@ -111,8 +114,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "none|topk:ratio=0.05|bitmap|logquant:bits=5",
       "none|dense|raw|ternary:clip=2.5",
       "residual|nonzero|delta_binary|sign",
-      "residual|topk:ratio=0.3|bitmap|quantile:buckets=20",
-      "none|nonzero|bloom:policy=p0,fpr=0.5|quantile",
+      "residual|topk:ratio=0.05|bitmap|quantile:buckets=20",
+      "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",

@@ -7,7 +7,6 @@
 // exact.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
@@ -15,45 +14,24 @@
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
 #include "core/value/code_chunks.h"
+#include "core/value/log_levels.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr double kMinBase = 1.001;  // Neighbouring levels differ as floats.
-constexpr double kMaxBase = 16;
 constexpr uint32_t kMaxTau = 32767;
 
-// The largest float that is not above y >= 0; 0 where that would be subnormal, infinity for a y
-// that no float reaches.
-float RoundDown(double y) {
-  if (y < 0x1p-126) return 0;
-  if (y >= 0x1p128) return std::numeric_limits<float>::infinity();
-  const auto rounded = static_cast<float>(y);
-  return double{rounded} <= y ? rounded : FloatFromBits(FloatBits(rounded) - 1);
-}
-
-// What a section says of its levels.
-struct Scale {
-  double base = kMaxBase;
-  double sum = 0;           // Of the magnitudes.
-  uint16_t first = 0;       // The least L.
-  uint16_t num_levels = 0;  // Of `first` and the L that follow.
-};
-
 // The magnitudes of the L of a scale, descending.
-std::vector<float> LevelsOf(const Scale& scale) {
+std::vector<float> LevelsOf(const LogScale& scale) {
   double power = 1;
   for (int i = 0; i < scale.first; ++i) power *= scale.base;
   std::vector<float> levels(scale.num_levels);
   for (float& level : levels) {
-    level = RoundDown(scale.sum / power);
+    level = scale.Level(power);
     power *= scale.base;
   }
   return levels;
 }
-
-// Codes: 0 is the value 0, 1 + 2 i and 2 + 2 i are level i and its negative.
-uint32_t NumCodes(uint32_t num_levels) { return 2 * num_levels + 1; }
 
 // Finds the largest level that is not above a magnitude. Floats are cut into intervals by their
 // leading bits, finely enough that no interval holds two levels: one look says which level counts
@@ -82,7 +60,7 @@ class LevelFinder {
     const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
     const Interval& interval = intervals_[IntervalOf(std::max(bits, least_))];
     const uint32_t level = interval.level + (bits < interval.level_bits);
-    return bits < least_ ? 0 : 1 + 2 * level + (FloatBits(value) >> 31);
+    return bits < least_ ? 0 : LogScale::Code(level, value);
   }
 
  private:
@@ -129,7 +107,7 @@ class Log : public ValueCodec {
     writer.Write(ladder.scale.first);
     writer.Write(ladder.scale.num_levels);
     const LevelFinder finder(ladder.levels, ladder.largest);
-    const int num_bits = BitsFor(NumCodes(ladder.scale.num_levels));
+    const int num_bits = BitsFor(ladder.scale.NumCodes());
     PackChunks(values.size(), num_bits, context.executor,
                writer.Extend(PackedBytes(values.size(), num_bits)),
                [&](int64_t begin, int64_t end, uint32_t* codes) {
@@ -144,7 +122,8 @@ class Log : public ValueCodec {
   }
 
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    return kHeaderBytes + PackedBytes(k, BitsFor(NumCodes(tau_ + 1)));
+    const int num_bits = BitsFor(ScaleOf(0).NumCodes());
+    return LogScale::kNumBytes + PackedBytes(k, num_bits);
   }
 
   double MaxError(Span<const float> values) const override {
@@ -160,13 +139,13 @@ class Log : public ValueCodec {
   }
 
  private:
-  static constexpr uint64_t kHeaderBytes = 20;
-
   struct Ladder {
-    Scale scale;
+    LogScale scale;
     std::vector<float> levels;
     float largest;  // Magnitude; subnormal ones count as 0.
   };
+
+  LogScale ScaleOf(double sum) const { return {base_, sum, 0, static_cast<uint16_t>(tau_ + 1)}; }
 
   // The levels from the one of the largest magnitude to that of tau, or to the last normal one.
   Ladder LadderFor(Span<const float> values, Executor* executor) const {
@@ -174,7 +153,7 @@ class Log : public ValueCodec {
     ladder.largest = LargestMagnitude(values, executor);
     const double sum = SumOverBlocks(values.size(), executor,
                                      [&](int64_t i) { return std::fabs(NormalOrZero(values[i])); });
-    ladder.scale = {base_, sum, 0, static_cast<uint16_t>(tau_ + 1)};
+    ladder.scale = ScaleOf(sum);
     std::vector<float> levels = LevelsOf(ladder.scale);
     const auto begin = std::find_if(levels.begin(), levels.end(),
                                     [&](float level) { return level <= ladder.largest; });
@@ -187,18 +166,14 @@ class Log : public ValueCodec {
 
   static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
     ByteReader reader(section);
-    Scale scale;
+    LogScale scale;
     ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.Read("base", &scale.base));
     TFC_RETURN_IF_ERROR(reader.Read("sum", &scale.sum));
     TFC_RETURN_IF_ERROR(reader.Read("first logarithm", &scale.first));
     TFC_RETURN_IF_ERROR(reader.Read("number of levels", &scale.num_levels));
-    // Written so that NaN fails.
-    if (!(scale.base >= kMinBase && scale.base <= kMaxBase && scale.sum >= 0 &&
-          scale.sum <= kMaxElements * 0x1p128)) {
-      return DataLoss("base ", scale.base, ", sum ", scale.sum);
-    }
-    const int num_bits = BitsFor(NumCodes(scale.num_levels));
+    if (!scale.IsValid()) return DataLoss("base ", scale.base, ", sum ", scale.sum);
+    const int num_bits = BitsFor(scale.NumCodes());
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
     const std::vector<float> levels = LevelsOf(scale);
@@ -207,8 +182,8 @@ class Log : public ValueCodec {
     }
     std::vector<float> table = {0};
     for (float level : levels) {
-      table.push_back(level);
-      table.push_back(0 - level);
+      table.push_back(LogScale::Value(1, level));
+      table.push_back(LogScale::Value(2, level));
     }
     return LookUpChunks(packed, num_bits, table, executor, values);
   }
@@ -221,7 +196,8 @@ class Log : public ValueCodec {
 
 Definition<ValueCodec> LogValue() {
   return {"logarithms of reciprocals, never overestimated, filtered by tau (FastSGD 3.2)",
-          {{"base", ParamKind::kFloat, "1.1", "base of the logarithm", kMinBase, kMaxBase},
+          {{"base", ParamKind::kFloat, "1.1", "base of the logarithm", LogScale::kMinBase,
+            LogScale::kMaxBase},
            {"tau", ParamKind::kInt, "128", "largest logarithm that is sent", 1, kMaxTau}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Log>(params.Float("base"),

@@ -51,7 +51,7 @@ TEST_P(Schedule, WaitsOnce) {
   RecordProperty("launches", static_cast<int>(emulator::NumLaunches() - launches_before));
   // Buckets, groups and their keys take many steps.
   const bool is_sketch = GetParam().find("sketchml") != std::string::npos;
-  EXPECT_LE(emulator::NumLaunches() - launches_before, is_sketch ? 56 : 24);
+  EXPECT_LE(emulator::NumLaunches() - launches_before, is_sketch ? 56 : 36);
 
   Bytes packets = frame.ToHost(stream);
   packets.resize(num_bytes);

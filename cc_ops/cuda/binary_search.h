@@ -1,0 +1,29 @@
+// Binary search by one thread.
+#ifndef TFCOMPRESS_CUDA_BINARY_SEARCH_H_
+#define TFCOMPRESS_CUDA_BINARY_SEARCH_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace tfcompress {
+namespace device {
+
+// The first of [begin, end) for which is_after(i), which is true from some i on; end where none is.
+template <typename IsAfter>
+__device__ uint64_t FirstAfter(uint64_t begin, uint64_t end, const IsAfter& is_after) {
+  while (begin < end) {
+    const uint64_t middle = begin + (end - begin) / 2;
+    if (is_after(middle)) {
+      end = middle;
+    } else {
+      begin = middle + 1;
+    }
+  }
+  return begin;
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_BINARY_SEARCH_H_

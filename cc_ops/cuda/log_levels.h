@@ -1,0 +1,33 @@
+// The levels of log on the device, and what they leave of a support.
+#ifndef TFCOMPRESS_CUDA_LOG_LEVELS_H_
+#define TFCOMPRESS_CUDA_LOG_LEVELS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/coded_values.h"
+#include "cuda/marks.h"
+
+namespace tfcompress {
+namespace device {
+
+// MeasureValues of coded_values.h.
+Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
+
+// Marks those of the *k_dev <= max_k elements that are sent, for a spec that Narrows.
+Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
+                cudaStream_t stream);
+
+// Makes the levels of a section whose beginning stands in buffers.params_dev, unless an error is
+// set; sets bits of *error_dev where one is not finite.
+Status ReadLevels(uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
+                  cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_LOG_LEVELS_H_
