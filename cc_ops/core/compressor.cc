@@ -87,10 +87,8 @@ Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string
         InvalidArgument("names a linear codec: its payload is summed over ranks and can never be "
                         "framed; a linear spec is [memory|]linear"));
   }
-  std::vector<std::string> parts = Split(spec, '|');
-  const bool names_memory = FindByName<Memory>(NameOf(parts[0])) != nullptr;
-  if (!names_memory && parts.size() < 4) parts.insert(parts.begin(), "none");
-  if (parts.size() != 3 && parts.size() != 4) {
+  const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
+  if (parts.size() != 3 && parts.size() != kMaxParts) {
     return in_spec(InvalidArgument("has ", Split(spec, '|').size(), " parts; ", kShape));
   }
   std::shared_ptr<Compressor> compressor(new Compressor());

@@ -19,6 +19,9 @@ namespace tfcompress {
 
 class Compressor {
  public:
+  // memory|sparsifier|index|value
+  static constexpr size_t kMaxParts = 4;
+
   // Fails with InvalidArgument, naming the known parts and parameters, when the spec is not one.
   static Result<std::shared_ptr<const Compressor>> FromSpec(const std::string& spec);
 

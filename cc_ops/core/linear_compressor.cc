@@ -26,17 +26,17 @@ Result<std::shared_ptr<const LinearCompressor>> LinearCompressor::FromSpec(
   const auto in_spec = [&](const Status& status) {
     return status.WithContext("spec '" + spec + "'");
   };
-  std::vector<std::string> parts = Split(spec, '|');
+  constexpr size_t kMaxParts = 2;
+  const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
   if (!IsLinearSpec(spec)) {
     return in_spec(
         InvalidArgument("names no linear codec, so that it makes frames and nothing to "
                         "sum; known linear codecs: ",
                         KnownNames<LinearCodec>(), "; ", kShape));
   }
-  if (parts.size() > 2) {
+  if (parts.size() > kMaxParts) {
     return in_spec(InvalidArgument("has ", parts.size(), " parts; ", kShape));
   }
-  if (parts.size() == 1) parts.insert(parts.begin(), "none");
   auto memory = ParsePart<Memory>("memory", parts[0]);
   if (!memory.ok()) return in_spec(memory.status());
   auto linear = ParsePart<LinearCodec>("linear codec", parts[1]);

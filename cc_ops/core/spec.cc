@@ -14,6 +14,13 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
+std::vector<std::string> PartsOf(const std::string& spec, size_t max_parts) {
+  std::vector<std::string> parts = Split(spec, '|');
+  const bool names_memory = FindByName<Memory>(NameOf(parts[0])) != nullptr;
+  if (!names_memory && parts.size() < max_parts) parts.insert(parts.begin(), "none");
+  return parts;
+}
+
 std::string NameOf(const std::string& part) { return part.substr(0, part.find(':')); }
 
 Result<std::vector<std::pair<std::string, std::string>>> KeyValuesOf(const std::string& part) {

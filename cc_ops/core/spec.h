@@ -17,6 +17,10 @@ namespace tfcompress {
 // The pieces between separators; always at least one.
 std::vector<std::string> Split(const std::string& text, char separator);
 
+// The pieces of a spec of at most `max_parts`: the memory `none` stands in front where the spec
+// names no memory and has room for one.
+std::vector<std::string> PartsOf(const std::string& spec, size_t max_parts);
+
 // What stands before the first ':'.
 std::string NameOf(const std::string& part);
 
