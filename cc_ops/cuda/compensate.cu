@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "core/float_order.h"
 #include "core/sparsify/collect.h"
 #include "cuda/compensate.h"
@@ -12,30 +14,97 @@ namespace {
 // Elements that a lane loads before it looks at the first: loads wait for memory together.
 constexpr uint32_t kAtOnce = 4;
 
-// Loads the lane's next elements, `begin` on, a warp apart; those past the end are 0.
-__device__ void Load(const DenseVector& vector, uint64_t begin, float* values) {
+// The memories: the state that a step makes of an element, the vector's own among it, and the
+// writing of it, or of what was there before where the vector is not finite.
+struct NoMemory {
+  using State = float;
+  __device__ State Next(float gradient, uint32_t) const { return gradient; }
+  __device__ void Write(uint32_t, State, bool) const {}
+};
+
+struct ResidualMemory {
+  using State = float;
+  DeviceSlot residual;
+
+  __device__ State Next(float gradient, uint32_t i) const {
+    return gradient + residual.before_dev[i];
+  }
+  __device__ void Write(uint32_t i, State after, bool finite) const {
+    residual.after_dev[i] = finite ? after : residual.before_dev[i];
+  }
+};
+
+template <typename Step>
+struct MomentumMemory {
+  using State = MomentumState;
+  DeviceSlot residual;
+  DeviceSlot velocity;
+  Step step;
+
+  __device__ State Next(float gradient, uint32_t i) const {
+    return step(gradient, {residual.before_dev[i], velocity.before_dev[i]});
+  }
+  __device__ void Write(uint32_t i, State after, bool finite) const {
+    residual.after_dev[i] = finite ? after.residual : residual.before_dev[i];
+    velocity.after_dev[i] = finite ? after.velocity : velocity.before_dev[i];
+  }
+};
+
+__device__ inline float CompensatedOf(float state) { return state; }
+__device__ inline float CompensatedOf(const MomentumState& state) { return state.residual; }
+
+// Calls body(memory) with the step's memory as one of these types.
+template <typename Body>
+Status WithMemory(const Compensation& step, const Body& body) {
+  const DeviceSlot* slots = step.slots;
+  const float rate = step.memory.rate;
+  switch (step.memory.kind) {
+    case MemoryKind::kNone:
+      return body(NoMemory{});
+    case MemoryKind::kResidual:
+      return body(ResidualMemory{slots[0]});
+    case MemoryKind::kMomentum:
+      if (step.memory.nesterov) {
+        return body(
+            MomentumMemory<NesterovMomentum>{slots[kResidualSlot], slots[kVelocitySlot], {rate}});
+      }
+      return body(
+          MomentumMemory<PlainMomentum>{slots[kResidualSlot], slots[kVelocitySlot], {rate}});
+  }
+  return OkStatus();
+}
+
+// Loads what becomes of the lane's next elements, `begin` on, a warp apart; those past the end
+// are 0.
+template <typename Memory>
+__device__ void Load(const DenseVector& gradient, const Memory& memory, uint64_t begin,
+                     typename Memory::State* states) {
   for (uint32_t j = 0; j < kAtOnce; ++j) {
-    const uint64_t i = begin + j * kWarpThreads;
-    values[j] = i < vector.n ? vector.At(static_cast<uint32_t>(i)) : 0.0f;
+    const auto i = static_cast<uint32_t>(begin + j * kWarpThreads);
+    states[j] = begin + j * kWarpThreads < gradient.n ? memory.Next(gradient.At(i), i)
+                                                      : typename Memory::State{};
   }
 }
 
+template <typename Memory>
 __global__ void __launch_bounds__(kBlockThreads)
-    InspectKernel(DenseVector vector, Digit digit, uint32_t* histogram, EncodeState* state) {
+    InspectKernel(DenseVector gradient, Memory memory, Digit digit, uint32_t* histogram,
+                  EncodeState* state) {
   __shared__ uint32_t counts[kMaxBuckets];
   ClearCounts(counts);
   bool finite = true;
-  const uint64_t num_tiles = NumTiles(vector.n);
+  const uint64_t num_tiles = NumTiles(gradient.n);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
     for (uint32_t word = 0; word < kTileWords; word += kAtOnce) {
-      float values[kAtOnce];
-      Load(vector, first + word * 32, values);
+      typename Memory::State states[kAtOnce];
+      Load(gradient, memory, first + word * 32, states);
       for (uint32_t j = 0; j < kAtOnce; ++j) {
-        finite &= IsFiniteBits(FloatBits(values[j]));
+        const float value = CompensatedOf(states[j]);
+        finite &= IsFiniteBits(FloatBits(value));
         if (histogram == nullptr) continue;
-        const bool exists = first + (word + j) * 32 < vector.n;
-        CountBuckets(digit.Of(MagnitudeBits(values[j])), exists, counts);
+        const bool exists = first + (word + j) * 32 < gradient.n;
+        CountBuckets(digit.Of(MagnitudeBits(value)), exists, counts);
       }
     }
   }
@@ -43,25 +112,27 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (histogram != nullptr) AddCounts(counts, histogram);
 }
 
+template <typename Memory>
 __global__ void __launch_bounds__(kBlockThreads)
-    SettleKernel(DenseVector vector, float* after, const EncodeState* state, uint32_t* words,
+    SettleKernel(DenseVector gradient, Memory memory, const EncodeState* state, uint32_t* words,
                  uint64_t* counts) {
   const bool finite = state->nonfinite == 0;
   const uint32_t min_magnitude = state->min_magnitude;
-  const uint64_t num_tiles = NumTiles(vector.n);
+  const uint64_t num_tiles = NumTiles(gradient.n);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
     uint32_t own_word = 0;
     uint32_t count = 0;
     for (uint32_t word = 0; word < kTileWords; word += kAtOnce) {
-      float values[kAtOnce];
-      Load(vector, first + word * 32, values);
+      typename Memory::State states[kAtOnce];
+      Load(gradient, memory, first + word * 32, states);
       for (uint32_t j = 0; j < kAtOnce; ++j) {
         const uint64_t i = first + (word + j) * 32;
-        const bool exists = i < vector.n;
-        if (exists && after != nullptr) after[i] = finite ? values[j] : vector.added_dev[i];
+        const bool exists = i < gradient.n;
+        if (exists) memory.Write(static_cast<uint32_t>(i), states[j], finite);
         if (words == nullptr) continue;
-        const bool marked = exists && finite && MagnitudeBits(values[j]) >= min_magnitude;
+        const bool marked =
+            exists && finite && MagnitudeBits(CompensatedOf(states[j])) >= min_magnitude;
         const uint32_t marks = __ballot_sync(kAllLanes, marked);
         if (ThisLane() == word + j) own_word = marks;
         count += static_cast<uint32_t>(__popc(marks));
@@ -73,19 +144,50 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-}  // namespace
-
-Status Inspect(const DenseVector& vector, uint32_t* histogram_dev, EncodeState* state_dev,
-               cudaStream_t stream) {
-  return LaunchWarps("inspect", InspectKernel, NumTiles(vector.n), stream, vector, kDigits[0],
-                     histogram_dev, state_dev);
+__global__ void ForgetSentKernel(const uint32_t* sent, const EncodeState* state, uint32_t n,
+                                 float* velocity) {
+  const uint32_t k = state->k;
+  if (!MasksVelocity(k, n)) return;
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) velocity[sent[i]] = 0;
 }
 
-Status Settle(const DenseVector& vector, float* after_dev, const Marks* marks,
-              const EncodeState* state_dev, cudaStream_t stream) {
-  return LaunchWarps("settle", SettleKernel, NumTiles(vector.n), stream, vector, after_dev,
-                     state_dev, marks == nullptr ? nullptr : marks->words_dev,
-                     marks == nullptr ? nullptr : marks->ends_dev);
+}  // namespace
+
+DenseVector CompensatedVector(const Compensation& step) {
+  if (step.memory.kind == MemoryKind::kNone) return step.gradient;
+  return {step.slots[0].after_dev, DType::kFloat32, step.gradient.n};
+}
+
+Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
+               cudaStream_t stream) {
+  return WithMemory(step, [&](const auto& memory) {
+    return LaunchWarps("inspect", InspectKernel<std::decay_t<decltype(memory)>>,
+                       NumTiles(step.gradient.n), stream, step.gradient, memory, kDigits[0],
+                       histogram_dev, state_dev);
+  });
+}
+
+Status Settle(const Compensation& step, const Marks* marks, const EncodeState* state_dev,
+              cudaStream_t stream) {
+  return WithMemory(step, [&](const auto& memory) {
+    return LaunchWarps("settle", SettleKernel<std::decay_t<decltype(memory)>>,
+                       NumTiles(step.gradient.n), stream, step.gradient, memory, state_dev,
+                       marks == nullptr ? nullptr : marks->words_dev,
+                       marks == nullptr ? nullptr : marks->ends_dev);
+  });
+}
+
+SentSlots SentSlotsOf(const Compensation& step) {
+  const bool has_velocity = step.memory.kind == MemoryKind::kMomentum;
+  return {step.slots[kResidualSlot].after_dev,
+          has_velocity ? step.slots[kVelocitySlot].after_dev : nullptr};
+}
+
+Status ForgetSent(const Compensation& step, const uint32_t* sent_dev, uint32_t max_k,
+                  const EncodeState* state_dev, cudaStream_t stream) {
+  if (step.memory.kind != MemoryKind::kMomentum || sent_dev == nullptr) return OkStatus();
+  return LaunchThreads("forget sent", ForgetSentKernel, max_k, stream, sent_dev, state_dev,
+                       step.gradient.n, step.slots[kVelocitySlot].after_dev);
 }
 
 }  // namespace device

@@ -1,4 +1,4 @@
-// The vector that a step compresses, as kernels read it.
+// A vector as kernels read it.
 #ifndef TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 #define TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 
@@ -11,21 +11,16 @@
 namespace tfcompress {
 namespace device {
 
-// Elements of any type, widened as they are read, and with what the memory adds to them.
+// Elements of any type, widened as they are read.
 struct DenseVector {
   const void* data_dev;
   DType dtype;
-  const float* added_dev;  // Null: nothing is.
   uint32_t n;
 
-  __device__ float Widened(uint32_t i) const {
+  __device__ float At(uint32_t i) const {
     if (dtype == DType::kFloat32) return static_cast<const float*>(data_dev)[i];
     const uint16_t half = static_cast<const uint16_t*>(data_dev)[i];
     return dtype == DType::kFloat16 ? HalfToFloat(half) : BFloat16ToFloat(half);
-  }
-  __device__ float At(uint32_t i) const {
-    const float value = Widened(i);
-    return added_dev == nullptr ? value : value + added_dev[i];
   }
 };
 

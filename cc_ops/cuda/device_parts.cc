@@ -21,6 +21,7 @@ struct Row {
 constexpr Row<MemoryKind> kMemories[] = {
     {"none", MemoryKind::kNone},
     {"residual", MemoryKind::kResidual},
+    {"momentum", MemoryKind::kMomentum},
 };
 constexpr Row<SparsifierKind> kSparsifiers[] = {
     {"dense", SparsifierKind::kDense},         {"nonzero", SparsifierKind::kNonzero},
@@ -68,6 +69,18 @@ template <typename Interface>
 std::string NameById(uint8_t id) {
   const auto* row = FindById<Interface>(id);
   return row == nullptr ? "" : row->name;
+}
+
+Result<MemorySpec> ParseMemory(const std::string& memory) {
+  const std::string name = NameOf(memory);
+  MemorySpec spec{};
+  TFC_ASSIGN_OR_RETURN(spec.kind, Find("memory", name, kMemories));
+  if (spec.kind != MemoryKind::kMomentum) return spec;
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Memory>("memory", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, memory));
+  spec.rate = static_cast<float>(params.Float("rate"));
+  spec.nesterov = params.Choice("nesterov") == 1;
+  return spec;
 }
 
 Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
@@ -168,10 +181,9 @@ Result<JointSpec> ParseJoint(const std::string& joint) {
 }
 
 Result<DeviceSpec> ParseParts(const Compressor& compressor) {
-  std::vector<std::string> parts = Split(compressor.spec(), '|');
-  if (FindByName<Memory>(NameOf(parts[0])) == nullptr) parts.insert(parts.begin(), "none");
+  const std::vector<std::string> parts = PartsOf(compressor.spec(), Compressor::kMaxParts);
   DeviceSpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.memory, Find("memory", NameOf(parts[0]), kMemories));
+  TFC_ASSIGN_OR_RETURN(spec.memory, ParseMemory(parts[0]));
   TFC_RETURN_IF_ERROR(ParseSparsifier(parts[1], &spec));
   if (compressor.support_kind() == SupportKind::kJoint) {
     TFC_ASSIGN_OR_RETURN(spec.joint, ParseJoint(parts[2]));

@@ -10,18 +10,18 @@
 #include "core/index/bloom_policy.h"
 #include "core/status.h"
 #include "cuda/joint_spec.h"
+#include "cuda/memory_spec.h"
 #include "cuda/value_spec.h"
 
 namespace tfcompress {
 namespace device {
 
-enum class MemoryKind { kNone, kResidual };
 enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
 enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kBloom };
 
 // A compressor as the device takes it.
 struct DeviceSpec {
-  MemoryKind memory;
+  MemorySpec memory;
   SparsifierKind sparsifier;
   double ratio;            // Of topk and randomk.
   uint32_t min_magnitude;  // Of nonzero and threshold.

@@ -83,7 +83,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   return OkStatus();
 }
 
-Status FrameEncoder::CheckArguments(const void* gradient_dev, const DeviceSlot& slot,
+Status FrameEncoder::CheckArguments(const void* gradient_dev, Span<const DeviceSlot> slots,
                                     const DeviceBuffer& workspace,
                                     const DeviceBuffer& frame) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
@@ -91,28 +91,29 @@ Status FrameEncoder::CheckArguments(const void* gradient_dev, const DeviceSlot& 
     return InvalidArgument("the frame needs room for ", max_frame_bytes_, " bytes, got ",
                            frame.data_dev == nullptr ? 0 : frame.num_bytes);
   }
+  if (slots.size() != static_cast<size_t>(NumSlots(spec_.memory.kind))) {
+    return InvalidArgument("the memory needs ", NumSlots(spec_.memory.kind), " slots, got ",
+                           slots.size());
+  }
   if (n_ == 0) return OkStatus();
   if (gradient_dev == nullptr) return InvalidArgument("there is no gradient");
-  const bool has_slot = slot.before_dev != nullptr && slot.after_dev != nullptr;
-  const bool has_none = slot.before_dev == nullptr && slot.after_dev == nullptr;
-  if (spec_.memory == MemoryKind::kNone ? !has_none : !has_slot) {
-    return InvalidArgument("the memory needs ", spec_.memory == MemoryKind::kNone ? "no" : "one",
-                           " slot");
-  }
+  const bool has_slots = std::all_of(slots.begin(), slots.end(), [](const DeviceSlot& slot) {
+    return slot.before_dev != nullptr && slot.after_dev != nullptr;
+  });
+  if (!has_slots) return InvalidArgument("a slot of the memory has no vector before or after it");
   return OkStatus();
 }
 
 // The two passes over n; they write the compensated vector where there is a memory.
-Status FrameEncoder::Compensate(const DenseVector& vector, float* after_dev, const Buffers& buffers,
+Status FrameEncoder::Compensate(const Compensation& step, const Buffers& buffers,
                                 cudaStream_t stream) const {
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
   if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
   uint32_t* histogram_dev = is_topk ? buffers.select.histograms_dev[0] : nullptr;
-  TFC_RETURN_IF_ERROR(Inspect(vector, histogram_dev, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(Inspect(step, histogram_dev, buffers.state_dev, stream));
   if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
-  if (after_dev == nullptr && !selects_by_magnitude()) return OkStatus();
-  return Settle(vector, after_dev, selects_by_magnitude() ? &buffers.marks : nullptr,
-                buffers.state_dev, stream);
+  if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
+  return Settle(step, selects_by_magnitude() ? &buffers.marks : nullptr, buffers.state_dev, stream);
 }
 
 // Lists the support, and sets its size.
@@ -213,36 +214,37 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
   return OkStatus();
 }
 
-Status FrameEncoder::EncodeSections(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
-                                    float* residual_dev, unsigned char* frame_dev,
-                                    cudaStream_t stream) const {
+Status FrameEncoder::EncodeSections(const Compensation& step, uint64_t seed, const Buffers& buffers,
+                                    unsigned char* frame_dev, cudaStream_t stream) const {
+  const DenseVector dense = CompensatedVector(step);
   if (spec_.joint.kind != JointKind::kNone) {
     return WriteJoint(spec_.joint, {dense, buffers.indices_dev}, buffers.joint, buffers.state_dev,
-                      residual_dev, frame_dev, stream);
+                      SentSlotsOf(step), frame_dev, stream);
   }
   TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
-  return EncodeValues(spec_.value, {dense, buffers.sent_dev}, max_sent_, seed, buffers.values,
-                      buffers.state_dev, residual_dev, frame_dev, stream);
+  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, {dense, buffers.sent_dev}, max_sent_, seed,
+                                   buffers.values, buffers.state_dev, step.slots[0].after_dev,
+                                   frame_dev, stream));
+  return ForgetSent(step, buffers.sent_dev, max_sent_, buffers.state_dev, stream);
 }
 
-Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, uint64_t seed,
+Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                             const DeviceBuffer& workspace, const DeviceBuffer& frame,
                             cudaStream_t stream, uint64_t* num_bytes) const {
-  TFC_RETURN_IF_ERROR(CheckArguments(gradient_dev, slot, workspace, frame));
+  TFC_RETURN_IF_ERROR(CheckArguments(gradient_dev, slots, workspace, frame));
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
   EncodeState* state_dev = buffers.state_dev;
   auto* frame_dev = static_cast<unsigned char*>(frame.data_dev);
-  const DenseVector vector = {gradient_dev, dtype_, slot.before_dev, n_};
-  const DenseVector dense = slot.after_dev == nullptr
-                                ? vector
-                                : DenseVector{slot.after_dev, DType::kFloat32, nullptr, n_};
+  Compensation step = {{gradient_dev, dtype_, n_}, spec_.memory, {}};
+  std::copy(slots.begin(), slots.end(), step.slots);
+  const DenseVector dense = CompensatedVector(step);
 
   TFC_RETURN_IF_ERROR(BeginState(k_, spec_.min_magnitude, state_dev, stream));
   DataLengths lengths{};
   if (n_ > 0) {
-    TFC_RETURN_IF_ERROR(Compensate(vector, slot.after_dev, buffers, stream));
+    TFC_RETURN_IF_ERROR(Compensate(step, buffers, stream));
     TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
     TFC_RETURN_IF_ERROR(Narrow(dense, buffers, stream));
     TFC_RETURN_IF_ERROR(PrepareSections(dense, seed, &buffers, &lengths, stream));
@@ -250,7 +252,7 @@ Status FrameEncoder::Encode(const void* gradient_dev, const DeviceSlot& slot, ui
   TFC_RETURN_IF_ERROR(
       LayOut(n_, spec_.index, spec_.value, lengths, kMaxFrameBytes, state_dev, stream));
   if (n_ > 0) {
-    TFC_RETURN_IF_ERROR(EncodeSections(dense, seed, buffers, slot.after_dev, frame_dev, stream));
+    TFC_RETURN_IF_ERROR(EncodeSections(step, seed, buffers, frame_dev, stream));
   }
   FrameHeader header;
   header.dtype = dtype_;

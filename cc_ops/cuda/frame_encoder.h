@@ -8,7 +8,9 @@
 
 #include "core/compressor.h"
 #include "core/dtype.h"
+#include "core/span.h"
 #include "core/status.h"
+#include "cuda/compensate.h"
 #include "cuda/dense_vector.h"
 #include "cuda/device_parts.h"
 #include "cuda/frame_layout.h"
@@ -16,13 +18,6 @@
 
 namespace tfcompress {
 namespace device {
-
-// The memory's vector of n floats, before and after the step: one and the same, to update in place,
-// or two that do not overlap. Null for the memory `none`.
-struct DeviceSlot {
-  const float* before_dev = nullptr;
-  float* after_dev = nullptr;
-};
 
 // Encodes tensors of one type and size under one compressor. Immutable: one encoder serves several
 // streams, with a workspace for each.
@@ -38,11 +33,11 @@ class FrameEncoder {
 
   // Compensates, selects, encodes and takes what was sent out of the memory, as EncodeFrame does,
   // of the n elements at gradient_dev; sets `num_bytes` to the length of the frame that stands at
-  // frame.data_dev, at any alignment. Puts everything on `stream` and waits for it once, at the
-  // end, to read that length. Fails with InvalidArgument, before anything is launched, where a
-  // buffer is missing or too small. On failure the content of the buffers and of slot.after_dev is
-  // unspecified.
-  Status Encode(const void* gradient_dev, const DeviceSlot& slot, uint64_t seed,
+  // frame.data_dev, at any alignment. `slots` are those of the memory, in the core's order. Puts
+  // everything on `stream` and waits for it once, at the end, to read that length. Fails with
+  // InvalidArgument, before anything is launched, where a buffer or a slot is missing or too small.
+  // On failure the content of the buffers and of the slots after the step is unspecified.
+  Status Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                 const DeviceBuffer& workspace, const DeviceBuffer& frame, cudaStream_t stream,
                 uint64_t* num_bytes) const;
 
@@ -53,10 +48,9 @@ class FrameEncoder {
   bool selects_by_magnitude() const;
   bool needs_marks() const;
   Status Take(Workspace* workspace, Buffers* buffers) const;
-  Status CheckArguments(const void* gradient_dev, const DeviceSlot& slot,
+  Status CheckArguments(const void* gradient_dev, Span<const DeviceSlot> slots,
                         const DeviceBuffer& workspace, const DeviceBuffer& frame) const;
-  Status Compensate(const DenseVector& vector, float* after_dev, const Buffers& buffers,
-                    cudaStream_t stream) const;
+  Status Compensate(const Compensation& step, const Buffers& buffers, cudaStream_t stream) const;
   Status Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
                 cudaStream_t stream) const;
   // Takes out of the support what the value codec does not send.
@@ -69,9 +63,9 @@ class FrameEncoder {
                          DataLengths* lengths, cudaStream_t stream) const;
   Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                        cudaStream_t stream) const;
-  // Writes the sections, and takes what they decode to out of the residual.
-  Status EncodeSections(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
-                        float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) const;
+  // Writes the sections, and takes what they decode to out of the slots.
+  Status EncodeSections(const Compensation& step, uint64_t seed, const Buffers& buffers,
+                        unsigned char* frame_dev, cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;

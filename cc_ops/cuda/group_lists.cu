@@ -98,8 +98,8 @@ __global__ void AssignListsKernel(uint32_t sign, uint32_t max_groups, uint32_t m
 }
 
 Status AssignLists(uint32_t sign, const GroupListsBuffers& buffers, cudaStream_t stream) {
-  const SelectedValues magnitudes = {
-      {buffers.magnitudes_dev[sign], DType::kFloat32, nullptr, buffers.max_k}, nullptr};
+  const SelectedValues magnitudes = {{buffers.magnitudes_dev[sign], DType::kFloat32, buffers.max_k},
+                                     nullptr};
   const QuantizerBuffers& quantizer = buffers.quantizer;
   TFC_RETURN_IF_ERROR(QuantizeToBuckets(magnitudes, buffers.counts_dev + sign, quantizer, stream));
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.means_dev[sign], quantizer.means_dev,

@@ -13,6 +13,7 @@
 #include "cuda/encode_state.h"
 #include "cuda/group_lists.h"
 #include "cuda/marks.h"
+#include "cuda/sent_slots.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
@@ -47,10 +48,11 @@ Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Work
 // section; `seed` is the frame's.
 Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev, uint64_t seed,
                             const GroupedSketchBuffers& buffers, cudaStream_t stream);
-// Writes the section, and takes what it decodes to out of `residual_dev` unless that is null. Does
-// nothing where state_dev->k is 0 by now.
-Status WriteGroupedSketch(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
-                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+// Writes the section, and takes what it decodes to out of the slots. Does nothing where
+// state_dev->k is 0 by now.
+Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
+                          const EncodeState* state_dev, const SentSlots& slots,
+                          unsigned char* frame_dev, cudaStream_t stream);
 
 // ---- Decoding ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/frame.h"
+#include "core/memory/momentum_step.h"
 #include "cuda/cuda_status.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/launch.h"
@@ -146,15 +147,16 @@ __global__ void WriteCellsKernel(KeyLists lists, uint64_t max_tiles, uint32_t nu
 __global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
                               GroupedSketchConfig config, SketchMeans means,
                               const SketchGroup* groups, const uint32_t* cells,
-                              const EncodeState* state, float* residual) {
+                              const EncodeState* state, uint32_t n, SentSlots slots) {
   if (state->k == 0) return;
+  const bool masks = MasksVelocity(state->k, n);
   ForEachKey(lists, max_tiles, [&](uint64_t i, uint32_t list) {
     const SketchGroup& group = groups[list];
     const uint32_t sign = list / config.groups;
     const auto cell_at = [&](uint64_t cell) { return cells[group.first_cell + cell]; };
     const uint32_t bucket = group.first_bucket + Query(group, config.rows, keys[i], cell_at);
     const float* of_sign = sign == 0 ? means.of_sign[0] : means.of_sign[1];
-    residual[keys[i]] -= WithSign(of_sign[bucket], sign);
+    slots.TakeOut(keys[i], WithSign(of_sign[bucket], sign), masks);
   });
 }
 
@@ -196,8 +198,9 @@ Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev,
                 buffers.key_begins_dev, buffers.num_value_bytes_dev);
 }
 
-Status WriteGroupedSketch(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
-                          float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
+                          const EncodeState* state_dev, const SentSlots& slots,
+                          unsigned char* frame_dev, cudaStream_t stream) {
   const GroupListsBuffers& lists = buffers.lists;
   const GroupedSketchConfig& config = lists.config;
   const KeyLists key_lists = lists.key_lists();
@@ -214,10 +217,10 @@ Status WriteGroupedSketch(const GroupedSketchBuffers& buffers, const EncodeState
   TFC_RETURN_IF_ERROR(LaunchWarps("write cells", WriteCellsKernel, buffers.deltas.max_tiles, stream,
                                   key_lists, buffers.deltas.max_tiles, config.rows,
                                   buffers.groups_dev, buffers.cells_dev, state_dev, section_dev));
-  if (residual_dev == nullptr) return OkStatus();
+  if (slots.residual == nullptr) return OkStatus();
   return LaunchWarps("take out", TakeOutKernel, buffers.deltas.max_tiles, stream, key_lists,
                      buffers.deltas.max_tiles, lists.keys_dev, config, means, buffers.groups_dev,
-                     buffers.cells_dev, state_dev, residual_dev);
+                     buffers.cells_dev, state_dev, n, slots);
 }
 
 }  // namespace device

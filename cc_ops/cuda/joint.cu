@@ -35,16 +35,16 @@ Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_
 }
 
 Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,
-                  const EncodeState* state_dev, float* residual_dev, unsigned char* frame_dev,
+                  const EncodeState* state_dev, const SentSlots& slots, unsigned char* frame_dev,
                   cudaStream_t stream) {
   switch (spec.kind) {
     case JointKind::kNone:
       break;
     case JointKind::kThreelc:
-      return WriteThreelc(values.dense.n, buffers.threelc, state_dev, residual_dev, frame_dev,
-                          stream);
+      return WriteThreelc(values.dense.n, buffers.threelc, state_dev, slots, frame_dev, stream);
     case JointKind::kSketchml:
-      return WriteGroupedSketch(buffers.sketch, state_dev, residual_dev, frame_dev, stream);
+      return WriteGroupedSketch(values.dense.n, buffers.sketch, state_dev, slots, frame_dev,
+                                stream);
   }
   return OkStatus();
 }

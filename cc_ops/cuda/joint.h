@@ -10,6 +10,7 @@
 #include "cuda/encode_state.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/joint_spec.h"
+#include "cuda/sent_slots.h"
 #include "cuda/threelc.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
@@ -34,9 +35,9 @@ Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_
                     uint64_t seed, const JointBuffers& buffers, EncodeState* state_dev,
                     cudaStream_t stream);
 // Writes the section into the frame whose lengths stand in state_dev, and takes what it decodes to
-// out of `residual_dev` unless that is null. Does nothing where state_dev->k is 0 by now.
+// out of the slots. Does nothing where state_dev->k is 0 by now.
 Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,
-                  const EncodeState* state_dev, float* residual_dev, unsigned char* frame_dev,
+                  const EncodeState* state_dev, const SentSlots& slots, unsigned char* frame_dev,
                   cudaStream_t stream);
 
 }  // namespace device

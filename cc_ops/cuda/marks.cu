@@ -116,7 +116,7 @@ Status ListMarks(const Marks& marks, uint64_t capacity, const DenseVector& dense
 
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev,
                  cudaStream_t stream) {
-  const DenseVector none = {nullptr, DType::kFloat32, nullptr, 0};
+  const DenseVector none = {nullptr, DType::kFloat32, 0};
   return ListMarks(marks, capacity, none, indices_dev, nullptr, stream);
 }
 

@@ -1,6 +1,7 @@
 #include "core/byte_io.h"
 #include "core/count_bits.h"
 #include "core/frame.h"
+#include "core/memory/momentum_step.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
 #include "cuda/scan.h"
@@ -198,12 +199,13 @@ __global__ void WriteRunsKernel(const unsigned char* quartic, uint64_t num_bytes
 }
 
 __global__ void TakeOutKernel(const unsigned char* quartic, uint32_t n, const ThreelcState* own,
-                              const EncodeState* state, float* residual) {
+                              const EncodeState* state, SentSlots slots) {
   if (state->k == 0) return;
+  const bool masks = MasksVelocity(state->k, n);
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) {
     const int digit =
         QuarticDigit(quartic[i / kQuarticDigits], static_cast<int>(i % kQuarticDigits));
-    if (digit != 0) residual[i] -= ThreeValueOf(own->values.scale, digit);
+    if (digit != 0) slots.TakeOut(i, ThreeValueOf(own->values.scale, digit), masks);
   }
 }
 
@@ -314,14 +316,14 @@ Status PrepareThreelc(const SelectedValues& values, uint32_t max_k, double multi
 }
 
 Status WriteThreelc(uint32_t n, const ThreelcBuffers& buffers, const EncodeState* state_dev,
-                    float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+                    const SentSlots& slots, unsigned char* frame_dev, cudaStream_t stream) {
   const auto num_bytes = static_cast<uint64_t>(NumQuarticBytes(n));
   TFC_RETURN_IF_ERROR(LaunchWarps("write runs", WriteRunsKernel, NumTiles(num_bytes), stream,
                                   buffers.quartic_dev, num_bytes, buffers.lasts_dev,
                                   buffers.ends_dev, buffers.state_dev, state_dev, frame_dev));
-  if (residual_dev == nullptr) return OkStatus();
+  if (slots.residual == nullptr) return OkStatus();
   return LaunchThreads("take out", TakeOutKernel, n, stream, buffers.quartic_dev, n,
-                       buffers.state_dev, state_dev, residual_dev);
+                       buffers.state_dev, state_dev, slots);
 }
 
 Status TakeThreelcDecodeBuffers(uint64_t max_bytes, Workspace* workspace,

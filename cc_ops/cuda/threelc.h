@@ -10,6 +10,7 @@
 #include "core/joint/quartic.h"
 #include "core/status.h"
 #include "cuda/encode_state.h"
+#include "cuda/sent_slots.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
@@ -37,9 +38,9 @@ Status TakeThreelcBuffers(uint32_t n, Workspace* workspace, ThreelcBuffers* buff
 // state_dev->k to the digits that are not 0, and the length of the section in buffers.state_dev.
 Status PrepareThreelc(const SelectedValues& values, uint32_t max_k, double multiplier,
                       const ThreelcBuffers& buffers, EncodeState* state_dev, cudaStream_t stream);
-// Writes the section, and takes what it decodes to out of `residual_dev` unless that is null.
+// Writes the section, and takes what it decodes to out of the slots.
 Status WriteThreelc(uint32_t n, const ThreelcBuffers& buffers, const EncodeState* state_dev,
-                    float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+                    const SentSlots& slots, unsigned char* frame_dev, cudaStream_t stream);
 
 // For decoding sections of up to max_bytes.
 struct ThreelcDecodeBuffers {

@@ -25,27 +25,33 @@ struct HostGradient {
 
 struct EncodeOptions {
   uint64_t seed = 1;
-  bool in_place = true;    // The slot.
+  bool in_place = true;    // The slots.
   size_t frame_begin = 0;  // Where in its buffer the frame begins: 256 and more bytes are aligned.
 };
+
+// The memory's vectors of one tensor.
+using Slots = std::vector<std::vector<float>>;
 
 struct Encoded {
   Status status;
   Bytes frame;
-  std::vector<float> slot;  // After the step; empty where the memory has none.
+  Slots slots;  // After the step.
 };
 
 std::shared_ptr<const Compressor> Parse(const std::string& spec);
 
-// `slot` is the memory's vector before the step, of n floats, where the memory has one.
-Encoded EncodeOnHost(const Compressor& compressor, const HostGradient& gradient,
-                     const std::vector<float>& slot, uint64_t seed);
+// Slots for n elements with different numbers in each.
+Slots SomeSlots(const Compressor& compressor, size_t n);
+
+// `slots` are those of the memory before the step.
+Encoded EncodeOnHost(const Compressor& compressor, const HostGradient& gradient, const Slots& slots,
+                     uint64_t seed);
 Encoded EncodeOnDevice(const Compressor& compressor, const HostGradient& gradient,
-                       const std::vector<float>& slot, const EncodeOptions& options,
-                       const Stream& stream);
+                       const Slots& slots, const EncodeOptions& options, const Stream& stream);
 
 // Whether two vectors have the same bits.
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+bool SameBits(const Slots& a, const Slots& b);
 
 }  // namespace device
 }  // namespace tfcompress

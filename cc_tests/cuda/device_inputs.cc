@@ -15,6 +15,7 @@ constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
 
 // The settings of a part that take different ways through the kernels.
 std::vector<std::string> SettingsOf(const std::string& part) {
+  if (part == "momentum") return {"momentum", "momentum:nesterov=1,rate=0.5"};
   if (part == "topk")
     return {"topk:ratio=0.01", "topk:ratio=0.3", "topk:ratio=1", "topk:ratio=0.000001"};
   if (part == "randomk") return {"randomk:ratio=0.1", "randomk:ratio=1"};
@@ -85,7 +86,9 @@ std::vector<float> Narrow(size_t n, uint64_t seed) {
 
 // The memories take turns: what they do is over before anything is selected or coded.
 std::vector<std::string> AllDeviceSpecs() {
-  const std::vector<std::string> memories = DeviceMemories();
+  std::vector<std::string> memories;
+  for (const std::string& memory : DeviceMemories())
+    for (const std::string& setting : SettingsOf(memory)) memories.push_back(setting);
   std::vector<std::string> specs;
   size_t num_settings = 0;
   for (const std::string& sparsifier : DeviceSparsifiers())
@@ -118,6 +121,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
+      "momentum|topk:ratio=0.05|raw|fp16",
+      "momentum:nesterov=1,rate=0.5|topk:ratio=0.01|bloom:policy=leftmost|raw",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
       "residual|dense|threelc",
       "none|topk:ratio=0.05|threelc:multiplier=1.5",

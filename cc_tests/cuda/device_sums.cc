@@ -10,11 +10,11 @@ namespace device {
 
 void Append(const std::string& spec, const HostGradient& gradient, uint64_t seed, Bytes* packet) {
   const auto compressor = Parse(spec);
-  std::vector<float> residual(gradient.n, 0.0f);
-  std::vector<float*> slots(static_cast<size_t>(compressor->memory().num_slots()), residual.data());
-  const Status status =
-      EncodeFrame(*compressor, gradient.view(), Span<float* const>(slots), {seed}, packet);
-  ASSERT_TRUE(status.ok()) << status.message();
+  const Slots slots(static_cast<size_t>(compressor->memory().num_slots()),
+                    std::vector<float>(gradient.n, 0.0f));
+  const Encoded encoded = EncodeOnHost(*compressor, gradient, slots, seed);
+  ASSERT_TRUE(encoded.status.ok()) << encoded.status.message();
+  packet->insert(packet->end(), encoded.frame.begin(), encoded.frame.end());
 }
 
 Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,

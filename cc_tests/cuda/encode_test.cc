@@ -16,24 +16,18 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A residual for n elements under `compressor`: none where it has no memory.
-std::vector<float> SlotFor(const Compressor& compressor, size_t n) {
-  if (compressor.memory().num_slots() == 0) return {};
-  return Gradient(n, 77);
-}
-
 // Encodes on both sides and compares everything.
 void ExpectSameFrame(const std::string& spec, const HostGradient& gradient,
                      const EncodeOptions& options, const Stream& stream) {
   const auto compressor = Parse(spec);
-  const std::vector<float> slot = SlotFor(*compressor, gradient.n);
-  const Encoded expected = EncodeOnHost(*compressor, gradient, slot, options.seed);
+  const Slots slots = SomeSlots(*compressor, gradient.n);
+  const Encoded expected = EncodeOnHost(*compressor, gradient, slots, options.seed);
   ASSERT_TRUE(expected.status.ok()) << expected.status.message();
-  const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, options, stream);
+  const Encoded actual = EncodeOnDevice(*compressor, gradient, slots, options, stream);
   ASSERT_TRUE(actual.status.ok()) << spec << ": " << actual.status.message();
   ASSERT_EQ(actual.frame.size(), expected.frame.size()) << spec;
   ASSERT_TRUE(actual.frame == expected.frame) << spec << ": the bytes differ";
-  ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << spec << ": the residuals differ";
+  ASSERT_TRUE(SameBits(actual.slots, expected.slots)) << spec << ": the slots differ";
 }
 
 // One input, in a type, at an alignment and with a slot that the seed chooses.
@@ -97,21 +91,22 @@ TEST_P(SomeSpecs, EncodesLargerInputsToTheSameBytes) {
   }
 }
 
-TEST_P(SomeSpecs, KeepsTheSameResidualOverSteps) {
+TEST_P(SomeSpecs, KeepsTheSameSlotsOverSteps) {
   const Stream stream;
   const auto compressor = Parse(GetParam());
   constexpr size_t kSize = 3000;
-  std::vector<float> slot(compressor->memory().num_slots() > 0 ? kSize : 0, 0.0f);
+  Slots slots(static_cast<size_t>(compressor->memory().num_slots()),
+              std::vector<float>(kSize, 0.0f));
   for (uint64_t step = 0; step < 5; ++step) {
     const HostGradient gradient(Gradient(kSize, step), DType::kFloat32);
     EncodeOptions options;
     options.seed = step;
-    const Encoded expected = EncodeOnHost(*compressor, gradient, slot, step);
-    const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, options, stream);
+    const Encoded expected = EncodeOnHost(*compressor, gradient, slots, step);
+    const Encoded actual = EncodeOnDevice(*compressor, gradient, slots, options, stream);
     ASSERT_TRUE(actual.status.ok()) << actual.status.message();
     ASSERT_TRUE(actual.frame == expected.frame) << "step " << step;
-    ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << "step " << step;
-    slot = actual.slot;
+    ASSERT_TRUE(SameBits(actual.slots, expected.slots)) << "step " << step;
+    slots = actual.slots;
   }
 }
 
@@ -157,7 +152,6 @@ TEST(FrameEncoder, EncodesTheSizesOfARealModel) {
 
 TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
   const std::pair<const char*, const char*> cases[] = {
-      {"momentum|topk|raw|raw", "memory 'momentum'"},
       {"topk|rle|raw", "index codec 'rle'"},
       {"topk|bloom:policy=p2|raw", "the policy 'p2' of the index codec 'bloom'"},
       {"topk|raw|dexp", "value codec 'dexp'"},
@@ -181,26 +175,29 @@ TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
   const DeviceVector<float> floats(100);
   const DeviceVector<unsigned char> memory(encoder.workspace_bytes());
   const DeviceVector<unsigned char> room(encoder.max_frame_bytes());
-  const DeviceSlot slot = {floats.data_dev(), floats.data_dev()};
+  const std::vector<DeviceSlot> slots = {{floats.data_dev(), floats.data_dev()}};
+  const std::vector<DeviceSlot> two(2, slots[0]), empty(1);
   const DeviceBuffer workspace = memory.buffer(), frame = room.buffer();
-  const auto expect_refused = [&](const void* gradient_dev, const DeviceSlot& given_slot,
+  const auto expect_refused = [&](const void* gradient_dev, Span<const DeviceSlot> given_slots,
                                   const DeviceBuffer& given_workspace,
                                   const DeviceBuffer& given_frame, const std::string& message) {
     uint64_t num_bytes = 0;
-    const Status status = encoder.Encode(gradient_dev, given_slot, 1, given_workspace, given_frame,
+    const Status status = encoder.Encode(gradient_dev, given_slots, 1, given_workspace, given_frame,
                                          stream.get(), &num_bytes);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
   };
   const void* gradient_dev = floats.data_dev();
-  expect_refused(nullptr, slot, workspace, frame, "no gradient");
-  expect_refused(gradient_dev, {}, workspace, frame, "needs one slot");
-  expect_refused(gradient_dev, slot, {}, frame, "workspace needs");
-  expect_refused(gradient_dev, slot, {workspace.data_dev, workspace.num_bytes - 1}, frame,
+  expect_refused(nullptr, slots, workspace, frame, "no gradient");
+  expect_refused(gradient_dev, {}, workspace, frame, "needs 1 slots, got 0");
+  expect_refused(gradient_dev, two, workspace, frame, "needs 1 slots, got 2");
+  expect_refused(gradient_dev, empty, workspace, frame, "no vector before or after");
+  expect_refused(gradient_dev, slots, {}, frame, "workspace needs");
+  expect_refused(gradient_dev, slots, {workspace.data_dev, workspace.num_bytes - 1}, frame,
                  "workspace needs");
-  expect_refused(gradient_dev, slot, {memory.data_dev() + 4, workspace.num_bytes}, frame,
+  expect_refused(gradient_dev, slots, {memory.data_dev() + 4, workspace.num_bytes}, frame,
                  "aligned");
-  expect_refused(gradient_dev, slot, workspace, {frame.data_dev, frame.num_bytes - 1}, "room for");
+  expect_refused(gradient_dev, slots, workspace, {frame.data_dev, frame.num_bytes - 1}, "room for");
 }
 
 TEST(FrameEncoder, RefusesTensorsThatNoFrameHolds) {

@@ -34,12 +34,12 @@ TEST(Threelc, CodesRunsOfZerosAsTheCoreDoes) {
     const auto compressor = Parse(specs[i % 2]);
     SCOPED_TRACE(testing::Message() << specs[i % 2] << ", case " << i);
     const HostGradient gradient(ZerosBut(2 * kBlock + 17, cases[i]), DType::kFloat32);
-    const std::vector<float> slot(gradient.n, 0.0f);
-    const Encoded expected = EncodeOnHost(*compressor, gradient, slot, 1);
-    const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, {}, stream);
+    const Slots slots = {std::vector<float>(gradient.n, 0.0f)};
+    const Encoded expected = EncodeOnHost(*compressor, gradient, slots, 1);
+    const Encoded actual = EncodeOnDevice(*compressor, gradient, slots, {}, stream);
     ExpectOk(actual.status);
     ASSERT_TRUE(actual.frame == expected.frame);
-    ASSERT_TRUE(SameBits(actual.slot, expected.slot));
+    ASSERT_TRUE(SameBits(actual.slots, expected.slots));
     ExpectSameSums(expected.frame, 1, 0.5f, {{DType::kFloat32, gradient.n}}, stream);
   }
 }

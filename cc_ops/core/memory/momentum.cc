@@ -11,46 +11,31 @@
 #include <algorithm>
 
 #include "core/finite.h"
+#include "core/memory/momentum_step.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-enum Slot { kResidual, kVelocity, kNumSlots };
-
-struct State {
-  float residual;
-  float velocity;
-};
-
 class Momentum : public Memory {
  public:
   Momentum(float rate, bool nesterov) : rate_(rate), nesterov_(nesterov) {}
 
-  int num_slots() const override { return kNumSlots; }
+  int num_slots() const override { return kNumMomentumSlots; }
 
   Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                const CodecContext& context, bool* finite) const override {
-    const float rate = rate_;
-    if (nesterov_) {
-      return Accumulate(gradient, slots, context, finite, [=](float g, State before) {
-        const float velocity = rate * (before.velocity + g);
-        return State{before.residual + velocity + g, velocity};
-      });
-    }
-    return Accumulate(gradient, slots, context, finite, [=](float g, State before) {
-      const float velocity = rate * before.velocity + g;
-      return State{before.residual + velocity, velocity};
-    });
+    if (nesterov_) return Accumulate(gradient, slots, context, finite, NesterovMomentum{rate_});
+    return Accumulate(gradient, slots, context, finite, PlainMomentum{rate_});
   }
 
   void Update(const SparseTensor& decoded, const MemorySlots& slots,
               const CodecContext& context) const override {
-    float* residual = slots.after[kResidual];
-    float* velocity = slots.after[kVelocity];
+    float* residual = slots.after[kResidualSlot];
+    float* velocity = slots.after[kVelocitySlot];
     const float* values = decoded.values.data();
     const Support support = decoded.support();
-    const bool masks = support.size() < support.n();
+    const bool masks = MasksVelocity(support.size(), support.n());
     ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) residual[support[i]] -= values[i];
       if (!masks) return;
@@ -65,10 +50,10 @@ class Momentum : public Memory {
   static Span<const float> Accumulate(Span<const float> gradient, const MemorySlots& slots,
                                       const CodecContext& context, bool* finite, const Next& next) {
     const float* g = gradient.data();
-    const float* residual = slots.before[kResidual];
-    const float* velocity = slots.before[kVelocity];
-    float* residual_after = slots.after[kResidual];
-    float* velocity_after = slots.after[kVelocity];
+    const float* residual = slots.before[kResidualSlot];
+    const float* velocity = slots.before[kVelocitySlot];
+    float* residual_after = slots.after[kResidualSlot];
+    float* velocity_after = slots.after[kVelocitySlot];
     const auto n = static_cast<int64_t>(gradient.size());
     // In place it checks before it writes: what it must leave is overwritten.
     if (residual == residual_after || velocity == velocity_after) {
@@ -78,7 +63,7 @@ class Momentum : public Memory {
       if (!*finite) return {};
     }
     *finite = AllFinite(context.executor, n, [=](int64_t i) {
-      const State after = next(g[i], {residual[i], velocity[i]});
+      const MomentumState after = next(g[i], {residual[i], velocity[i]});
       velocity_after[i] = after.velocity;
       return residual_after[i] = after.residual;
     });

@@ -20,15 +20,15 @@ TEST_P(Schedule, DoesNotChangeTheBytes) {
   const Stream stream;
   const auto compressor = Parse(GetParam());
   constexpr size_t kSize = 20000;
-  const std::vector<float> slot(compressor->memory().num_slots() > 0 ? kSize : 0, 0.25f);
+  const Slots slots = SomeSlots(*compressor, kSize);
   for (const Input& input : Inputs()) {
     const HostGradient gradient(input.make(kSize, 1), DType::kFloat32);
-    const Encoded expected = EncodeOnHost(*compressor, gradient, slot, 1);
+    const Encoded expected = EncodeOnHost(*compressor, gradient, slots, 1);
     for (uint64_t seed = 0; seed < 3; ++seed) {
       emulator::SetSeed(seed);
-      const Encoded actual = EncodeOnDevice(*compressor, gradient, slot, {}, stream);
+      const Encoded actual = EncodeOnDevice(*compressor, gradient, slots, {}, stream);
       ASSERT_TRUE(actual.frame == expected.frame) << input.name << ", schedule " << seed;
-      ASSERT_TRUE(SameBits(actual.slot, expected.slot)) << input.name << ", schedule " << seed;
+      ASSERT_TRUE(SameBits(actual.slots, expected.slots)) << input.name << ", schedule " << seed;
     }
   }
 }

@@ -1,0 +1,42 @@
+// Memories with their parameters, and their vectors.
+#ifndef TFCOMPRESS_CUDA_MEMORY_SPEC_H_
+#define TFCOMPRESS_CUDA_MEMORY_SPEC_H_
+
+#include "core/memory/momentum_step.h"
+
+namespace tfcompress {
+namespace device {
+
+enum class MemoryKind { kNone, kResidual, kMomentum };
+
+struct MemorySpec {
+  MemoryKind kind;
+  float rate;     // momentum
+  bool nesterov;  // momentum
+};
+
+inline constexpr int kMaxSlots = 2;
+
+inline int NumSlots(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kNone:
+      return 0;
+    case MemoryKind::kResidual:
+      return 1;
+    case MemoryKind::kMomentum:
+      return kNumMomentumSlots;
+  }
+  return 0;
+}
+
+// A vector of n floats that the memory keeps, before and after the step: one and the same, to
+// update in place, or two that do not overlap.
+struct DeviceSlot {
+  const float* before_dev = nullptr;
+  float* after_dev = nullptr;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_MEMORY_SPEC_H_
