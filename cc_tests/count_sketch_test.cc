@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <vector>
 
 #include "contract_inputs.h"
 #include "core/float_order.h"
 #include "core/hash.h"
+#include "core/sketch/cell_unit.h"
 
 namespace tfcompress {
 namespace {
@@ -286,11 +288,56 @@ TEST(CountSketch, MoreRowsMissLess) {
 }
 
 TEST(CountSketch, IsExactWhereNothingCollides) {
-  const Floats x = {0.5f, -3.0f, 1e-30f, 0.0f, 1e30f, -2.0f};
+  // Six elements leave room for 36 binary digits below those of the largest.
+  const Floats x = {0.5f, -3.0f, 1e-3f, 0.0f, 1e7f, -2.0f};
   const CountSketch sketch(5, CountSketch::kMaxColumns / 128, 1);
   const Floats table = Insert(sketch, x);
   EXPECT_EQ(Estimate(sketch, table, x.size()), x);
   EXPECT_DOUBLE_EQ(sketch.SquaredNorm(table, SerialExecutor()), SquaredNormOf(x));
+}
+
+TEST(CountSketch, LosesNoMoreThanAUnitOfEachElement) {
+  const size_t n = 100000;
+  Floats x = NormalValues(n, 3);
+  for (size_t i = 0; i < n; ++i) x[i] *= std::ldexp(1.0f, -static_cast<int>(i % 90));
+  x[7] = -16;
+  const double unit = std::ldexp(1.0, 4 + 127 + 17 - 189);  // Of 17 binary digits of n.
+  constexpr uint32_t kColumns = 1000;
+  const CountSketch sketch(1, kColumns, 5);
+  const Floats table = Insert(sketch, x);
+  const CellHash hash(5, 0, kColumns);
+  std::vector<double> sums(kColumns), errors(kColumns);
+  for (size_t i = 0; i < n; ++i) {
+    sums[ColumnOf(hash(i))] += WithSignOf(hash(i), x[i]);
+    errors[ColumnOf(hash(i))] += unit;
+  }
+  for (uint32_t c = 0; c < kColumns; ++c)
+    ASSERT_NEAR(table[c], sums[c], errors[c] + std::fabs(sums[c]) * 0x1.01p-24);
+}
+
+TEST(CountSketch, TheOrderOfElementsDoesNotShow) {
+  // One cell, so that every order of the elements is the same vector to it but for signs.
+  Floats x = NormalValues(5000, 1);
+  const CellHash hash(2, 0, 1);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = WithSignOf(hash(i), x[i]);
+  const Floats table = Insert(CountSketch(1, 1, 2), x);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = WithSignOf(hash(i), x[i]);
+  std::sort(x.begin(), x.end());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = WithSignOf(hash(i), x[i]);
+  EXPECT_TRUE(SameBits(Insert(CountSketch(1, 1, 2), x), table));
+}
+
+TEST(CountSketch, TheLargestSumsOfTheLargestElementsAreInfinite) {
+  const float most = std::numeric_limits<float>::max();
+  const CellHash hash(2, 0, 1);
+  for (size_t n : {1, 2, 3, 4, 1000, 1023, 1024}) {
+    Floats x(n, most);
+    for (size_t i = 0; i < n; ++i) x[i] = WithSignOf(hash(i), x[i]);
+    EXPECT_EQ(Insert(CountSketch(1, 1, 2), x)[0], n == 1 ? most : INFINITY) << n;
+    for (size_t i = n / 2; i < 2 * (n / 2); ++i) x[i] = -x[i];
+    if (n % 2 != 0) continue;
+    EXPECT_EQ(FloatBits(Insert(CountSketch(1, 1, 2), x)[0]), 0u) << n;
+  }
 }
 
 TEST(CountSketch, OneCellHoldsTheSignedSum) {

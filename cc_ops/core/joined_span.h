@@ -43,6 +43,17 @@ class JoinedSpan {
     }
   }
 
+  // The largest MagnitudeBits of all elements, 0 where there is none.
+  uint32_t MaxMagnitude(Executor* executor) const {
+    uint32_t max = 0;
+    for (const Span<const float>& part : parts_) {
+      const float* x = part.data();
+      max = std::max(max, tfcompress::MaxMagnitude(executor, static_cast<int64_t>(part.size()),
+                                                   [=](int64_t i) { return x[i]; }));
+    }
+    return max;
+  }
+
   bool AllFinite(Executor* executor) const {
     return std::all_of(parts_.begin(), parts_.end(), [&](const Span<const float>& part) {
       const float* x = part.data();

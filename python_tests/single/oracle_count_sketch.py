@@ -26,17 +26,15 @@ def cells_of(n: int, rows: int, columns: int, seed: int) -> tuple[np.ndarray, np
 
 def insert(x: np.ndarray, rows: int, columns: int, seed: int) -> np.ndarray:
     """The table, float32 [rows, columns], of a finite float32 vector."""
-    table = np.zeros((rows, columns), np.float32)
-    stripes = min(8, max(1, x.size // (4 * columns)))
+    largest = np.abs(x).max(initial=0).astype(np.float32)
+    unit = 2.0 ** (int(largest.view(np.uint32) >> 23) + x.size.bit_length() - 189)
+    terms = np.trunc(flush(x).astype(np.float64) / unit).astype(np.int64)
+    sums = np.zeros((rows, columns), np.int64)
     column, sign = cells_of(x.size, rows, columns, seed)
     for row in range(rows):
-        terms = sign[row] * flush(x)
-        for stripe in range(stripes):
-            cells = np.zeros(columns, np.float32)
-            for i in range(x.size * stripe // stripes, x.size * (stripe + 1) // stripes):
-                cells[column[row, i]] = flush(cells[column[row, i]] + terms[i])
-            table[row] = flush(table[row] + cells)
-    return table
+        np.add.at(sums[row], column[row], sign[row].astype(np.int64) * terms)
+    with np.errstate(over="ignore"):
+        return flush((sums.astype(np.float32).astype(np.float64) * unit).astype(np.float32))
 
 
 def estimate(table: np.ndarray, n: int, seed: int) -> np.ndarray:

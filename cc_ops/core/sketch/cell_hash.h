@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
+#include "core/float_order.h"
 #include "core/hash.h"
+#include "core/host_device.h"
 
 namespace tfcompress {
 
@@ -13,17 +15,22 @@ namespace tfcompress {
 using SignedCell = uint32_t;
 inline constexpr SignedCell kCellSignBit = 0x80000000u;
 
-inline uint32_t ColumnOf(SignedCell cell) { return cell & ~kCellSignBit; }
+TFC_HOST_DEVICE inline uint32_t ColumnOf(SignedCell cell) { return cell & ~kCellSignBit; }
+
+// `value` with its sign changed where the cell's is negative.
+TFC_HOST_DEVICE inline float WithSignOf(SignedCell cell, float value) {
+  return FloatFromBits(FloatBits(value) ^ (cell & kCellSignBit));
+}
 
 // One row's hash function. One call of the mixer gives both: the column from the upper 32 bits, the
 // sign from the lowest one.
 class CellHash {
  public:
   // columns < 2^31.
-  CellHash(uint64_t seed, int row, uint32_t columns)
+  TFC_HOST_DEVICE CellHash(uint64_t seed, int row, uint32_t columns)
       : hash_(HashKey(static_cast<uint64_t>(row), seed)), columns_(columns) {}
 
-  SignedCell operator()(uint64_t index) const {
+  TFC_HOST_DEVICE SignedCell operator()(uint64_t index) const {
     const uint64_t bits = hash_(index);
     return FastRange32(static_cast<uint32_t>(bits >> 32), columns_) | static_cast<uint32_t>(bits)
                                                                           << 31;

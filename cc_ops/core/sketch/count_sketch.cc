@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/float_order.h"
+#include "core/sketch/cell_unit.h"
 
 namespace tfcompress {
 namespace {
@@ -19,20 +22,10 @@ int64_t NumStripes(int64_t n, int64_t columns) {
   return std::clamp<int64_t>(n / (4 * columns), 1, kMaxStripes);
 }
 
-// `value`, or +0 for numbers that a thread which flushes subnormal ones would see as 0.
-float Flush(float value) {
-  const uint32_t bits = FloatBits(value);
-  return FloatFromBits(bits & NormalMask(bits));
-}
-
-// `value` with its sign changed where the cell's is negative.
-float WithSignOf(SignedCell cell, float value) {
-  return FloatFromBits(FloatBits(value) ^ (cell & kCellSignBit));
-}
-
-// Adds elements [begin, end) of x to one row. Asks for the cells of a chunk before it touches any:
-// a row is larger than the caches near a core, and so the waits overlap.
-void InsertInto(const CellHash& hash, const JoinedSpan& x, int64_t begin, int64_t end, float* row) {
+// Adds elements [begin, end) of x to one row, in units. Asks for the cells of a chunk before it
+// touches any: a row is larger than the caches near a core, and so the waits overlap.
+void InsertInto(const CellHash& hash, const CellUnit& unit, const JoinedSpan& x, int64_t begin,
+                int64_t end, int64_t* row) {
   x.ForEachPiece(begin, end, [&](int64_t first, Span<const float> piece) {
     SignedCell cells[kChunk];
     const auto size = static_cast<int64_t>(piece.size());
@@ -41,17 +34,10 @@ void InsertInto(const CellHash& hash, const JoinedSpan& x, int64_t begin, int64_
       const float* values = piece.data() + at;
       hash.Fill(static_cast<uint64_t>(first + at), count, cells);
       for (int64_t j = 0; j < count; ++j) __builtin_prefetch(row + ColumnOf(cells[j]), 1, 2);
-      for (int64_t j = 0; j < count; ++j) {
-        float* cell = row + ColumnOf(cells[j]);
-        *cell = Flush(*cell + WithSignOf(cells[j], Flush(values[j])));
-      }
+      for (int64_t j = 0; j < count; ++j)
+        row[ColumnOf(cells[j])] += unit.CountOf(WithSignOf(cells[j], values[j]));
     }
   });
-}
-
-// Integers that sort as floats do, whatever the floating-point mode; the map is its own inverse.
-int32_t ToSortable(int32_t float_bits) {
-  return float_bits ^ ((float_bits >> 31) & static_cast<int32_t>(kFloatMagnitudeBits));
 }
 
 // Leaves the smaller of each pair of a chunk in `low`, the larger in `high`.
@@ -62,6 +48,46 @@ void Sort(int32_t* __restrict low, int32_t* __restrict high) {
     high[j] = a < b ? b : a;
   }
 }
+
+// One row in the making: the counts that stripes leave, which add up to it in any order.
+class RowSum {
+ public:
+  using Counts = std::unique_ptr<int64_t[]>;
+
+  // Counts for a stripe to go on with: what others left, or zeros where those are at work.
+  Counts Take(uint32_t columns) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!left_.empty()) {
+        Counts counts = std::move(left_.back());
+        left_.pop_back();
+        return counts;
+      }
+    }
+    return std::make_unique<int64_t[]>(columns);
+  }
+
+  // Leaves them; returns how many stripes have.
+  int64_t Leave(Counts counts) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    left_.push_back(std::move(counts));
+    return ++num_stripes_;
+  }
+
+  // Overwrites `row`, once all stripes have left, and lets go of the counts.
+  void Write(const CellUnit& unit, Span<float> row) {
+    int64_t* sums = left_[0].get();
+    for (size_t other = 1; other < left_.size(); ++other)
+      for (size_t i = 0; i < row.size(); ++i) sums[i] += left_[other][i];
+    for (size_t i = 0; i < row.size(); ++i) row.data()[i] = unit.ValueOf(sums[i]);
+    left_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Counts> left_;
+  int64_t num_stripes_ = 0;
+};
 
 // Elements estimated at a time: enough that a row's pages, once looked up, serve many of them, and
 // few enough that their keys stay near a core.
@@ -143,24 +169,17 @@ double SumOfSquares(Span<const float> row, Executor* executor) {
 
 void CountSketch::Insert(const JoinedSpan& x, Executor* executor, Span<float> table) const {
   const int64_t n = x.size();
+  const CellUnit unit(x.MaxMagnitude(executor), static_cast<uint64_t>(n));
   const int64_t num_stripes = NumStripes(n, columns_);
-  const int64_t num_further_cells = (num_stripes - 1) * num_cells();
-  // Not initialised here, where one thread would do it.
-  const std::unique_ptr<float[]> further(new float[num_further_cells]);
+  std::vector<RowSum> sums(rows_);
   executor->ParallelFor(rows_ * num_stripes, [&](int64_t task) {
-    const int64_t stripe = task / rows_;
-    const auto row = static_cast<int>(task % rows_);
-    float* cells = stripe == 0 ? table.data() : further.get() + (stripe - 1) * num_cells();
-    cells += int64_t{row} * columns_;
-    std::fill(cells, cells + columns_, 0.0f);
-    InsertInto(RowHash(row), x, n * stripe / num_stripes, n * (stripe + 1) / num_stripes, cells);
-  });
-  if (num_stripes == 1) return;
-  ForEachBlock(executor, num_cells(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t stripe = 1; stripe < num_stripes; ++stripe) {
-      const float* cells = further.get() + (stripe - 1) * num_cells();
-      for (int64_t i = begin; i < end; ++i) table.data()[i] = Flush(table.data()[i] + cells[i]);
-    }
+    const auto row = static_cast<int>(task / num_stripes);
+    const int64_t stripe = task % num_stripes;
+    RowSum::Counts counts = sums[row].Take(columns_);
+    InsertInto(RowHash(row), unit, x, n * stripe / num_stripes, n * (stripe + 1) / num_stripes,
+               counts.get());
+    if (sums[row].Leave(std::move(counts)) < num_stripes) return;
+    sums[row].Write(unit, table.subspan(size_t{columns_} * row, columns_));
   });
 }
 

@@ -10,11 +10,19 @@
 #include <cstdint>
 
 #include "core/executor.h"
+#include "core/float_order.h"
+#include "core/host_device.h"
 #include "core/joined_span.h"
 #include "core/sketch/cell_hash.h"
 #include "core/span.h"
 
 namespace tfcompress {
+
+// Integers that sort as floats do, -0 before +0; the map is its own inverse. Estimates are medians
+// in this order.
+TFC_HOST_DEVICE inline int32_t ToSortable(int32_t float_bits) {
+  return float_bits ^ ((float_bits >> 31) & static_cast<int32_t>(kFloatMagnitudeBits));
+}
 
 // The hash functions of a table; the cells, rows end to end, are the caller's.
 class CountSketch {
@@ -30,10 +38,10 @@ class CountSketch {
   int64_t num_cells() const { return int64_t{rows_} * columns_; }
 
   // Overwrites `table`, of num_cells(), with the sketch of finite elements. The same bits for every
-  // executor: a cell is summed in the order of the indices, within each of a few stripes that
-  // depend on the sizes alone, and then in the order of the stripes. Reads x once for each row.
-  // Beside the table it takes up to seven more of its size, none where x is shorter than eight
-  // rows. Subnormal sums count as 0.
+  // executor: sums are exact but for what is below a unit (cell_unit.h), and rounded once.
+  // Reads x once, and once more for each row. Takes 8 bytes a column for each thread at
+  // work.
+  // Subnormal sums count as 0.
   void Insert(const JoinedSpan& x, Executor* executor, Span<float> table) const;
 
   // Overwrites `estimates` with those of the elements [0, estimates.size()). Takes `table` as it
