@@ -25,6 +25,7 @@ TFC_HOST_DEVICE inline float FloatFromBits(uint32_t bits) {
 inline constexpr uint32_t kFloatSignBit = 0x80000000u;
 inline constexpr uint32_t kFloatMagnitudeBits = 0x7FFFFFFFu;
 inline constexpr uint32_t kFloatInfinityBits = 0x7F800000u;
+inline constexpr uint32_t kFloatNaNBits = 0x7FC00000u;  // The quiet NaN of numeric_limits.
 
 inline constexpr uint32_t kLeastNormalBits = 0x00800000u;  // Of 2^-126.
 

@@ -26,6 +26,7 @@ inline constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
 // costs one call of the mixer. Seeds that differ give independent functions for our purposes.
 class SeededHash {
  public:
+  SeededHash() = default;
   TFC_HOST_DEVICE explicit SeededHash(uint64_t seed) : offset_(Mix64(seed + kGoldenGamma)) {}
   TFC_HOST_DEVICE uint64_t operator()(uint64_t key) const {
     return Mix64(key * kGoldenGamma + offset_);

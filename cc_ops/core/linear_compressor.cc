@@ -26,7 +26,6 @@ Result<std::shared_ptr<const LinearCompressor>> LinearCompressor::FromSpec(
   const auto in_spec = [&](const Status& status) {
     return status.WithContext("spec '" + spec + "'");
   };
-  constexpr size_t kMaxParts = 2;
   const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
   if (!IsLinearSpec(spec)) {
     return in_spec(

@@ -20,6 +20,9 @@ namespace tfcompress {
 
 class LinearCompressor {
  public:
+  // memory|linear
+  static constexpr size_t kMaxParts = 2;
+
   // Fails with InvalidArgument, naming the known parts and parameters, when the spec is not a
   // linear one.
   static Result<std::shared_ptr<const LinearCompressor>> FromSpec(const std::string& spec);

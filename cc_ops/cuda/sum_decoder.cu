@@ -110,12 +110,11 @@ Marks MarksOf(const Marks& marks, uint32_t n) {
 
 // NaN everywhere, as the core rounds it to each type.
 Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
-  constexpr uint32_t kNaNBits = 0x7FC00000u;
   if (target.dtype == DType::kFloat32) {
-    return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kNaNBits, target.n,
+    return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kFloatNaNBits, target.n,
                          static_cast<uint32_t*>(target.data_dev));
   }
-  const float nan = FloatFromBits(kNaNBits);
+  const float nan = FloatFromBits(kFloatNaNBits);
   const uint16_t half = target.dtype == DType::kFloat16 ? FloatToHalf(nan) : FloatToBFloat16(nan);
   return LaunchThreads("fill", FillKernel<uint16_t>, target.n, stream, half, target.n,
                        static_cast<uint16_t*>(target.data_dev));

@@ -26,6 +26,7 @@ TFC_HOST_DEVICE inline float WithSignOf(SignedCell cell, float value) {
 // sign from the lowest one.
 class CellHash {
  public:
+  CellHash() = default;
   // columns < 2^31.
   TFC_HOST_DEVICE CellHash(uint64_t seed, int row, uint32_t columns)
       : hash_(HashKey(static_cast<uint64_t>(row), seed)), columns_(columns) {}

@@ -39,8 +39,7 @@ class CountSketch {
 
   // Overwrites `table`, of num_cells(), with the sketch of finite elements. The same bits for every
   // executor: sums are exact but for what is below a unit (cell_unit.h), and rounded once.
-  // Reads x once, and once more for each row. Takes 8 bytes a column for each thread at
-  // work.
+  // Reads x once, and once more for each row. Takes 8 bytes a column for each thread at work.
   // Subnormal sums count as 0.
   void Insert(const JoinedSpan& x, Executor* executor, Span<float> table) const;
 

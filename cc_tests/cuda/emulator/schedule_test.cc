@@ -3,6 +3,7 @@
 
 #include "contract_inputs.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/linear_coder.h"
 #include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_inputs.h"
@@ -65,6 +66,36 @@ TEST_P(Schedule, WaitsOnce) {
   ExpectOk(
       decoder.value().DecodeSum(frame.data_dev(), 1, decode_workspace.buffer(), stream.get(), {}));
   EXPECT_EQ(emulator::NumSynchronizations() - waits_before_sum, 1);
+}
+
+// Nor do they change what a linear codec makes of a vector; nothing of it waits.
+TEST(LinearSchedule, DoesNotChangeTheBytes) {
+  const Stream stream;
+  constexpr uint64_t kSize = 20000;
+  const auto compressor =
+      LinearCompressor::FromSpec("count_sketch:rows=3,columns=300,k=50,candidates=4").value();
+  const LinearCoder coder = LinearCoder::Make(*compressor, kSize).value();
+  const std::vector<float> x = Gradient(kSize, 1);
+  std::vector<float> expected(coder.payload_size()), expected_values;
+  std::vector<uint32_t> expected_indices;
+  ExpectOk(compressor->codec().Encode(x, {1}, Span<float>(expected)));
+  ExpectOk(compressor->codec().Recover(expected, kSize, {1}, &expected_indices, &expected_values));
+  const DeviceVector<float> x_dev(x, stream), payload(coder.payload_size());
+  const DeviceVector<float> values(coder.num_candidates());
+  const DeviceVector<uint32_t> indices(coder.num_candidates());
+  const DeviceVector<unsigned char> workspace(coder.workspace_bytes());
+  const std::vector<DevicePart> parts = {{x_dev.data_dev(), kSize}};
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    emulator::SetSeed(seed);
+    const int64_t waits_before = emulator::NumSynchronizations();
+    ExpectOk(coder.Encode(parts, 1, workspace.buffer(), payload.data_dev(), stream.get()));
+    ExpectOk(coder.Recover(payload.data_dev(), 1, workspace.buffer(), indices.data_dev(),
+                           values.data_dev(), stream.get()));
+    EXPECT_EQ(emulator::NumSynchronizations(), waits_before);
+    EXPECT_TRUE(SameBits(payload.ToHost(stream), expected)) << "schedule " << seed;
+    EXPECT_EQ(indices.ToHost(stream), expected_indices) << "schedule " << seed;
+    EXPECT_TRUE(SameBits(values.ToHost(stream), expected_values)) << "schedule " << seed;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,211 @@
+#include <algorithm>
+
+#include "core/float_order.h"
+#include "core/registry.h"
+#include "core/spec.h"
+#include "cuda/compensate.h"
+#include "cuda/encode_state.h"
+#include "cuda/frame_layout.h"
+#include "cuda/launch.h"
+#include "cuda/linear_coder.h"
+#include "cuda/select_largest.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+// Where `index` stands, or would, in an ascending list.
+__device__ uint64_t LowerBound(const uint32_t* indices, uint64_t count, uint64_t index) {
+  uint64_t begin = 0;
+  while (begin < count) {
+    const uint64_t middle = begin + (count - begin) / 2;
+    if (indices[middle] < index) {
+      begin = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return begin;
+}
+
+// Writes the listed elements of a part, whose elements are `first` on of the whole.
+__global__ void GatherPartKernel(DevicePart part, uint64_t first, const uint32_t* indices,
+                                 uint64_t count, const EncodeState* state, float* payload) {
+  const bool finite = state->nonfinite == 0;
+  const uint64_t end = first + part.size;
+  for (uint64_t i = LowerBound(indices, count, first) + ThisThread(); i < count && indices[i] < end;
+       i += NumThreads()) {
+    payload[i] = finite ? part.data_dev[indices[i] - first] : FloatFromBits(kFloatNaNBits);
+  }
+}
+
+// Writes the listed ones of `values`, or those that stand at their places where nothing is to be
+// looked up; NaN at the first indices where the sum is not finite.
+__global__ void GatherKernel(const float* values, bool looks_up, uint64_t count,
+                             const EncodeState* state, uint32_t* indices, float* gathered) {
+  const bool finite = state->nonfinite == 0;
+  for (uint64_t i = ThisThread(); i < count; i += NumThreads()) {
+    if (!finite) indices[i] = static_cast<uint32_t>(i);
+    gathered[i] = finite ? values[looks_up ? indices[i] : i] : FloatFromBits(kFloatNaNBits);
+  }
+}
+
+Compensation AsTheyAre(const float* values_dev, uint64_t size) {
+  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)}, MemorySpec{}, {}};
+}
+
+}  // namespace
+
+struct LinearCoder::Buffers {
+  EncodeState* state_dev;
+  SketchBuffers sketch;
+  Marks marks;
+  SelectBuffers select;
+  float* estimates_dev = nullptr;
+  uint32_t* indices_dev = nullptr;
+};
+
+Status LinearCoder::Parse(const LinearCompressor& compressor) {
+  const std::string part = PartsOf(compressor.spec(), LinearCompressor::kMaxParts)[1];
+  const std::string name = NameOf(part);
+  if (name != "count_sketch" && name != "shared_randomk") {
+    return InvalidArgument("spec '", compressor.spec(), "': the linear codec '", name,
+                           "' has no device variant; those that have: count_sketch, "
+                           "shared_randomk");
+  }
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<LinearCodec>("linear codec", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, part));
+  kind_ = name == "count_sketch" ? Kind::kCountSketch : Kind::kSharedRandomK;
+  if (kind_ == Kind::kSharedRandomK) return OkStatus();
+  if (params.Choice("recovery") != 0) {
+    return InvalidArgument("spec '", compressor.spec(),
+                           "': the recovery 'heavymix' of the linear codec 'count_sketch' has no "
+                           "device variant; that which has: top");
+  }
+  rows_ = static_cast<int>(params.Int("rows"));
+  columns_ = static_cast<uint32_t>(params.Int("columns"));
+  return OkStatus();
+}
+
+Result<LinearCoder> LinearCoder::Make(const LinearCompressor& compressor, uint64_t n) {
+  LinearCoder coder;
+  TFC_RETURN_IF_ERROR(coder.Parse(compressor));
+  if (n > kMaxElements) {
+    return InvalidArgument("a vector of ", n, " elements is above the limit of ", kMaxElements);
+  }
+  const auto size = static_cast<int64_t>(n);
+  coder.n_ = static_cast<uint32_t>(n);
+  coder.payload_size_ = static_cast<uint32_t>(compressor.codec().PayloadSize(size));
+  coder.num_candidates_ = static_cast<uint32_t>(compressor.codec().NumCandidates(size));
+  Workspace to_encode, to_recover;
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(coder.TakeToEncode(&to_encode, &buffers));
+  TFC_RETURN_IF_ERROR(coder.TakeToRecover(&to_recover, &buffers));
+  coder.workspace_bytes_ = std::max(to_encode.num_bytes(), to_recover.num_bytes());
+  return coder;
+}
+
+Status LinearCoder::TakeToEncode(Workspace* workspace, Buffers* buffers) const {
+  buffers->state_dev = workspace->Take<EncodeState>(1);
+  if (kind_ == Kind::kCountSketch) {
+    TakeSketchBuffers(payload_size_, workspace, &buffers->sketch);
+    return OkStatus();
+  }
+  buffers->indices_dev = workspace->Take<uint32_t>(num_candidates_);
+  return TakeMarks(n_, workspace, &buffers->marks);
+}
+
+Status LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const {
+  buffers->state_dev = workspace->Take<EncodeState>(1);
+  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
+  if (kind_ == Kind::kSharedRandomK) return OkStatus();
+  buffers->estimates_dev = workspace->Take<float>(n_);
+  return TakeSelectBuffers(n_, num_candidates_, workspace, &buffers->select);
+}
+
+Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
+                               cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(MarkSeeded(SeededPermutation(n_, seed), num_candidates_, marks, stream));
+  TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+  return ListMarks(marks, num_candidates_, indices_dev, stream);
+}
+
+// The payload of shared_randomk.
+Status LinearCoder::Sample(Span<const DevicePart> parts, uint64_t seed, const Buffers& buffers,
+                           float* payload_dev, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
+  for (const DevicePart& part : parts) {
+    TFC_RETURN_IF_ERROR(
+        Inspect(AsTheyAre(part.data_dev, part.size), nullptr, buffers.state_dev, stream));
+  }
+  TFC_RETURN_IF_ERROR(ListSeeded(seed, buffers.marks, buffers.indices_dev, stream));
+  uint64_t first = 0;
+  for (const DevicePart& part : parts) {
+    const uint64_t most = std::min<uint64_t>(part.size, num_candidates_);
+    TFC_RETURN_IF_ERROR(LaunchThreads("gather part", GatherPartKernel, most, stream, part, first,
+                                      buffers.indices_dev, num_candidates_, buffers.state_dev,
+                                      payload_dev));
+    first += part.size;
+  }
+  return OkStatus();
+}
+
+Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
+                           const DeviceBuffer& workspace, float* payload_dev,
+                           cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  uint64_t size = 0;
+  for (const DevicePart& part : parts) {
+    if (part.size > 0 && part.data_dev == nullptr) return InvalidArgument("a part has no elements");
+    size += part.size;
+  }
+  if (size != n_) return InvalidArgument("a vector of ", size, " elements, expected ", n_);
+  if (payload_size_ == 0) return OkStatus();
+  if (payload_dev == nullptr) return InvalidArgument("there is no room for the payload");
+  Workspace carve(workspace.data_dev);
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(TakeToEncode(&carve, &buffers));
+  if (kind_ == Kind::kSharedRandomK) return Sample(parts, seed, buffers, payload_dev, stream);
+  return InsertAll(SketchHashes(rows_, columns_, seed), parts, n_, buffers.sketch, payload_dev,
+                   stream);
+}
+
+// Lists the largest estimates.
+Status LinearCoder::SelectEstimates(const float* summed_dev, uint64_t seed, const Buffers& buffers,
+                                    uint32_t* indices_dev, cudaStream_t stream) const {
+  const Compensation estimates = AsTheyAre(buffers.estimates_dev, n_);
+  TFC_RETURN_IF_ERROR(EstimateAll(SketchHashes(rows_, columns_, seed), summed_dev, n_,
+                                  buffers.estimates_dev, stream));
+  TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
+  TFC_RETURN_IF_ERROR(
+      Inspect(estimates, buffers.select.histograms_dev[0], buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(Settle(estimates, &buffers.marks, buffers.state_dev, stream));
+  return SelectLargest(buffers.select, buffers.marks, estimates.gradient, buffers.state_dev,
+                       indices_dev, stream);
+}
+
+Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const DeviceBuffer& workspace,
+                            uint32_t* indices_dev, float* values_dev, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  if (num_candidates_ == 0) return OkStatus();
+  if (summed_dev == nullptr || indices_dev == nullptr || values_dev == nullptr)
+    return InvalidArgument("there is no sum, or no room for what is recovered");
+  Workspace carve(workspace.data_dev);
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(TakeToRecover(&carve, &buffers));
+  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(
+      Inspect(AsTheyAre(summed_dev, payload_size_), nullptr, buffers.state_dev, stream));
+  const bool looks_up = kind_ == Kind::kCountSketch;
+  TFC_RETURN_IF_ERROR(looks_up ? SelectEstimates(summed_dev, seed, buffers, indices_dev, stream)
+                               : ListSeeded(seed, buffers.marks, indices_dev, stream));
+  return LaunchThreads("gather", GatherKernel, num_candidates_, stream,
+                       looks_up ? buffers.estimates_dev : summed_dev, looks_up, num_candidates_,
+                       buffers.state_dev, indices_dev, values_dev);
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,72 @@
+// LinearCodec on the device: the same payloads as the core's for the same seed, and the same
+// elements recovered from their sum.
+#ifndef TFCOMPRESS_CUDA_LINEAR_CODER_H_
+#define TFCOMPRESS_CUDA_LINEAR_CODER_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/linear_compressor.h"
+#include "core/span.h"
+#include "core/status.h"
+#include "cuda/count_sketch.h"
+#include "cuda/marks.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// Encodes and recovers vectors of one size under one codec; the memory and the second round are the
+// caller's. Immutable: one coder serves several streams, with a workspace for each. Nothing here
+// waits for the device.
+class LinearCoder {
+ public:
+  // Fails with InvalidArgument that names what has no device variant, which is `heavymix`, or where
+  // the vector is too large.
+  static Result<LinearCoder> Make(const LinearCompressor& compressor, uint64_t n);
+
+  uint64_t payload_size() const { return payload_size_; }      // In floats.
+  uint64_t num_candidates() const { return num_candidates_; }  // That Recover yields.
+  // Of the larger one, Encode or Recover.
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Overwrites payload_dev with that of the parts, n elements end to end. NaN or Inf among them
+  // makes every float of it NaN. Fails with InvalidArgument, before anything is launched, for
+  // another size, or where a buffer is missing or too small.
+  Status Encode(Span<const DevicePart> parts, uint64_t seed, const DeviceBuffer& workspace,
+                float* payload_dev, cudaStream_t stream) const;
+
+  // Overwrites indices_dev, ascending, and values_dev with the candidates of the sum of payloads.
+  // NaN or Inf in it makes all values NaN, at the first indices.
+  Status Recover(const float* summed_dev, uint64_t seed, const DeviceBuffer& workspace,
+                 uint32_t* indices_dev, float* values_dev, cudaStream_t stream) const;
+
+ private:
+  enum class Kind { kCountSketch, kSharedRandomK };
+  struct Buffers;
+
+  LinearCoder() = default;
+  Status Parse(const LinearCompressor& compressor);
+  Status TakeToEncode(Workspace* workspace, Buffers* buffers) const;
+  Status TakeToRecover(Workspace* workspace, Buffers* buffers) const;
+  Status ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
+                    cudaStream_t stream) const;
+  Status Sample(Span<const DevicePart> parts, uint64_t seed, const Buffers& buffers,
+                float* payload_dev, cudaStream_t stream) const;
+  Status SelectEstimates(const float* summed_dev, uint64_t seed, const Buffers& buffers,
+                         uint32_t* indices_dev, cudaStream_t stream) const;
+
+  Kind kind_;
+  int rows_ = 0;  // Of a sketch, as are the columns.
+  uint32_t columns_ = 0;
+  uint32_t n_;
+  uint32_t payload_size_;
+  uint32_t num_candidates_;
+  size_t workspace_bytes_;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_LINEAR_CODER_H_
