@@ -19,6 +19,15 @@ TFC_HOST_DEVICE inline int CountLeadingZeros(uint32_t word) {
 #endif
 }
 
+// Zeros below the lowest set bit of `word`, which is not 0.
+TFC_HOST_DEVICE inline int CountTrailingZeros(uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return __ffs(static_cast<int>(word)) - 1;
+#else
+  return __builtin_ctz(word);
+#endif
+}
+
 // The eight bytes at `offset` < bytes.size(), zeros in place of those past the end.
 inline uint64_t LoadWord(ByteSpan bytes, size_t offset) {
   uint64_t word = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/byte_io.h"
+#include "core/entropy/adaptive_scheme.h"
 #include "core/entropy/prefixed_deltas.h"
 #include "core/executor.h"
 #include "core/span.h"
@@ -17,32 +18,9 @@
 
 namespace tfcompress {
 
-// One of the schemes of section 5.2.
-struct DeltaPrefix {
-  uint32_t num_intervals() const { return uint32_t{2} << log_intervals; }
-
-  int log_intervals;  // m = 2, 4, 8, 16: 0 to 3.
-  bool is_huffman;
-};
-
-// What a scheme costs, in bits.
-struct DeltaCost {
-  uint64_t total() const { return lengths + prefixes + payload; }
-
-  uint64_t lengths;  // Of the Huffman words, in whole bytes.
-  uint64_t prefixes;
-  uint64_t payload;  // The deltas.
-};
-
 DeltaCost CostOf(const DeltaBitCounts& counts, const DeltaPrefix& prefix);
 // The cheapest; of equal ones, that with fewest intervals, and fixed before Huffman.
 DeltaPrefix ChooseDeltaPrefix(const DeltaBitCounts& counts);
-
-// Upper bound of the bytes that EncodeAdaptiveDeltas appends for k keys: those of m = 2 with the
-// fixed prefix.
-inline uint64_t MaxAdaptiveDeltaBytes(uint64_t k) {
-  return k == 0 ? 0 : 1 + BytesOfBits(33 * k) + MaxPrefixedDeltasOverhead(k);
-}
 
 // Appends the code of strictly increasing `keys` to `out`; nothing for no keys.
 void EncodeAdaptiveDeltas(Span<const uint32_t> keys, Executor* executor, Bytes* out);

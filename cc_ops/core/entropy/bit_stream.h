@@ -9,6 +9,7 @@
 
 #include "core/byte_io.h"
 #include "core/count_bits.h"
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 
@@ -17,7 +18,9 @@ namespace tfcompress {
 // Most bits that one call writes, or that are sure to be seen at once.
 inline constexpr int kMaxStreamBits = 56;
 
-inline size_t BytesOfBits(uint64_t num_bits) { return static_cast<size_t>((num_bits + 7) / 8); }
+TFC_HOST_DEVICE inline size_t BytesOfBits(uint64_t num_bits) {
+  return static_cast<size_t>((num_bits + 7) / 8);
+}
 
 // Fills bytes that the caller has sized for exactly what is written. Cheap to copy: loops work on a
 // local copy, which the compiler keeps in registers.

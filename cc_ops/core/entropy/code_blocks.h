@@ -8,24 +8,17 @@
 
 #include "core/byte_io.h"
 #include "core/entropy/bit_stream.h"
+#include "core/entropy/code_block_size.h"
 #include "core/executor.h"
 #include "core/span.h"
 #include "core/status.h"
 
 namespace tfcompress {
 
-inline constexpr int64_t kCodeBlock = int64_t{1} << 16;
-
 // Calls body(block, begin, end) for the blocks of `num_items` items.
 template <typename Body>
 void ForEachCodeBlock(Executor* executor, int64_t num_items, const Body& body) {
   ForEachBlock(executor, num_items, body, kCodeBlock);
-}
-
-// What EncodeCodeBlocks adds to the bits at most: the lengths, and what fills the last bytes up.
-inline uint64_t MaxCodeBlockOverhead(uint64_t num_items) {
-  return static_cast<uint64_t>(NumBlocks(static_cast<int64_t>(num_items), kCodeBlock)) *
-         (sizeof(uint32_t) + 1);
 }
 
 // Appends the blocks of `num_items` items: encode_block(block, begin, end, writer) writes exactly

@@ -3,113 +3,33 @@
 #include <algorithm>
 
 #include "core/bit_io.h"
+#include "core/entropy/package_merge.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kComfortableBits = 12;  // A table of 16 KiB.
-
-// Lengths of the words that take the fewest bits for the ascending `counts`, by the package-merge
-// algorithm (Larmore and Hirschberg, 1990): in `limit` rounds, the items of the round before are
-// paired, and the pairs and the counts are merged in ascending order. Of the last round, the first
-// 2m - 2 items are chosen; a chosen pair chooses its two items of the round before. The length of
-// a word is the number of rounds in which its count is chosen.
-std::vector<uint8_t> PackageMerge(const std::vector<uint64_t>& counts, int limit) {
+std::vector<uint8_t> MergePackages(const std::vector<uint64_t>& counts, int limit) {
   const size_t m = counts.size();
-  std::vector<uint64_t> items;                     // Of the last round.
-  std::vector<std::vector<bool>> is_count(limit);  // Of the items of each round.
-  for (int round = 0; round < limit; ++round) {
-    std::vector<uint64_t> merged;
-    merged.reserve(m + items.size() / 2);
-    size_t next_count = 0, next_pair = 0;
-    while (next_count < m || next_pair + 1 < items.size()) {
-      const bool pairs_left = next_pair + 1 < items.size();
-      const uint64_t pair = pairs_left ? items[next_pair] + items[next_pair + 1] : 0;
-      const bool takes_count = next_count < m && (!pairs_left || counts[next_count] <= pair);
-      merged.push_back(takes_count ? counts[next_count++] : pair);
-      if (!takes_count) next_pair += 2;
-      is_count[round].push_back(takes_count);
-    }
-    items = std::move(merged);
-  }
-
+  std::vector<uint64_t> items(2 * m), merged(2 * m);
+  std::vector<uint16_t> is_count(2 * m);
   std::vector<uint8_t> lengths(m);
-  size_t num_chosen = 2 * m - 2;
-  for (int round = limit; round-- > 0;) {
-    const auto first = is_count[round].begin();
-    const auto num_counts =
-        static_cast<size_t>(std::count(first, first + static_cast<ptrdiff_t>(num_chosen), true));
-    for (size_t i = 0; i < num_counts; ++i) ++lengths[i];
-    num_chosen = 2 * (num_chosen - num_counts);
-  }
+  PackageMerge(counts.data(), static_cast<uint32_t>(m), limit,
+               {items.data(), merged.data(), is_count.data()}, lengths.data());
   return lengths;
 }
 
-uint32_t ReverseBits(uint32_t bits, int num_bits) {
-  uint32_t reversed = 0;
-  for (int i = 0; i < num_bits; ++i) reversed |= (bits >> i & 1) << (num_bits - 1 - i);
-  return reversed;
-}
-
-// Elias' gamma code of a number in [1, 2^17): as many zeros as it has bits after its first, a one,
-// these bits.
-struct Gamma {
-  explicit Gamma(uint32_t value) : num_low_bits(31 - __builtin_clz(value)) {
-    const uint64_t low = value - (uint32_t{1} << num_low_bits);
-    bits = uint64_t{1} << num_low_bits | low << (num_low_bits + 1);
-  }
-  int num_bits() const { return 2 * num_low_bits + 1; }
-
-  int num_low_bits;
-  uint64_t bits;
-};
-
-// Reads a number below 2^18, or returns 0.
-uint32_t ReadGamma(BitReader* reader) {
-  const uint64_t bits = reader->Peek();
-  const int num_low_bits = __builtin_ctzll(bits | uint64_t{1} << 18);
-  if (num_low_bits > 17) return 0;
-  reader->Skip(2 * num_low_bits + 1);
-  const auto low = static_cast<uint32_t>(bits >> (num_low_bits + 1));
-  const uint32_t one = uint32_t{1} << num_low_bits;
-  return one | (low & (one - 1));
-}
-
-// Calls body(step, run) for the runs of equal lengths: `step` leads to the length of a run from the
-// one before, at first from -1.
-template <typename Body>
-void ForEachRun(const std::vector<uint8_t>& lengths, const Body& body) {
-  int previous = -1;
-  for (size_t begin = 0, end = 0; begin < lengths.size(); begin = end) {
-    while (end < lengths.size() && lengths[end] == lengths[begin]) ++end;
-    body(lengths[begin] - previous, static_cast<uint32_t>(end - begin));
-    previous = lengths[begin];
-  }
-}
-
-Gamma StepSize(int step) { return Gamma(static_cast<uint32_t>(step < 0 ? -step : step)); }
+uint32_t Size(const std::vector<uint8_t>& lengths) { return static_cast<uint32_t>(lengths.size()); }
 
 }  // namespace
 
 int HuffmanLimit(size_t num_symbols) {
-  return std::clamp(BitsFor(num_symbols) + 2, kComfortableBits, kMaxHuffmanBits);
+  return std::clamp(BitsFor(num_symbols) + 2, kComfortableHuffmanBits, kMaxHuffmanBits);
 }
 
 HuffmanCode::HuffmanCode(std::vector<uint8_t> lengths)
     : lengths_(std::move(lengths)), words_(lengths_.size()) {
-  uint32_t num_words[kMaxHuffmanBits + 1] = {};
-  for (const uint8_t length : lengths_) ++num_words[length];
-  num_words[0] = 0;
-  uint32_t next_word[kMaxHuffmanBits + 1] = {};
-  for (int length = 1; length <= kMaxHuffmanBits; ++length) {
-    next_word[length] = (next_word[length - 1] + num_words[length - 1]) << 1;
-    if (num_words[length] > 0) max_length_ = length;
-  }
-  for (size_t symbol = 0; symbol < lengths_.size(); ++symbol) {
-    const uint8_t length = lengths_[symbol];
-    if (length == 0) continue;
-    words_[symbol] = {static_cast<uint16_t>(ReverseBits(next_word[length]++, length)), length};
-  }
+  uint32_t next_words[kMaxHuffmanBits + 1];
+  max_length_ = AssignHuffmanWords(lengths_.data(), Size(lengths_), next_words, words_.data());
 }
 
 HuffmanCode HuffmanCode::FromCounts(Span<const uint64_t> counts) {
@@ -119,15 +39,11 @@ HuffmanCode HuffmanCode::FromCounts(Span<const uint64_t> counts) {
   }
   std::stable_sort(symbols.begin(), symbols.end(),
                    [&](uint32_t a, uint32_t b) { return counts[a] < counts[b]; });
+  std::vector<uint64_t> sorted;
+  for (const uint32_t symbol : symbols) sorted.push_back(counts[symbol]);
+  const std::vector<uint8_t> found = MergePackages(sorted, HuffmanLimit(counts.size()));
   std::vector<uint8_t> lengths(counts.size());
-  if (symbols.size() == 1) {
-    lengths[symbols[0]] = 1;
-  } else if (!symbols.empty()) {
-    std::vector<uint64_t> sorted;
-    for (const uint32_t symbol : symbols) sorted.push_back(counts[symbol]);
-    const std::vector<uint8_t> found = PackageMerge(sorted, HuffmanLimit(counts.size()));
-    for (size_t i = 0; i < symbols.size(); ++i) lengths[symbols[i]] = found[i];
-  }
+  for (size_t i = 0; i < symbols.size(); ++i) lengths[symbols[i]] = found[i];
   return HuffmanCode(std::move(lengths));
 }
 
@@ -136,39 +52,29 @@ HuffmanCode HuffmanCode::Fixed(int length) {
 }
 
 Result<HuffmanCode> HuffmanCode::FromLengths(std::vector<uint8_t> lengths) {
-  constexpr uint64_t kWhole = uint64_t{1} << kMaxHuffmanBits;
-  uint64_t used = 0;
-  size_t num_words = 0;
   for (const uint8_t length : lengths) {
     if (length > kMaxHuffmanBits) return DataLoss("huffman: a word of ", int{length}, " bits");
-    if (length == 0) continue;
-    used += kWhole >> length;
-    ++num_words;
   }
-  if (used > kWhole) return DataLoss("huffman: more words than their lengths allow");
-  if (used < kWhole && !(num_words == 1 && used == kWhole / 2)) {
-    return DataLoss("huffman: the lengths leave words unused");
+  switch (CheckHuffmanLengths(lengths.data(), Size(lengths))) {
+    case LengthsError::kNone:
+      break;
+    case LengthsError::kTooManyWords:
+      return DataLoss("huffman: more words than their lengths allow");
+    case LengthsError::kUnusedWords:
+      return DataLoss("huffman: the lengths leave words unused");
   }
   return HuffmanCode(std::move(lengths));
 }
 
 uint64_t HuffmanCode::NumLengthBits() const {
-  uint64_t num_bits = 0;
-  ForEachRun(lengths_, [&](int step, uint32_t run) {
-    num_bits += static_cast<uint64_t>(1 + StepSize(step).num_bits() + Gamma(run).num_bits());
-  });
-  return num_bits;
+  return tfcompress::NumLengthBits(lengths_.data(), Size(lengths_));
 }
 
 void HuffmanCode::WriteLengths(Bytes* out) const {
   const size_t num_bytes = BytesOfBits(NumLengthBits());
   unsigned char* bytes = ByteWriter(out).Extend(num_bytes);
   BitWriter writer(bytes, bytes + num_bytes);
-  ForEachRun(lengths_, [&](int step, uint32_t run) {
-    writer.Write(step < 0, 1);
-    writer.Write(StepSize(step).bits, StepSize(step).num_bits());
-    writer.Write(Gamma(run).bits, Gamma(run).num_bits());
-  });
+  WriteLengthRuns(lengths_.data(), Size(lengths_), &writer);
 }
 
 Result<HuffmanCode> HuffmanCode::ReadLengths(uint32_t num_symbols, ByteReader* reader) {
@@ -177,19 +83,15 @@ Result<HuffmanCode> HuffmanCode::ReadLengths(uint32_t num_symbols, ByteReader* r
   TFC_RETURN_IF_ERROR(ahead.ReadSpan("huffman lengths", ahead.remaining(), &rest));
   BitReader bits(rest);
   std::vector<uint8_t> lengths;
-  int64_t length = -1;
+  int64_t previous = -1;
   while (lengths.size() < num_symbols) {
-    const bool is_down = bits.Peek() & 1;
-    bits.Skip(1);
-    const int64_t step = ReadGamma(&bits);
-    const uint32_t run = ReadGamma(&bits);
-    length += is_down ? -step : step;
-    if (step == 0 || run == 0 || length < 0 || length > kMaxHuffmanBits ||
-        run > num_symbols - lengths.size()) {
+    const LengthRun run = ReadLengthRun(previous, num_symbols - lengths.size(), &bits);
+    if (!run.is_valid) {
       return DataLoss("huffman lengths: symbol ", lengths.size(), " of ", num_symbols,
-                      " begins a run of ", run, " words of ", length, " bits");
+                      " begins a run of ", run.count, " words of ", run.length, " bits");
     }
-    lengths.insert(lengths.end(), run, static_cast<uint8_t>(length));
+    lengths.insert(lengths.end(), run.count, static_cast<uint8_t>(run.length));
+    previous = run.length;
   }
   size_t num_bytes = 0;
   TFC_RETURN_IF_ERROR(bits.Finish("huffman lengths", &num_bytes));

@@ -19,12 +19,12 @@
 
 #include "core/byte_io.h"
 #include "core/entropy/bit_stream.h"
+#include "core/entropy/huffman_words.h"
 #include "core/span.h"
 #include "core/status.h"
 
 namespace tfcompress {
 
-inline constexpr int kMaxHuffmanBits = 16;
 inline constexpr uint32_t kMaxHuffmanSymbols = uint32_t{1} << kMaxHuffmanBits;
 
 // Longest word of a code that is built for m symbols: 12 bits for m <= 1024, up to 16.
@@ -32,11 +32,7 @@ int HuffmanLimit(size_t num_symbols);
 
 class HuffmanCode {
  public:
-  // A code word as it stands in a bit string: its first bit is the lowest.
-  struct Word {
-    uint16_t bits = 0;
-    uint16_t length = 0;  // 0 where the symbol has no word.
-  };
+  using Word = HuffmanWord;
 
   // The code that takes the fewest bits for `counts` with words of at most HuffmanLimit bits;
   // symbols with count 0 get no word. At least one count is not 0; their sum is below 2^48.

@@ -6,52 +6,32 @@ namespace {
 // A delta and its prefix are written and read at once.
 static_assert(kMaxHuffmanBits + kMaxDeltaBits <= kMaxStreamBits);
 
-// How deltas of one size are written.
-struct Field {
-  uint32_t prefix = 0;
-  uint8_t num_prefix_bits = 0;
-  uint8_t num_bits = 0;  // With the prefix.
-};
-using Fields = std::array<Field, kMaxDeltaBits + 1>;  // By the bits that the delta needs.
+// By the bits that the delta needs.
+using Fields = std::array<DeltaField, kMaxDeltaBits + 1>;
 
 Fields FieldsOf(const DeltaScheme& scheme) {
-  Fields fields;
-  for (int num_bits = 1; num_bits <= scheme.widths.back(); ++num_bits) {
-    const size_t c = scheme.ClassOf(num_bits);
-    const HuffmanCode::Word prefix = scheme.prefixes.words()[c];
-    fields[num_bits] = {prefix.bits, static_cast<uint8_t>(prefix.length),
-                        static_cast<uint8_t>(prefix.length + scheme.widths[c])};
-  }
+  Fields fields = {};
+  for (int num_bits = 1; num_bits <= scheme.max_width(); ++num_bits)
+    fields[num_bits] = DeltaFieldOf(scheme, num_bits);
   return fields;
 }
 
 uint32_t KeyBefore(const uint32_t* keys, int64_t begin) { return begin == 0 ? 0 : keys[begin - 1]; }
 
-// What a prefix says, looked up by as many bits as the longest prefix has.
-struct Layout {
-  uint8_t num_prefix_bits;
-  uint8_t width;
-};
-
-std::vector<Layout> LayoutsOf(const DeltaScheme& scheme) {
-  const HuffmanDecoder decoder(scheme.prefixes);
-  std::vector<Layout> layouts(size_t{1} << scheme.prefixes.max_length());
-  for (size_t bits = 0; bits < layouts.size(); ++bits) {
-    const HuffmanDecoder::Entry prefix = decoder.Lookup(bits);
-    layouts[bits] = {static_cast<uint8_t>(prefix.length),
-                     static_cast<uint8_t>(scheme.widths[prefix.symbol])};
-  }
+std::vector<DeltaLayout> LayoutsOf(const DeltaScheme& scheme) {
+  std::vector<DeltaLayout> layouts(size_t{1} << scheme.max_prefix_bits);
+  FillDeltaLayouts(scheme, 0, 1, layouts.data());
   return layouts;
 }
 
-void DecodeBlock(const std::vector<Layout>& layouts, uint32_t previous, Span<uint32_t> keys,
+void DecodeBlock(const std::vector<DeltaLayout>& layouts, uint32_t previous, Span<uint32_t> keys,
                  BitReader* reader) {
   BitReader bits = *reader;
-  const Layout* table = layouts.data();
+  const DeltaLayout* table = layouts.data();
   const uint64_t mask = layouts.size() - 1;
   for (uint32_t& key : keys) {
     const uint64_t window = bits.Peek();
-    const Layout layout = table[window & mask];
+    const DeltaLayout layout = table[window & mask];
     const uint64_t above = ~uint64_t{0} << layout.width;
     key = previous += static_cast<uint32_t>(window >> layout.num_prefix_bits & ~above);
     bits.Skip(layout.num_prefix_bits + layout.width);
@@ -114,8 +94,9 @@ void EncodePrefixedDeltas(Span<const uint32_t> keys, const std::vector<DeltaBitC
         for (int64_t i = begin; i < end; ++i) {
           const uint32_t delta = keys[i] - previous;
           previous = keys[i];
-          const Field field = fields[DeltaBits(delta)];
-          bits.Write(field.prefix | uint64_t{delta} << field.num_prefix_bits, field.num_bits);
+          const DeltaField field = fields[DeltaBits(delta)];
+          bits.Write(uint64_t{field.prefix} | uint64_t{delta} << field.num_prefix_bits,
+                     field.num_bits);
         }
       },
       out);
@@ -134,7 +115,7 @@ Status DecodePrefixedDeltas(const char* what, uint64_t k, uint32_t n, const Delt
   TFC_RETURN_IF_ERROR(reader->ReadArray(
       what, static_cast<uint64_t>(NumBlocks(num_keys, kCodeBlock) - 1), &last_keys));
 
-  const std::vector<Layout> layouts = LayoutsOf(scheme);
+  const std::vector<DeltaLayout> layouts = LayoutsOf(scheme);
   keys->resize(static_cast<size_t>(k));
   TFC_RETURN_IF_ERROR(DecodeCodeBlocks(
       what, num_keys, executor, reader,

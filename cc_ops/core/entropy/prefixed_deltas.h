@@ -13,17 +13,12 @@
 
 #include "core/byte_io.h"
 #include "core/entropy/code_blocks.h"
-#include "core/entropy/huffman.h"
+#include "core/entropy/delta_scheme.h"
 #include "core/executor.h"
 #include "core/span.h"
 #include "core/status.h"
 
 namespace tfcompress {
-
-inline constexpr int kMaxDeltaBits = 32;
-
-// Bits that a delta needs; a delta of 0, which only a first key has, needs one.
-inline int DeltaBits(uint32_t delta) { return 32 - __builtin_clz(delta | 1); }
 
 // [b]: how many deltas need b bits.
 using DeltaBitCounts = std::array<uint64_t, kMaxDeltaBits + 1>;
@@ -31,24 +26,6 @@ using DeltaBitCounts = std::array<uint64_t, kMaxDeltaBits + 1>;
 // The deltas of `keys`, block by block.
 std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* executor);
 DeltaBitCounts Sum(const std::vector<DeltaBitCounts>& blocks);
-
-// How deltas are written: those of class c in widths[c] bits after the prefix of c.
-struct DeltaScheme {
-  // The first class that is wide enough for `num_bits` bits.
-  size_t ClassOf(int num_bits) const {
-    size_t c = 0;
-    while (widths[c] < num_bits) ++c;
-    return c;
-  }
-
-  std::vector<int> widths;  // Ascending, 0 to kMaxDeltaBits.
-  HuffmanCode prefixes;
-};
-
-// What is added to the prefixes and the deltas of k keys at most.
-inline uint64_t MaxPrefixedDeltasOverhead(uint64_t k) {
-  return MaxCodeBlockOverhead(k) + k / kCodeBlock * sizeof(uint32_t);
-}
 
 // Appends the code of strictly increasing `keys`, whose CountDeltaBits are `counts`.
 void EncodePrefixedDeltas(Span<const uint32_t> keys, const std::vector<DeltaBitCounts>& counts,

@@ -2,29 +2,18 @@
 // Algorithm 2). With M the bits of the largest delta, a flag of l bits chooses among the widths
 // M/2^l, 2M/2^l, ..., M, rounded up.
 
-#include <algorithm>
-
 #include "core/entropy/prefixed_deltas.h"
+#include "core/index/flag_scheme.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kMaxFlagBits = 5;  // As far as Table VI goes.
-
 DeltaScheme SchemeOf(int flag_bits, int largest_bits) {
-  const int num_flags = 1 << flag_bits;
-  std::vector<int> widths;
-  for (int flag = 0; flag < num_flags; ++flag)
-    widths.push_back(((flag + 1) * largest_bits + num_flags - 1) / num_flags);
-  return {widths, HuffmanCode::Fixed(flag_bits)};
-}
-
-// M. The paper's ceil(log2(maxDelta)) is one too few for powers of two.
-int LargestBits(const DeltaBitCounts& counts) {
-  int bits = kMaxDeltaBits;
-  while (bits > 1 && counts[bits] == 0) --bits;
-  return bits;
+  uint32_t next_words[kMaxHuffmanBits + 1];
+  DeltaScheme scheme;
+  SetFlagScheme(flag_bits, largest_bits, next_words, &scheme);
+  return scheme;
 }
 
 class DeltaFlagIndexCodec : public IndexCodec {
@@ -36,7 +25,7 @@ class DeltaFlagIndexCodec : public IndexCodec {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     if (indices.empty()) return OkStatus();
     const std::vector<DeltaBitCounts> blocks = CountDeltaBits(indices, context.executor);
-    const int largest_bits = LargestBits(Sum(blocks));
+    const int largest_bits = LargestDeltaBits(Sum(blocks).data());
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(flag_bits_));
     writer.Write(static_cast<uint8_t>(largest_bits));
@@ -54,8 +43,7 @@ class DeltaFlagIndexCodec : public IndexCodec {
     uint8_t largest_bits = 0;
     TFC_RETURN_IF_ERROR(reader.Read("delta_flag bits of a flag", &flag_bits));
     TFC_RETURN_IF_ERROR(reader.Read("delta_flag bits of a delta", &largest_bits));
-    if (flag_bits < 1 || flag_bits > kMaxFlagBits || largest_bits < 1 ||
-        largest_bits > kMaxDeltaBits) {
+    if (!IsFlagScheme(flag_bits, largest_bits)) {
       return DataLoss("delta_flag: flags of ", int{flag_bits}, " bits, deltas of ",
                       int{largest_bits});
     }
@@ -65,9 +53,7 @@ class DeltaFlagIndexCodec : public IndexCodec {
   }
 
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
-    if (k == 0) return 0;
-    const uint64_t key_bits = static_cast<uint64_t>(flag_bits_ + kMaxDeltaBits);
-    return 2 + BytesOfBits(key_bits * k) + MaxPrefixedDeltasOverhead(k);
+    return MaxFlagDeltaBytes(flag_bits_, k);
   }
 
  private:

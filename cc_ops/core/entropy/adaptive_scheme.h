@@ -1,0 +1,129 @@
+// The schemes of SKCompress 5.2 and which one is the cheapest; the same for kernels. FORMAT.md,
+// "Adaptive deltas".
+#ifndef TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_SCHEME_H_
+#define TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_SCHEME_H_
+
+#include <cstdint>
+
+#include "core/entropy/bit_stream.h"
+#include "core/entropy/delta_scheme.h"
+#include "core/entropy/package_merge.h"
+#include "core/host_device.h"
+
+namespace tfcompress {
+
+inline constexpr uint32_t kMaxIntervals = 16;
+inline constexpr int kNumDeltaPrefixes = 8;
+// Of the kind and the lengths of the prefixes: runs of one symbol whose steps have four bits.
+inline constexpr uint32_t kMaxAdaptiveHeaderBytes = 1 + (kMaxIntervals * (1 + 9 + 1) + 7) / 8;
+
+struct DeltaPrefix {
+  // Those there are, 0 to kNumDeltaPrefixes - 1, in the order in which encoders look at them.
+  TFC_HOST_DEVICE static DeltaPrefix Candidate(int i) { return {i / 2, i % 2 != 0}; }
+  // As it stands in the first byte of the code, which is below kNumDeltaPrefixes.
+  TFC_HOST_DEVICE static DeltaPrefix OfKind(uint8_t kind) { return {kind % 4, kind >= 4}; }
+  TFC_HOST_DEVICE uint8_t kind() const {
+    return static_cast<uint8_t>(log_intervals | (is_huffman ? 4 : 0));
+  }
+  TFC_HOST_DEVICE uint32_t num_intervals() const { return uint32_t{2} << log_intervals; }
+
+  int log_intervals;  // m = 2, 4, 8, 16: 0 to 3.
+  bool is_huffman;
+};
+
+// What a scheme costs, in bits.
+struct DeltaCost {
+  TFC_HOST_DEVICE uint64_t total() const { return lengths + prefixes + payload; }
+
+  uint64_t lengths;  // Of the Huffman words, in whole bytes.
+  uint64_t prefixes;
+  uint64_t payload;  // The deltas.
+};
+
+// Upper bound of the bytes of the code of k keys: those of m = 2 with the
+// fixed prefix.
+inline uint64_t MaxAdaptiveDeltaBytes(uint64_t k) {
+  return k == 0 ? 0 : 1 + BytesOfBits(33 * k) + MaxPrefixedDeltasOverhead(k);
+}
+
+// Working memory of what follows.
+struct AdaptiveSpace {
+  uint64_t intervals[kMaxIntervals];  // How many deltas take 1, 2, ..., m intervals.
+  uint8_t lengths[kMaxIntervals];     // Of their prefixes.
+  uint32_t symbols[kMaxIntervals];    // Those that occur, by their counts,
+  uint64_t sorted[kMaxIntervals];     // which are these,
+  uint8_t found[kMaxIntervals];       // and the lengths of their words.
+  uint64_t items[2 * kMaxIntervals];
+  uint64_t merged[2 * kMaxIntervals];
+  uint16_t is_count[2 * kMaxIntervals];
+  uint32_t next_words[kMaxHuffmanBits + 1];
+};
+
+// Sets space->lengths to those of HuffmanCode::FromCounts(space->intervals).
+TFC_HOST_DEVICE inline void FindHuffmanLengths(uint32_t m, AdaptiveSpace* space) {
+  uint32_t num_symbols = 0;
+  for (uint32_t symbol = 0; symbol < m; ++symbol) {
+    space->lengths[symbol] = 0;
+    const uint64_t count = space->intervals[symbol];
+    if (count == 0) continue;
+    uint32_t i = num_symbols++;
+    for (; i > 0 && space->sorted[i - 1] > count; --i) {
+      space->sorted[i] = space->sorted[i - 1];
+      space->symbols[i] = space->symbols[i - 1];
+    }
+    space->sorted[i] = count;
+    space->symbols[i] = symbol;
+  }
+  PackageMerge(space->sorted, num_symbols, kComfortableHuffmanBits,
+               {space->items, space->merged, space->is_count}, space->found);
+  for (uint32_t i = 0; i < num_symbols; ++i) space->lengths[space->symbols[i]] = space->found[i];
+}
+
+// Sets space->intervals and space->lengths for deltas of which counts[b] need b bits.
+TFC_HOST_DEVICE inline void FindPrefixes(const uint64_t* counts, const DeltaPrefix& prefix,
+                                         AdaptiveSpace* space) {
+  const uint32_t m = prefix.num_intervals();
+  const uint32_t interval_bits = kMaxDeltaBits / m;
+  for (uint32_t i = 0; i < m; ++i) {
+    space->intervals[i] = 0;
+    space->lengths[i] = static_cast<uint8_t>(prefix.log_intervals + 1);
+    for (uint32_t bit = 0; bit < interval_bits; ++bit)
+      space->intervals[i] += counts[i * interval_bits + bit + 1];
+  }
+  if (prefix.is_huffman) FindHuffmanLengths(m, space);
+}
+
+TFC_HOST_DEVICE inline DeltaCost CostOf(const uint64_t* counts, const DeltaPrefix& prefix,
+                                        AdaptiveSpace* space) {
+  FindPrefixes(counts, prefix, space);
+  const uint32_t m = prefix.num_intervals();
+  DeltaCost cost = {0, 0, 0};
+  if (prefix.is_huffman) cost.lengths = 8 * BytesOfBits(NumLengthBits(space->lengths, m));
+  for (uint32_t i = 0; i < m; ++i) {
+    cost.prefixes += space->intervals[i] * space->lengths[i];
+    cost.payload += space->intervals[i] * ((i + 1) * kMaxDeltaBits / m);
+  }
+  return cost;
+}
+
+// The first of the cheapest, by the total costs of the candidates.
+TFC_HOST_DEVICE inline int CheapestCandidate(const uint64_t* costs) {
+  int best = 0;
+  for (int i = 1; i < kNumDeltaPrefixes; ++i) best = costs[i] < costs[best] ? i : best;
+  return best;
+}
+
+// Sets the scheme of m intervals with prefixes of space->lengths.
+TFC_HOST_DEVICE inline void SetAdaptiveScheme(uint32_t m, AdaptiveSpace* space,
+                                              DeltaScheme* scheme) {
+  scheme->num_classes = m;
+  for (uint32_t i = 0; i < m; ++i) {
+    scheme->widths[i] = static_cast<uint8_t>((i + 1) * kMaxDeltaBits / m);
+    scheme->lengths[i] = space->lengths[i];
+  }
+  scheme->AssignPrefixes(space->next_words);
+}
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_SCHEME_H_
