@@ -32,6 +32,8 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"raw", IndexKind::kRaw},
     {"bitmap", IndexKind::kBitmap},
     {"delta_binary", IndexKind::kDeltaBinary},
+    {"delta_adaptive", IndexKind::kDeltaAdaptive},
+    {"delta_flag", IndexKind::kDeltaFlag},
     {"bloom", IndexKind::kBloom},
 };
 constexpr Row<ValueKind> kValueCodecs[] = {
@@ -108,9 +110,11 @@ Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
 Status ParseIndex(const std::string& index, DeviceSpec* spec) {
   const std::string name = NameOf(index);
   TFC_ASSIGN_OR_RETURN(spec->index, Find("index codec", name, kIndexCodecs));
-  if (spec->index != IndexKind::kBloom) return OkStatus();
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<IndexCodec>("index codec", name));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, index));
+  if (spec->index == IndexKind::kDeltaFlag)
+    spec->flag_bits = static_cast<int>(params.Int("flag_bits"));
+  if (spec->index != IndexKind::kBloom) return OkStatus();
   spec->policy = static_cast<BloomPolicy>(params.Choice("policy"));
   spec->fpr = params.Float("fpr");
   if (ChoosesByRank(spec->policy)) return OkStatus();

@@ -17,7 +17,12 @@ namespace tfcompress {
 namespace device {
 
 enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
-enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kBloom };
+enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kDeltaAdaptive, kDeltaFlag, kBloom };
+
+// Whether the section is the code of prefixed_deltas.h.
+inline bool HasPrefixedDeltas(IndexKind index) {
+  return index == IndexKind::kDeltaAdaptive || index == IndexKind::kDeltaFlag;
+}
 
 // A compressor as the device takes it.
 struct DeviceSpec {
@@ -26,6 +31,7 @@ struct DeviceSpec {
   double ratio;            // Of topk and randomk.
   uint32_t min_magnitude;  // Of nonzero and threshold.
   IndexKind index;
+  int flag_bits;       // Of delta_flag.
   BloomPolicy policy;  // Of bloom, as is the rate.
   double fpr;
   ValueSpec value;

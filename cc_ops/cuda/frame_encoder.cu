@@ -10,17 +10,26 @@
 #include "cuda/joint.h"
 #include "cuda/log_levels.h"
 #include "cuda/marks.h"
+#include "cuda/prefixed_deltas.h"
 #include "cuda/select_largest.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
 namespace device {
+namespace {
+
+DeltaCoding DeltaCodingOf(const DeviceSpec& spec) {
+  return {spec.index == IndexKind::kDeltaAdaptive, spec.flag_bits};
+}
+
+}  // namespace
 
 struct FrameEncoder::Buffers {
   EncodeState* state_dev;
   Marks marks;
   SelectBuffers select;
   DeltaBuffers deltas;
+  DeltaWriteBuffers prefixed;
   BloomBuffers bloom;
   uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
   const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
@@ -78,6 +87,11 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeSelectBuffers(n_, max_k_, workspace, &buffers->select));
   if (spec_.index == IndexKind::kDeltaBinary)
     TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
+  if (HasPrefixedDeltas(spec_.index)) {
+    const DeltaCoding coding = DeltaCodingOf(spec_);
+    TFC_RETURN_IF_ERROR(
+        TakeDeltaWriteBuffers(max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
+  }
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   return OkStatus();
@@ -167,6 +181,11 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
     return MeasureDeltas(KeyLists::One(k_dev, max_k_), buffers->indices_dev, buffers->deltas,
                          stream);
   }
+  if (HasPrefixedDeltas(spec_.index)) {
+    *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
+    return MeasurePrefixedDeltas(DeltaCodingOf(spec_), buffers->indices_dev, k_dev,
+                                 buffers->prefixed, stream);
+  }
   if (spec_.index == IndexKind::kBloom) {
     *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
     buffers->sent_dev = buffers->bloom.chosen_dev;
@@ -208,6 +227,10 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
     case IndexKind::kDeltaBinary:
       return EncodeDeltas(KeyLists::One(k_dev, max_k_), buffers.indices_dev, buffers.deltas,
                           section_dev, nullptr, stream);
+    case IndexKind::kDeltaAdaptive:
+    case IndexKind::kDeltaFlag:
+      return EncodePrefixedDeltas(buffers.indices_dev, k_dev, buffers.prefixed, section_dev,
+                                  stream);
     case IndexKind::kBloom:
       return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }

@@ -36,6 +36,9 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
       return bitmap_bytes;
     case IndexKind::kDeltaBinary:
       return NumFlagBytes(k) + *num_payload_bytes;
+    case IndexKind::kDeltaAdaptive:
+    case IndexKind::kDeltaFlag:
+      return *num_payload_bytes;
     case IndexKind::kBloom:
       return kBloomHeaderBytes + *num_payload_bytes;
   }

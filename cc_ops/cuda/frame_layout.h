@@ -25,9 +25,10 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
 
 // Lengths that the data decide.
 struct DataLengths {
-  const uint64_t* num_payload_bytes_dev;  // Of delta_binary, or of the filter of bloom.
-  const uint64_t*
-      num_value_bytes_dev;  // Of joint codecs and of values that are measured; else null.
+  // Of delta_binary, of the filter of bloom, of the whole section of delta_adaptive and delta_flag.
+  const uint64_t* num_payload_bytes_dev;
+  // Of the section of joint codecs and of values that are measured; else null.
+  const uint64_t* num_value_bytes_dev;
 };
 
 // Sets the lengths. A frame above `max_bytes` becomes one without elements, and too_long.

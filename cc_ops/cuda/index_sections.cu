@@ -25,16 +25,7 @@ __global__ void WriteBitmapKernel(const uint32_t* words, uint64_t num_bytes, con
 
 __global__ void ReadBitmapKernel(const unsigned char* section, uint64_t num_bytes,
                                  uint64_t num_words, uint32_t* words) {
-  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {
-    uint32_t word = 0;
-    if (i * 4 + 4 <= num_bytes) {
-      word = LoadAt<uint32_t>(section, i);
-    } else {
-      for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
-        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
-    }
-    words[i] = word;
-  }
+  LoadBytes(section, num_bytes, num_words, words);
 }
 
 __global__ void CheckBitmapKernel(const unsigned char* section, uint64_t num_bytes, uint32_t n,

@@ -42,6 +42,21 @@ __device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
   }
 }
 
+// Loads bytes into words, by all threads of a grid; zeros after the last one.
+__device__ inline void LoadBytes(const unsigned char* section, uint64_t num_bytes,
+                                 uint64_t num_words, uint32_t* words) {
+  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {
+    uint32_t word = 0;
+    if (i * 4 + 4 <= num_bytes) {
+      word = LoadAt<uint32_t>(section, i);
+    } else {
+      for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+    }
+    words[i] = word;
+  }
+}
+
 }  // namespace device
 }  // namespace tfcompress
 

@@ -10,6 +10,7 @@
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
+#include "cuda/prefixed_deltas.h"
 #include "cuda/sum_decoder.h"
 #include "cuda/threelc.h"
 #include "cuda/values.h"
@@ -85,6 +86,10 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
       if (found >= NumFlagBytes(k) + k) return OkStatus();
       return DataLoss("index section: truncated at delta flags: needs ", NumFlagBytes(k) + k,
                       " bytes, ", found, " left");
+    case IndexKind::kDeltaAdaptive:
+    case IndexKind::kDeltaFlag:
+      if (k <= 8 * found) return OkStatus();
+      return DataLoss("index section: ", k, " keys do not fit in ", found, " bytes");
     case IndexKind::kBloom:  // Its header tells: it is read on the device.
       return OkStatus();
   }
@@ -129,6 +134,7 @@ struct SumDecoder::Buffers {
   uint32_t* indices_dev;
   Marks marks;
   DeltaBuffers deltas;
+  DeltaReadBuffers prefixed;
   BloomBuffers bloom;
   ParamBuffers params;
   ThreelcDecodeBuffers threelc;
@@ -181,6 +187,10 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   has_log_ |= task.decoder.value == ValueKind::kLog;
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
+  if (HasPrefixedDeltas(index)) {
+    max_coded_k_ = std::max(max_coded_k_, header.k);
+    max_code_bytes_ = std::max<uint64_t>(max_code_bytes_, task.frame.sections.indices.size());
+  }
   if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
@@ -200,7 +210,9 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   if (max_sketch_k_ > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_k_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
-  return TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas);
+  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
+  if (max_coded_k_ == 0) return OkStatus();
+  return TakeDeltaReadBuffers(max_coded_k_, max_code_bytes_, workspace, &buffers->prefixed);
 }
 
 // Sets indices_dev to the support of a frame, or its error.
@@ -230,6 +242,16 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
                        {section_dev, task.frame.sections.indices.size(), nullptr, nullptr},
                        buffers.deltas, kIndexError, error_dev, buffers.indices_dev, stream));
       break;
+    case IndexKind::kDeltaAdaptive:
+    case IndexKind::kDeltaFlag: {
+      const CodeList list = {header.k, task.frame.sections.indices.size()};
+      TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(task.decoder.index == IndexKind::kDeltaAdaptive,
+                                               section_dev, list, buffers.prefixed, kIndexError,
+                                               error_dev, buffers.indices_dev, stream));
+      TFC_RETURN_IF_ERROR(
+          CheckCodeSectionEnd(list, buffers.prefixed.codes, kIndexError, error_dev, stream));
+      break;
+    }
     case IndexKind::kBloom:
       return ReadBloom(section_dev, task.frame.sections.indices.size(), header.k, header.seed,
                        marks, buffers.bloom, {kIndexError, kPolicyError}, error_dev,

@@ -85,6 +85,8 @@ class SumDecoder {
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
   uint32_t max_sketch_k_ = 0;       // Of grouped sketches.
   bool has_log_ = false;            // Among the value codecs.
+  uint32_t max_coded_k_ = 0;        // Of frames whose indices are code blocks,
+  uint64_t max_code_bytes_ = 0;     // and of their sections.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

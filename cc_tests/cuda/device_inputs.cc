@@ -20,6 +20,7 @@ std::vector<std::string> SettingsOf(const std::string& part) {
     return {"topk:ratio=0.01", "topk:ratio=0.3", "topk:ratio=1", "topk:ratio=0.000001"};
   if (part == "randomk") return {"randomk:ratio=0.1", "randomk:ratio=1"};
   if (part == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
+  if (part == "delta_flag") return {"delta_flag", "delta_flag:flag_bits=5"};
   if (part == "bloom")
     return {"bloom:policy=p0", "bloom:policy=leftmost,fpr=0.1", "bloom:policy=middle,fpr=0.3",
             "bloom:policy=rightmost,fpr=0.01"};
@@ -119,6 +120,9 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|nonzero|delta_binary|sign",
       "residual|topk:ratio=0.05|bitmap|quantile:buckets=20",
       "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
+      "residual|topk:ratio=0.05|delta_adaptive|bf16",
+      "none|nonzero|delta_adaptive|fp16",
+      "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "momentum|topk:ratio=0.05|raw|fp16",
