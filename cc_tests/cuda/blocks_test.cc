@@ -144,8 +144,7 @@ TEST(SumSquares, HaveTheBitsOfTheCore) {
     const DeviceVector<unsigned char> memory(measure.num_bytes());
     Workspace carve(memory.data_dev());
     TakeSumBuffers(count, &carve, &buffers);
-    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, nullptr, count},
-                                     nullptr};
+    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count}, nullptr};
     ExpectOk(SumSquares(selected, count, count_dev.data_dev(), buffers, stream.get()));
     const Bytes bytes = memory.ToHost(stream);
     const auto* blocks =
