@@ -41,7 +41,7 @@ BucketCodes QuantizeOnDevice(const std::vector<float>& values, uint32_t max_buck
   if (listed) std::reverse(order.begin(), order.end());
   const DeviceVector<float> values_dev(order, stream);
   const DeviceVector<uint32_t> indices_dev(indices, stream), count_dev({count}, stream);
-  const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, nullptr, count},
+  const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count},
                                    listed ? indices_dev.data_dev() : nullptr};
   QuantizerBuffers buffers;
   Workspace measure;
