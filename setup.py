@@ -1,6 +1,11 @@
 """Builds the shared objects with CMake; everything else stands in pyproject.toml.
 
 Where TensorFlow is installed:  pip install --no-build-isolation .     (-e . for development)
+
+Where nvcc is found, the variants for GPUs are built, too. Environment variables choose:
+  TFC_WITH_CUDA=OFF              not to; ON: to fail where there is no nvcc (default AUTO)
+  TFC_CUDA_ARCHITECTURES=90      for which GPUs, as CUDA_ARCHITECTURES of CMake (default: all of 70 to
+                                 90 that nvcc has, and PTX for newer ones)
 """
 
 import importlib.util
@@ -52,7 +57,7 @@ def run(*command):
 
 
 class BuildWithCMake(build_ext):
-    """Builds `_core` and, where TensorFlow is importable, `_tfcompress_ops.so`."""
+    """Builds `_core`; `_tfcompress_ops.so` where TensorFlow is importable; `_cuda` where nvcc is."""
 
     def run(self):
         if importlib.util.find_spec("tensorflow") is None:
@@ -66,7 +71,9 @@ class BuildWithCMake(build_ext):
         run(
             *("cmake", "-S", str(ROOT), "-B", str(BUILD_FOLDER)),
             *(f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"),
-            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON", "-DWITH_CUDA=OFF"),
+            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON"),
+            f"-DWITH_CUDA={os.environ.get('TFC_WITH_CUDA', 'AUTO')}",
+            f"-DTFC_CUDA_ARCHITECTURES={os.environ.get('TFC_CUDA_ARCHITECTURES', '')}",
         )
         run("cmake", "--build", str(BUILD_FOLDER), "--target", "python_package")
         run("cmake", "--install", str(BUILD_FOLDER), "--prefix", str(self.prefix()))

@@ -7,6 +7,8 @@
 #
 #   PYTHON=python3.12      interpreter of a new .venv (3.10 to 3.13)
 #   TF_VERSION=2.15.1      TensorFlow to use from now on (2.15.1 or later; 2.21.0 for a new .venv)
+#   TFC_WITH_CUDA=OFF      no variants for GPUs although there is nvcc
+#   TFC_CUDA_ARCHITECTURES="80-real;90"  for which GPUs (those of this machine, or 90)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -141,9 +143,17 @@ install_requirements() {
   mark_done requirements "$inputs"
 }
 
+# All architectures would take minutes: for development, those of the machine at hand do.
+cuda_architectures() {
+  local found
+  found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u | tr -d . | paste -sd ';')
+  echo "${found:-90}"
+}
+
 install_tfcompress() {
   local inputs
-  inputs="$tf_version $(checksum setup.py pyproject.toml CMakeLists.txt)"
+  export TFC_CUDA_ARCHITECTURES=${TFC_CUDA_ARCHITECTURES:-$(cuda_architectures)}
+  inputs="$tf_version $(checksum setup.py pyproject.toml CMakeLists.txt) ${TFC_WITH_CUDA:-} $TFC_CUDA_ARCHITECTURES"
   if done_before tfcompress "$inputs" && [[ -e build/release/CMakeCache.txt ]]; then
     # Compiles what changed, most often nothing.
     PATH=$PWD/$venv/bin:$PATH cmake --build build/release --target python_package

@@ -17,6 +17,9 @@ _SUPPORT, _COUNT = 7, slice(16, 20)
 _BYTES = ("sent_bytes", "received_bytes")
 _ROWS = 4
 
+# Packets, seeds and specs are made and read there, also where gradients, and what encodes them, are on a GPU.
+_HOST = "CPU:0"
+
 # Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
 # A length that changes makes Horovod negotiate again, for about 1.5 kB and 30 packets; beyond 128 KiB lengths
 # change by more than what is worth padding (docs/design.md has the measurement).
@@ -98,15 +101,16 @@ def exchange_packet(
       tf.errors.DataLossError: A frame is broken; names rank, tensor and reason. No memory has changed
         but the residual rows of tables.
     """
-    encoded = [
-        _encode(tensor, gradient, _seed(ranks, tensor, step), tf.gather(tensor.stages, stage))
-        for tensor, gradient in zip(tensors, gradients, strict=True)
-    ]
-    packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
-    start = clock.time_after([packet])
-    with tf.control_dependencies([start]):
-        packets, end = clock.stamped(ranks.allgather_packet(packet, name))
-    elapsed = clock.nanoseconds_between(start, end)
+    with tf.device(_HOST):
+        seeds = [_seed(ranks, tensor, step) for tensor in tensors]
+        specs = [tf.gather(tensor.stages, stage) for tensor in tensors]
+    encoded = [_encode(*arguments) for arguments in zip(tensors, gradients, seeds, specs, strict=True)]
+    with tf.device(_HOST):
+        packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
+        start = clock.time_after([packet])
+        with tf.control_dependencies([start]):
+            packets, end = clock.stamped(ranks.allgather_packet(packet, name))
+        elapsed = clock.nanoseconds_between(start, end)
     decoded = _decode(packets, ranks.size_tensor(), scale, gradients)
     finite = tf.reduce_all(tf.stack([each.finite for each in decoded]))
     columns = _columns(gradients, encoded, decoded)
@@ -142,7 +146,9 @@ def _encode(
         return _encode_rows(tensor, gradient, seed, spec)
     frame, nanoseconds, new_slots = ops.encode(gradient, tensor.slots, seed, spec)
     updates = list(zip(tensor.slots, new_slots, strict=True))
-    return _Encoded(frame, nanoseconds, _sent_elements(frame, 1), updates, [])
+    with tf.device(_HOST):
+        sent_elements = _sent_elements(frame, 1)
+    return _Encoded(frame, nanoseconds, sent_elements, updates, [])
 
 
 def _encode_rows(tensor: Tensor, gradient: tf.IndexedSlices, seed: tf.Tensor, spec: tf.Tensor) -> _Encoded:

@@ -1,5 +1,6 @@
 """What an aggregator knows of each gradient from step to step."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Hashable, Sequence
@@ -106,7 +107,10 @@ class TensorTable:
         initial = self._restored.pop(number, None)
         if initial is not None:
             _check_memory(name, initial, (num_slots, *dimensions(shape)))
-        slots = make_slots(num_slots, shape, name, initial)
+        # On a GPU where there is one, as the gradients; what updates a table's residual in place has no
+        # kernel there.
+        with tf.device("CPU:0") if is_table else contextlib.nullcontext():
+            slots = make_slots(num_slots, shape, name, initial)
         if specs[-1] == compressor.spec and transport is Transport.PAYLOAD_SUM:
             return made(transport, specs[-1], slots, None)
         return made(Transport.PACKET, specs[-1], slots, _strings(specs))

@@ -1,0 +1,129 @@
+#include <vector>
+
+#include "core/pipeline.h"
+#include "cuda/sum_decoder.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/cuda/stream_timer.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/decode_sum_io.h"
+#include "tf/pool_executor.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+// What both ways of summing take: packets on the host, targets on the device.
+struct Task {
+  const SumInputs& inputs;
+  const std::vector<int64_t>& positions;
+  const std::vector<SumTarget>& targets;
+};
+
+std::vector<device::DeviceTarget> OnDevice(const std::vector<SumTarget>& targets) {
+  std::vector<device::DeviceTarget> on_device;
+  for (const SumTarget& target : targets)
+    on_device.push_back({target.data, target.dtype, target.n});
+  return on_device;
+}
+
+absl::Status SumOnDevice(OpKernelContext* ctx, const device::SumDecoder& decoder, const Task& task,
+                         std::vector<DecodeStats>* stats, Status* status) {
+  const cudaStream_t stream = StreamOf(ctx);
+  const ByteSpan packets = task.inputs.packets.bytes;
+  Tensor workspace_owner, packets_owner;
+  device::DeviceBuffer workspace, packets_dev;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace_owner, &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, packets.size(), &packets_owner, &packets_dev));
+  TF_RETURN_IF_ERROR(
+      ToTensorFlow(CopyToDevice(packets.data(), packets.size(), packets_dev.data_dev, stream)));
+  *status = decoder.DecodeSum(static_cast<const unsigned char*>(packets_dev.data_dev),
+                              task.inputs.scale, workspace, stream, Span<DecodeStats>(*stats));
+  return absl::OkStatus();
+}
+
+absl::Status SumOnHost(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {
+  std::vector<Tensor> owners(task.targets.size());
+  std::vector<SumTarget> sums = task.targets;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    TF_RETURN_IF_ERROR(AllocatePinned(ctx, sums[i].n * DTypeBytes(sums[i].dtype), &owners[i]));
+    sums[i].data = owners[i].data();
+  }
+  PoolExecutor executor(ctx);
+  TF_RETURN_IF_ERROR(ToTensorFlow(DecodeSum(task.inputs.packets, task.positions, task.inputs.scale,
+                                            sums, &executor, Span<DecodeStats>(*stats))));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    TF_RETURN_IF_ERROR(ToTensorFlow(CopyToDevice(
+        sums[i].data, sums[i].n * DTypeBytes(sums[i].dtype), task.targets[i].data, StreamOf(ctx))));
+  }
+  return ToTensorFlow(WaitFor(StreamOf(ctx)));
+}
+
+// One time for all tensors: to each its share, by elements.
+void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
+               std::vector<DecodeStats>* stats) {
+  double num_elements = 0;
+  for (const SumTarget& target : targets) num_elements += static_cast<double>(target.n);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double share = num_elements == 0 ? 0 : static_cast<double>(targets[i].n) / num_elements;
+    (*stats)[i].nanoseconds = static_cast<int64_t>(share * static_cast<double>(nanoseconds));
+  }
+}
+
+class DeviceDecodeSumKernel : public tensorflow::OpKernel {
+ public:
+  explicit DeviceDecodeSumKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, attributes_.Read(ctx));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    SumInputs inputs;
+    OP_REQUIRES_OK(ctx, ReadSumInputs(ctx, attributes_, &inputs));
+    std::vector<SumTarget> targets;
+    OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
+    std::vector<DecodeStats> stats(targets.size());
+    StreamTimer timer;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
+    OP_REQUIRES_OK(ctx, SumEither(ctx, {inputs, attributes_.positions, targets}, &stats));
+    int64_t nanoseconds = 0;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    ShareTime(nanoseconds, targets, &stats);
+    OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
+  }
+
+ private:
+  // InvalidArgument from the device is a codec without a variant, or an argument that the host
+  // refuses, too.
+  absl::Status SumEither(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {
+    const auto decoder =
+        device::SumDecoder::Make(task.inputs.packets, task.positions, OnDevice(task.targets));
+    Status status = decoder.status();
+    if (decoder.ok()) TF_RETURN_IF_ERROR(SumOnDevice(ctx, decoder.value(), task, stats, &status));
+    if (status.code() != StatusCode::kInvalidArgument) return ToTensorFlow(status);
+    stats->assign(stats->size(), {});
+    TF_RETURN_IF_ERROR(SumOnHost(ctx, task, stats));
+    WarnOnceOfHost("decoding in '" + name() + "'", status);
+    return absl::OkStatus();
+  }
+
+  SumAttributes attributes_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>DecodeSum")
+                            .Device(tensorflow::DEVICE_GPU)
+                            .HostMemory("packets")
+                            .HostMemory("num_ranks")
+                            .HostMemory("scale")
+                            .HostMemory("shapes")
+                            .HostMemory("num_bytes")
+                            .HostMemory("nanoseconds")
+                            .HostMemory("finite"),
+                        DeviceDecodeSumKernel);
+
+}  // namespace
+}  // namespace tfcompress

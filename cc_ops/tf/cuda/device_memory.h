@@ -1,0 +1,40 @@
+// Stream, temporaries and copies of a kernel that runs on a GPU.
+//
+// TensorFlow makes the device's context the thread's own before it calls a kernel: the CUDA runtime
+// that is linked into the op library works in it, on TensorFlow's stream.
+#ifndef TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
+#define TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "core/status.h"
+#include "cuda/workspace.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tfcompress {
+
+// The stream that everything of this kernel, and what feeds it, is put on.
+cudaStream_t StreamOf(tensorflow::OpKernelContext* ctx);
+
+// Bytes on the device, for as long as `owner` lives. The memory is reused in the order of the
+// stream: work that is under way may still use it.
+absl::Status AllocateOnDevice(tensorflow::OpKernelContext* ctx, size_t num_bytes,
+                              tensorflow::Tensor* owner, device::DeviceBuffer* buffer);
+
+// For tensors on the host that are copied to or from the device: in pinned memory.
+tensorflow::AllocatorAttributes Pinned();
+// Bytes in pinned memory, for as long as `owner` lives: wait for the stream before it ends.
+absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
+                            tensorflow::Tensor* owner);
+
+// Both on the stream, without waiting for it.
+Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);
+Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
+Status WaitFor(cudaStream_t stream);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_

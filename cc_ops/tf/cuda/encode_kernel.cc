@@ -1,0 +1,164 @@
+#include <memory>
+#include <vector>
+
+#include "core/pipeline.h"
+#include "cuda/frame_encoder.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/compressor_cache.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/cuda/stream_timer.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/dtype_conversion.h"
+#include "tf/kernel_io.h"
+#include "tf/pool_executor.h"
+#include "tf/slot_vectors.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr int kFrame = 0, kNanoseconds = 1, kNewSlots = 2;  // Outputs.
+
+// What both ways of encoding take. Gradient and slots lie on the device.
+struct Input {
+  const Compressor& compressor;
+  GradientView gradient;
+  uint64_t seed;
+  const SlotVectors& slots;
+};
+
+absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frame) {
+  return ctx->allocate_output(kFrame, {static_cast<int64_t>(num_bytes)}, frame, Pinned());
+}
+
+absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
+                            const Input& input) {
+  const cudaStream_t stream = StreamOf(ctx);
+  Tensor workspace_owner, frame_owner;
+  device::DeviceBuffer workspace, frame_dev;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
+  device::DeviceSlot slot;
+  if (!input.slots.before.empty()) slot = {input.slots.before[0], input.slots.after[0]};
+  uint64_t num_bytes = 0;
+  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Encode(input.gradient.data, slot, input.seed, workspace,
+                                                 frame_dev, stream, &num_bytes)));
+  Tensor* frame;
+  TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
+  TF_RETURN_IF_ERROR(
+      ToTensorFlow(CopyToHost(frame_dev.data_dev, num_bytes, frame->data(), stream)));
+  return ToTensorFlow(WaitFor(stream));
+}
+
+// Copies of gradient and slots on the host.
+class HostCopies {
+ public:
+  absl::Status CopyFrom(OpKernelContext* ctx, const Input& input) {
+    const size_t num_slot_bytes = input.gradient.n * sizeof(float);
+    const size_t num_bytes = input.gradient.n * DTypeBytes(input.gradient.dtype);
+    TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_bytes, &gradient_));
+    TF_RETURN_IF_ERROR(
+        ToTensorFlow(CopyToHost(input.gradient.data, num_bytes, gradient_.data(), StreamOf(ctx))));
+    slots_.resize(input.slots.before.size());
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_slot_bytes, &slots_[i]));
+      TF_RETURN_IF_ERROR(ToTensorFlow(
+          CopyToHost(input.slots.before[i], num_slot_bytes, slots_[i].data(), StreamOf(ctx))));
+    }
+    return ToTensorFlow(WaitFor(StreamOf(ctx)));
+  }
+
+  Status Encode(OpKernelContext* ctx, const Input& input, Bytes* frame) {
+    std::vector<float*> slots;
+    for (Tensor& slot : slots_) slots.push_back(static_cast<float*>(slot.data()));
+    PoolExecutor executor(ctx);
+    const GradientView gradient{gradient_.data(), input.gradient.dtype, input.gradient.n};
+    return EncodeFrame(input.compressor, gradient, slots, {input.seed, &executor}, frame);
+  }
+
+  Status CopySlotsTo(const SlotVectors& slots, uint64_t n, cudaStream_t stream) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      TFC_RETURN_IF_ERROR(
+          CopyToDevice(slots_[i].data(), n * sizeof(float), slots.after[i], stream));
+    }
+    return WaitFor(stream);
+  }
+
+ private:
+  Tensor gradient_;
+  std::vector<Tensor> slots_;
+};
+
+absl::Status EncodeOnHost(OpKernelContext* ctx, const Input& input) {
+  HostCopies copies;
+  TF_RETURN_IF_ERROR(copies.CopyFrom(ctx, input));
+  Bytes bytes;
+  TF_RETURN_IF_ERROR(ToTensorFlow(copies.Encode(ctx, input, &bytes)));
+  TF_RETURN_IF_ERROR(
+      ToTensorFlow(copies.CopySlotsTo(input.slots, input.gradient.n, StreamOf(ctx))));
+  Tensor* frame;
+  TF_RETURN_IF_ERROR(AllocateFrame(ctx, bytes.size(), &frame));
+  std::memcpy(frame->data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status EncodeEither(OpKernelContext* ctx, const Input& input) {
+  const auto encoder =
+      device::FrameEncoder::Make(input.compressor, input.gradient.dtype, input.gradient.n);
+  if (encoder.ok()) return EncodeOnDevice(ctx, encoder.value(), input);
+  if (encoder.status().code() != StatusCode::kInvalidArgument)
+    return ToTensorFlow(encoder.status());
+  TF_RETURN_IF_ERROR(EncodeOnHost(ctx, input));
+  WarnOnceOfHost("encoding '" + input.compressor.spec() + "'", encoder.status());
+  return absl::OkStatus();
+}
+
+class DeviceEncodeKernel : public tensorflow::OpKernel {
+ public:
+  explicit DeviceEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& gradient = ctx->input(0);
+    int64_t seed = 0;
+    tensorflow::tstring spec;
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
+    std::shared_ptr<const Compressor> compressor;
+    OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
+    SlotVectors slots;
+    OP_REQUIRES_OK(ctx, AllocateSlots(ctx, compressor->memory(), compressor->spec(), gradient,
+                                      kNewSlots, &slots));
+    const GradientView view{gradient.data(), ToDType(gradient.dtype()),
+                            static_cast<uint64_t>(gradient.NumElements())};
+    StreamTimer timer;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
+    const Input input{*compressor, view, static_cast<uint64_t>(seed), slots};
+    OP_REQUIRES_OK(ctx, EncodeEither(ctx, input));
+    int64_t nanoseconds = 0;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
+  }
+
+ private:
+  CompressorCache compressors_;
+};
+
+// The frame goes to the host: its length, which the output's shape needs, must be known there
+// anyway; the packet is joined, padded and looked at there; every build of Horovod gathers there
+// (Gloo and MPI nowhere else); and DecodeSum reads headers there. A frame is a hundredth of its
+// gradient: what an all-gather by NCCL would save is less than copying all ranks' packets back.
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode")
+                            .Device(tensorflow::DEVICE_GPU)
+                            .HostMemory("seed")
+                            .HostMemory("spec")
+                            .HostMemory("frame")
+                            .HostMemory("nanoseconds"),
+                        DeviceEncodeKernel);
+
+}  // namespace
+}  // namespace tfcompress

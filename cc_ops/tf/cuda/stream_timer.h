@@ -1,0 +1,48 @@
+// How long what is put on a stream takes there, without what the stream had to do before.
+#ifndef TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
+#define TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+
+class StreamTimer {
+ public:
+  StreamTimer() = default;
+  StreamTimer(const StreamTimer&) = delete;
+  StreamTimer& operator=(const StreamTimer&) = delete;
+  ~StreamTimer() {
+    if (begin_ != nullptr) cudaEventDestroy(begin_);
+    if (end_ != nullptr) cudaEventDestroy(end_);
+  }
+
+  // Once, before Stop.
+  Status Start(cudaStream_t stream) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventCreate(&begin_));
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventCreate(&end_));
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(begin_, stream));
+    return OkStatus();
+  }
+  // Waits for what was put on the stream since Start.
+  Status Stop(cudaStream_t stream, int64_t* nanoseconds) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(end_, stream));
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(end_));
+    float milliseconds = 0;
+    TFC_RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&milliseconds, begin_, end_));
+    *nanoseconds = static_cast<int64_t>(milliseconds * 1e6);
+    return OkStatus();
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
