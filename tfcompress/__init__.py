@@ -29,6 +29,7 @@ _LAZY = {
     "DistributedOptimizer": "tfcompress.optimizer",
     "PerVariable": "tfcompress.compressor",
     "callbacks": None,
+    "cuda": None,
     "elastic": None,
     "Schedule": "tfcompress.schedule",
     "load_model": "tfcompress.optimizer",

@@ -36,6 +36,8 @@ class Entry:
       parameters: Its parameters, in the order of the canonical spec.
       error: What differs after decoding, and by how much at most.
       cost: Bytes on the wire, as a formula of n and k.
+      device: "yes" where there is a variant for GPUs (docs/cuda.md), which of its choices where some have
+        one, or nothing.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Entry:
     parameters: tuple[Parameter, ...]
     error: str
     cost: str
+    device: str
 
 
 def sparsifiers() -> list[Entry]:
@@ -101,6 +104,7 @@ def _entries(kind: str) -> list[Entry]:
             tuple(map(_parameter, row["parameters"])),
             row["error"],
             row["cost"],
+            row["device"],
         )
         for row in _core.registry(kind)
     ]

@@ -17,11 +17,6 @@
 namespace tfcompress {
 namespace device {
 
-// Whether the policy has a device variant.
-inline bool ChoosesByRank(BloomPolicy policy) {
-  return policy == BloomPolicy::kP0 || policy >= BloomPolicy::kLeftmost;
-}
-
 struct BloomState {
   BloomShape shape;  // No bits where a section is broken.
   BloomPolicy policy;

@@ -6,7 +6,6 @@
 #include "core/registry.h"
 #include "core/sparsify/collect.h"
 #include "core/spec.h"
-#include "cuda/bloom.h"
 
 namespace tfcompress {
 namespace device {

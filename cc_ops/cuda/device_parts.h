@@ -1,4 +1,5 @@
-// Which parts of a spec have a device variant: the tables, by the names of the registry.
+// Which parts of a spec have a device variant: the tables, by the names of the registry. They see
+// nothing of CUDA, so that listings on every machine can tell.
 #ifndef TFCOMPRESS_CUDA_DEVICE_PARTS_H_
 #define TFCOMPRESS_CUDA_DEVICE_PARTS_H_
 

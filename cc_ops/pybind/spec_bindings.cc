@@ -1,13 +1,16 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/compressor.h"
+#include "core/index/bloom_policy.h"
 #include "core/linear_codec.h"
 #include "core/linear_compressor.h"
 #include "core/registry.h"
 #include "core/spec.h"
+#include "cuda/device_parts.h"
 #include "pybind/bindings.h"
 #include "pybind/conversion.h"
 
@@ -50,6 +53,18 @@ py::dict DescribeSpec(const std::string& spec) {
                   "everything"_a = compressor->support_kind() == SupportKind::kEverything);
 }
 
+// "yes", what of it, or nothing.
+std::string DeviceVariant(const std::vector<std::string>& on_device, const std::string& name) {
+  if (std::find(on_device.begin(), on_device.end(), name) == on_device.end()) return "";
+  if (name != "bloom") return "yes";
+  std::string policies;
+  for (int policy = 0; policy < kNumBloomPolicies; ++policy) {
+    if (!ChoosesByRank(static_cast<BloomPolicy>(policy))) continue;
+    policies += (policies.empty() ? "" : ", ") + std::string(kBloomPolicyNames[policy]);
+  }
+  return policies;
+}
+
 const char* KindName(ParamKind kind) {
   switch (kind) {
     case ParamKind::kFloat:
@@ -62,8 +77,9 @@ const char* KindName(ParamKind kind) {
   return "unknown";
 }
 
+// Rows of which `on_device` have a variant for GPUs.
 template <typename Interface>
-py::list ListRegistry() {
+py::list ListRegistry(const std::vector<std::string>& on_device = {}) {
   py::list rows;
   for (const auto& row : Registry<Interface>()) {
     py::list parameters;
@@ -76,17 +92,18 @@ py::list ListRegistry() {
     }
     rows.append(py::dict("id"_a = int{row.id}, "name"_a = row.name, "doc"_a = row.definition.doc,
                          "parameters"_a = parameters, "error"_a = row.definition.error,
-                         "cost"_a = row.definition.cost));
+                         "cost"_a = row.definition.cost,
+                         "device"_a = DeviceVariant(on_device, row.name)));
   }
   return rows;
 }
 
 py::list ListRegistryOf(const std::string& kind) {
-  if (kind == "memories") return ListRegistry<Memory>();
-  if (kind == "sparsifiers") return ListRegistry<Sparsifier>();
-  if (kind == "index_codecs") return ListRegistry<IndexCodec>();
-  if (kind == "value_codecs") return ListRegistry<ValueCodec>();
-  if (kind == "joint_codecs") return ListRegistry<SparseCodec>();
+  if (kind == "memories") return ListRegistry<Memory>(device::DeviceMemories());
+  if (kind == "sparsifiers") return ListRegistry<Sparsifier>(device::DeviceSparsifiers());
+  if (kind == "index_codecs") return ListRegistry<IndexCodec>(device::DeviceIndexCodecs());
+  if (kind == "value_codecs") return ListRegistry<ValueCodec>(device::DeviceValueCodecs());
+  if (kind == "joint_codecs") return ListRegistry<SparseCodec>(device::DeviceJointCodecs());
   if (kind == "linear_codecs") return ListRegistry<LinearCodec>();
   throw py::value_error(
       "unknown registry '" + kind +
@@ -107,10 +124,12 @@ void DefineSpecBindings(py::module_& module) {
       "sent. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
-      "What a spec can name, one dict {id, name, doc, parameters, error, cost} each. `kind` is "
+      "What a spec can name, one dict {id, name, doc, parameters, error, cost, device} each. "
+      "`kind` is "
       "memories, sparsifiers, index_codecs, value_codecs, joint_codecs or linear_codecs. A "
       "parameter is a dict {name, kind, default, min, max, min_open, max_open, odd, choices, doc}; "
-      "its default is text as in a spec.");
+      "its default is text as in a spec. `device` is empty where there is no variant for GPUs, "
+      "\"yes\" or what of it has one where there is.");
 }
 
 }  // namespace tfcompress

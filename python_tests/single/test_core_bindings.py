@@ -58,7 +58,7 @@ class TestSpecs:
         rows = _core.registry(kind)
         assert rows
         for row in rows:
-            assert set(row) == {"id", "name", "doc", "parameters", "error", "cost"}
+            assert set(row) == {"id", "name", "doc", "parameters", "error", "cost", "device"}
             assert 1 <= row["id"] <= 255
             assert row["name"] and row["doc"]
             for parameter in row["parameters"]:

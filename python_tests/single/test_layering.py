@@ -102,7 +102,7 @@ def test_no_codec_includes_a_codec():
     ("folder", "allowed"),
     [
         ("tf", ("core/", "tf/", "tensorflow/", "absl/")),
-        ("pybind", ("core/", "pybind/", "pybind11/")),
+        ("pybind", ("core/", "pybind/", "pybind11/", "cuda/device_parts.h")),
     ],
 )
 def test_bindings_see_the_core_and_their_framework(folder, allowed):
@@ -128,6 +128,18 @@ def test_cuda_sees_the_core_the_runtime_and_cub(path):
         name = include[1:-1]
         standard = include.startswith("<") and "/" not in name and "." not in name
         assert standard or name.startswith(("core/", "cuda/")) or name in ("cuda_runtime.h", "cub/cub.cuh")
+
+
+def test_the_tables_of_variants_need_no_cuda():
+    """The bindings compile them on every machine."""
+    seen, unread = set(), ["cuda/device_parts.h", "cuda/device_parts.cc"]
+    while unread:
+        name = unread.pop()
+        seen.add(name)
+        unread += {i[1:-1] for i in includes(CC_OPS / name) if i.startswith('"')} - seen - set(unread)
+    assert "cuda/value_spec.h" in seen
+    for name in seen:
+        assert not [include for include in includes(CC_OPS / name) if include.endswith(".h>")], name
 
 
 @pytest.mark.parametrize("path", sources(CC_OPS / "cuda"), ids=lambda p: p.name)
@@ -178,7 +190,7 @@ def users(*libraries):
 
 
 def test_numpy_level_modules_need_no_tensorflow():
-    top = {"__init__.py", "__main__.py", "_version.py", "catalogue.py", "frames.py", "measure.py"}
+    top = {"__init__.py", "__main__.py", "_version.py", "catalogue.py", "cuda.py", "frames.py", "measure.py"}
     command_line = {f"cli/{path.name}" for path in (PACKAGE / "cli").glob("*.py")}
     assert len(command_line) > 5
     assert not (top | command_line) & users("tensorflow")

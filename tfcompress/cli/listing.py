@@ -65,10 +65,10 @@ def _defaults(preset: object) -> dict[str, object]:
 
 
 def _print_entries(kind: str, entries: list[Entry]) -> None:
-    table = console.make_table(kind, "name", "what", "parameters", "error", "bytes", text=5)
+    table = console.make_table(kind, "name", "what", "parameters", "error", "bytes", "GPU", text=6)
     for entry in entries:
         parameters = "\n".join(f"{p.name}={p.default}  {p.range}: {p.doc}" for p in entry.parameters)
-        table.add_row(entry.name, entry.doc, parameters, entry.error, entry.cost)
+        table.add_row(entry.name, entry.doc, parameters, entry.error, entry.cost, entry.device or "-")
     console.print_table(table)
 
 

@@ -14,6 +14,11 @@ inline constexpr int kNumBloomPolicies = 7;
 inline constexpr const char* kBloomPolicyNames[kNumBloomPolicies] = {
     "naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"};
 
+// Whether the choice depends on nothing but how many positives there are before an index.
+inline bool ChoosesByRank(BloomPolicy policy) {
+  return policy == BloomPolicy::kP0 || policy >= BloomPolicy::kLeftmost;
+}
+
 // The policy and the number of hashes, a byte each, and the number of bits, four.
 inline constexpr uint64_t kBloomHeaderBytes = 6;
 

@@ -35,6 +35,13 @@ absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** fr
   return ctx->allocate_output(kFrame, {static_cast<int64_t>(num_bytes)}, frame, Pinned());
 }
 
+std::vector<device::DeviceSlot> OnDevice(const SlotVectors& vectors) {
+  std::vector<device::DeviceSlot> slots;
+  for (size_t i = 0; i < vectors.before.size(); ++i)
+    slots.push_back({vectors.before[i], vectors.after[i]});
+  return slots;
+}
+
 absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
                             const Input& input) {
   const cudaStream_t stream = StreamOf(ctx);
@@ -43,11 +50,11 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& en
   TF_RETURN_IF_ERROR(
       AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
   TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
-  device::DeviceSlot slot;
-  if (!input.slots.before.empty()) slot = {input.slots.before[0], input.slots.after[0]};
+  const std::vector<device::DeviceSlot> slots = OnDevice(input.slots);
   uint64_t num_bytes = 0;
-  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Encode(input.gradient.data, slot, input.seed, workspace,
-                                                 frame_dev, stream, &num_bytes)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(
+      encoder.Encode(input.gradient.data, slots.empty() ? device::DeviceSlot() : slots[0],
+                     input.seed, workspace, frame_dev, stream, &num_bytes)));
   Tensor* frame;
   TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
   TF_RETURN_IF_ERROR(

@@ -43,6 +43,17 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice
 };
 
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged
+};
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+};
+
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
 };
@@ -57,6 +68,9 @@ using cudaStream_t = CUstream_st*;
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
 cudaError_t cudaMalloc(void** pointer, size_t num_bytes);
 cudaError_t cudaFree(void* pointer);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMemcpyKind kind,

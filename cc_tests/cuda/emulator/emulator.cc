@@ -43,7 +43,10 @@ int64_t num_launches = 0;
 int64_t num_synchronizations = 0;
 CUstream_st default_stream;
 
-CUstream_st* StreamOf(cudaStream_t stream) { return stream == nullptr ? &default_stream : stream; }
+// Both default streams, null and 2 among others, are one.
+CUstream_st* StreamOf(cudaStream_t stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= 2 ? &default_stream : stream;
+}
 
 cudaError_t Fail(cudaError_t error, const char* what) {
   std::fprintf(stderr, "CUDA emulator: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
@@ -315,6 +318,19 @@ const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const bool is_device = emulator::IsDevice(pointer, 1);
+  *attributes = {is_device ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered, is_device ? 0 : -2};
   return cudaSuccess;
 }
 

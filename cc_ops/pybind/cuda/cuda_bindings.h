@@ -1,0 +1,13 @@
+// What the module _cuda offers; the tests make another module of it, over the emulator.
+#ifndef TFCOMPRESS_PYBIND_CUDA_CUDA_BINDINGS_H_
+#define TFCOMPRESS_PYBIND_CUDA_CUDA_BINDINGS_H_
+
+#include <pybind11/pybind11.h>
+
+namespace tfcompress {
+
+void DefineCudaBindings(pybind11::module_& module);
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_PYBIND_CUDA_CUDA_BINDINGS_H_
