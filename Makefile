@@ -24,7 +24,7 @@ horovodrun_pytest = horovodrun -np $(1) -H localhost:$(1) --gloo \
 	    python -m pytest -x -p no:cacheprovider
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test bench lint format asan fuzz cuda gpu-test clean
+.PHONY: help tools setup demo test bench lint format asan fuzz cuda gpu-test gpu-bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -105,6 +105,10 @@ gpu-test: cuda  ## run the CUDA variants' tests on this machine's GPU
 	  if [ $$status -eq 77 ]; then echo "gpu-test: CUDA finds no GPU on this machine" >&2; fi; \
 	  if [ $$status -ne 0 ]; then exit $$status; fi; \
 	done
+
+gpu-bench: cuda  ## time the CUDA variants on this machine's GPU, against copies
+	@build/cuda/cc_tests/cuda/cuda_benchmark; status=$$?; \
+	if [ $$status -eq 77 ]; then echo "gpu-bench: CUDA finds no GPU on this machine" >&2; fi; exit $$status
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info tfcompress/*.so

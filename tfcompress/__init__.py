@@ -21,7 +21,8 @@ from tfcompress.catalogue import (
 )
 from tfcompress.frames import DataLossError, decode, encode, inspect
 
-# Public names that need TensorFlow (or, when used on several ranks, Horovod) and their modules.
+# Public names that are imported when they are first used, and their modules. All but `cuda` need TensorFlow,
+# and on several ranks Horovod.
 _LAZY = {
     "Compression": "tfcompress.compression",
     "Compressor": "tfcompress.compressor",

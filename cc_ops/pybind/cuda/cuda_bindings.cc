@@ -9,10 +9,10 @@
 #include "core/compressor.h"
 #include "cuda/cuda_status.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/owned_memory.h"
 #include "cuda/sum_decoder.h"
 #include "pybind/conversion.h"
 #include "pybind/cuda/device_array.h"
-#include "pybind/cuda/owned_memory.h"
 
 namespace tfcompress {
 namespace {
@@ -38,7 +38,8 @@ std::vector<DeviceArray> EncodeArrays(const py::object& array, const std::string
 // The slots that were given, or zeros that are forgotten. InvalidArgument where they are not as
 // many as the memory needs.
 Status SlotsOf(const Compressor& compressor, const std::vector<DeviceArray>& arrays,
-               OwnedMemory* zeros, cudaStream_t stream, std::vector<device::DeviceSlot>* slots) {
+               device::OwnedMemory* zeros, cudaStream_t stream,
+               std::vector<device::DeviceSlot>* slots) {
   const auto num_slots = static_cast<size_t>(compressor.memory().num_slots());
   const size_t num_given = arrays.size() - 1;
   if (num_given > 0 && num_given != num_slots) {
@@ -65,7 +66,7 @@ Status EncodeArray(const Compressor& compressor, const std::vector<DeviceArray>&
   TFC_RETURN_IF_ERROR(WaitForWriters(arrays, stream));
   TFC_ASSIGN_OR_RETURN(const device::FrameEncoder encoder,
                        device::FrameEncoder::Make(compressor, array.dtype, array.n));
-  OwnedMemory workspace, frame, zeros;
+  device::OwnedMemory workspace, frame, zeros;
   std::vector<device::DeviceSlot> slots;
   TFC_RETURN_IF_ERROR(SlotsOf(compressor, arrays, &zeros, stream, &slots));
   TFC_RETURN_IF_ERROR(workspace.Allocate(encoder.workspace_bytes()));
@@ -109,7 +110,7 @@ Status SumToArrays(const PacketsView& packets, const std::vector<DeviceArray>& a
   }
   TFC_ASSIGN_OR_RETURN(const device::SumDecoder decoder,
                        device::SumDecoder::Make(packets, positions, targets));
-  OwnedMemory workspace, packets_dev;
+  device::OwnedMemory workspace, packets_dev;
   TFC_RETURN_IF_ERROR(workspace.Allocate(decoder.workspace_bytes()));
   TFC_RETURN_IF_ERROR(packets_dev.Allocate(packets.bytes.size()));
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(packets_dev.buffer().data_dev, packets.bytes.data(),

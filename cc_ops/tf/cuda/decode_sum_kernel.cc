@@ -1,10 +1,10 @@
 #include <vector>
 
 #include "core/pipeline.h"
+#include "cuda/stream_timer.h"
 #include "cuda/sum_decoder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
-#include "tf/cuda/stream_timer.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/decode_sum_io.h"
 #include "tf/pool_executor.h"
@@ -87,7 +87,7 @@ class DeviceDecodeSumKernel : public tensorflow::OpKernel {
     std::vector<SumTarget> targets;
     OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
     std::vector<DecodeStats> stats(targets.size());
-    StreamTimer timer;
+    device::StreamTimer timer;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
     OP_REQUIRES_OK(ctx, SumEither(ctx, {inputs, attributes_.positions, targets}, &stats));
     int64_t nanoseconds = 0;

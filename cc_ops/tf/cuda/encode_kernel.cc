@@ -3,10 +3,10 @@
 
 #include "core/pipeline.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/stream_timer.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/compressor_cache.h"
 #include "tf/cuda/device_memory.h"
-#include "tf/cuda/stream_timer.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/dtype_conversion.h"
 #include "tf/kernel_io.h"
@@ -142,7 +142,7 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
                                       kNewSlots, &slots));
     const GradientView view{gradient.data(), ToDType(gradient.dtype()),
                             static_cast<uint64_t>(gradient.NumElements())};
-    StreamTimer timer;
+    device::StreamTimer timer;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
     const Input input{*compressor, view, static_cast<uint64_t>(seed), slots};
     OP_REQUIRES_OK(ctx, EncodeEither(ctx, input));

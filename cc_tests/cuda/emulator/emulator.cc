@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,12 @@ dim3 blockDim, gridDim;
 
 struct CUstream_st {
   std::deque<std::function<cudaError_t()>> operations;
+};
+
+struct CUevent_st {
+  cudaStream_t stream = nullptr;  // That it was recorded on.
+  bool is_past = false;
+  std::chrono::steady_clock::time_point time;
 };
 
 // The linker puts these around the section of all __shared__ variables, if there are any.
@@ -306,6 +313,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
       return "cudaErrorInvalidConfiguration";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
     case cudaErrorLaunchFailure:
@@ -407,4 +416,34 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   }
   operations.clear();
   return error;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->stream = stream;
+  event->is_past = false;
+  return emulator::Enqueue(stream, [=]() {
+    event->is_past = true;
+    event->time = std::chrono::steady_clock::now();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return event->is_past ? cudaSuccess : cudaStreamSynchronize(event->stream);
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (!begin->is_past || !end->is_past) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
+  return cudaSuccess;
 }

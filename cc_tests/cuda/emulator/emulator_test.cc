@@ -146,6 +146,44 @@ TEST(Emulator, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
+TEST(Emulator, DefaultStreamsAreOne) {
+  int* data = Allocate(1);
+  const int from = 42;
+  const auto of_thread = reinterpret_cast<cudaStream_t>(uintptr_t{2});
+  ASSERT_EQ(cudaMemcpyAsync(data, &from, 4, cudaMemcpyHostToDevice, of_thread), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  EXPECT_EQ(*data, 42);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
+TEST(Emulator, EventsAreTakenInTheirStream) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  ASSERT_EQ(cudaEventCreate(&begin), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(begin, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(end, nullptr), cudaSuccess);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaErrorNotReady);
+  ASSERT_EQ(cudaEventSynchronize(end), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
+  EXPECT_GE(milliseconds, 0);
+  EXPECT_EQ(cudaEventDestroy(begin), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
+}
+
+TEST(Emulator, PointersTellWhereTheyPoint) {
+  int host = 0;
+  int* data = Allocate(2);
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, data + 1), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, data + 2), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, &host), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
 TEST(Emulator, CopiesKnowDeviceMemory) {
   int host = 0;
   int* data = Allocate(1);

@@ -1,6 +1,7 @@
-// Device memory that one call allocates and frees.
-#ifndef TFCOMPRESS_PYBIND_CUDA_OWNED_MEMORY_H_
-#define TFCOMPRESS_PYBIND_CUDA_OWNED_MEMORY_H_
+// Device memory that somebody allocates and frees: for callers of the library, which itself
+// allocates nothing.
+#ifndef TFCOMPRESS_CUDA_OWNED_MEMORY_H_
+#define TFCOMPRESS_CUDA_OWNED_MEMORY_H_
 
 #include <cuda_runtime.h>
 
@@ -9,6 +10,7 @@
 #include "cuda/workspace.h"
 
 namespace tfcompress {
+namespace device {
 
 class OwnedMemory {
  public:
@@ -26,12 +28,13 @@ class OwnedMemory {
     return OkStatus();
   }
 
-  const device::DeviceBuffer& buffer() const { return buffer_; }
+  const DeviceBuffer& buffer() const { return buffer_; }
 
  private:
-  device::DeviceBuffer buffer_;
+  DeviceBuffer buffer_;
 };
 
+}  // namespace device
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_PYBIND_CUDA_OWNED_MEMORY_H_
+#endif  // TFCOMPRESS_CUDA_OWNED_MEMORY_H_

@@ -1,6 +1,7 @@
-// How long what is put on a stream takes there, without what the stream had to do before.
-#ifndef TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
-#define TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
+// How long what is put on a stream takes there, without what the stream had to do before: for
+// callers of the library.
+#ifndef TFCOMPRESS_CUDA_STREAM_TIMER_H_
+#define TFCOMPRESS_CUDA_STREAM_TIMER_H_
 
 #include <cuda_runtime.h>
 
@@ -10,6 +11,7 @@
 #include "cuda/cuda_status.h"
 
 namespace tfcompress {
+namespace device {
 
 class StreamTimer {
  public:
@@ -43,6 +45,7 @@ class StreamTimer {
   cudaEvent_t end_ = nullptr;
 };
 
+}  // namespace device
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_TF_CUDA_STREAM_TIMER_H_
+#endif  // TFCOMPRESS_CUDA_STREAM_TIMER_H_
