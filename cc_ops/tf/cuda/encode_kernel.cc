@@ -52,9 +52,8 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& en
   TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
   const std::vector<device::DeviceSlot> slots = OnDevice(input.slots);
   uint64_t num_bytes = 0;
-  TF_RETURN_IF_ERROR(ToTensorFlow(
-      encoder.Encode(input.gradient.data, slots.empty() ? device::DeviceSlot() : slots[0],
-                     input.seed, workspace, frame_dev, stream, &num_bytes)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Encode(input.gradient.data, slots, input.seed, workspace,
+                                                 frame_dev, stream, &num_bytes)));
   Tensor* frame;
   TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
   TF_RETURN_IF_ERROR(

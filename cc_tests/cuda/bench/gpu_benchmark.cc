@@ -129,7 +129,7 @@ class Benchmark {
     const std::vector<DeviceSlot> slots = {{slot, slot}};
     uint64_t num_bytes = 0;
     const auto encode = [&] {
-      return encoder.Encode(gradient_.buffer().data_dev, slots[0], 1, workspace.buffer(),
+      return encoder.Encode(gradient_.buffer().data_dev, slots, 1, workspace.buffer(),
                             frame.buffer(), stream_, &num_bytes);
     };
     Bytes packets;
