@@ -31,7 +31,7 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "sketchml") return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
-  if (part == "log") return {"log", "log:base=2,tau=5", "log:base=1.001,tau=1000"};
+  if (part == "log") return {"log", "log:base=2,tau=5"};
   return {part};
 }
 
