@@ -103,8 +103,7 @@ __global__ void FollowWalkKernel(CodeList list, const CodeSection* section, cons
       }
       __syncwarp();
     }
-    const bool is_whole = map.fits() && next.first_item == num_items;
-    if (!is_whole && ThisLane() == 0) atomicOr(error, bits);
+    if (next.first_item < num_items && ThisLane() == 0) atomicOr(error, bits);
   }
 }
 

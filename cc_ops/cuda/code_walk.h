@@ -100,7 +100,8 @@ struct WalkTile {
   __device__ bool exists() const { return begin < end; }
 };
 
-// Where blocks and tiles lie. Lengths may be anything: all bits are inside the section.
+// Where blocks and tiles lie. Lengths may be anything: all bits are inside the section, and where
+// the lengths do not fit, the last block is empty.
 class BlockMap {
  public:
   __device__ BlockMap(const CodeList& list, const CodeSection* section, const uint64_t* begins)
@@ -116,7 +117,6 @@ class BlockMap {
     return block + 1 < num_blocks_ ? kCodeBlockItems
                                    : static_cast<uint32_t>(num_items_ - block * kCodeBlockItems);
   }
-  __device__ bool fits() const { return first_byte_ + begins_[num_blocks_ - 1] <= num_bytes_; }
   // In bytes.
   __device__ uint64_t BeginOf(uint64_t block) const {
     const uint64_t begin = first_byte_ + begins_[block];

@@ -33,6 +33,7 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"delta_binary", IndexKind::kDeltaBinary},
     {"delta_adaptive", IndexKind::kDeltaAdaptive},
     {"delta_flag", IndexKind::kDeltaFlag},
+    {"huffman", IndexKind::kHuffman},
     {"bloom", IndexKind::kBloom},
 };
 constexpr Row<ValueKind> kValueCodecs[] = {

@@ -18,7 +18,16 @@ namespace tfcompress {
 namespace device {
 
 enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
-enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kDeltaAdaptive, kDeltaFlag, kBloom };
+enum class IndexKind {
+  kImplied,
+  kRaw,
+  kBitmap,
+  kDeltaBinary,
+  kDeltaAdaptive,
+  kDeltaFlag,
+  kHuffman,
+  kBloom
+};
 
 // Whether the section is the code of prefixed_deltas.h.
 inline bool HasPrefixedDeltas(IndexKind index) {

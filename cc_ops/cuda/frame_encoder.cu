@@ -30,6 +30,7 @@ struct FrameEncoder::Buffers {
   SelectBuffers select;
   DeltaBuffers deltas;
   DeltaWriteBuffers prefixed;
+  HuffmanWriteBuffers huffman;
   BloomBuffers bloom;
   uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
   const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
@@ -56,6 +57,7 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
                              : static_cast<uint32_t>(n);
   const bool is_known = has_ratio || encoder.spec_.sparsifier == SparsifierKind::kDense;
   encoder.k_ = is_known ? encoder.max_k_ : 0;
+  if (encoder.spec_.index == IndexKind::kHuffman) encoder.byte_code_ = ByteCode::For(encoder.n_);
   encoder.support_ = compressor.support_kind();
   encoder.index_id_ = compressor.index_id();
   encoder.value_id_ = compressor.value_id();
@@ -92,6 +94,8 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(
         TakeDeltaWriteBuffers(max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
   }
+  if (spec_.index == IndexKind::kHuffman)
+    TFC_RETURN_IF_ERROR(TakeHuffmanWriteBuffers(byte_code_, max_k_, workspace, &buffers->huffman));
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   return OkStatus();
@@ -186,6 +190,10 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
     return MeasurePrefixedDeltas(DeltaCodingOf(spec_), buffers->indices_dev, k_dev,
                                  buffers->prefixed, stream);
   }
+  if (spec_.index == IndexKind::kHuffman) {
+    *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();
+    return MeasureHuffmanIndices(byte_code_, buffers->indices_dev, k_dev, buffers->huffman, stream);
+  }
   if (spec_.index == IndexKind::kBloom) {
     *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
     buffers->sent_dev = buffers->bloom.chosen_dev;
@@ -231,6 +239,8 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
     case IndexKind::kDeltaFlag:
       return EncodePrefixedDeltas(buffers.indices_dev, k_dev, buffers.prefixed, section_dev,
                                   stream);
+    case IndexKind::kHuffman:
+      return WriteHuffmanIndices(buffers.indices_dev, k_dev, buffers.huffman, section_dev, stream);
     case IndexKind::kBloom:
       return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }

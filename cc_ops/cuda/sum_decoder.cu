@@ -7,6 +7,7 @@
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/grouped_sketch.h"
+#include "cuda/huffman_index.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
@@ -90,6 +91,9 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
     case IndexKind::kDeltaFlag:
       if (k <= 8 * found) return OkStatus();
       return DataLoss("index section: ", k, " keys do not fit in ", found, " bytes");
+    case IndexKind::kHuffman:
+      if (kBytesPerIndex * k <= 8 * found) return OkStatus();
+      return DataLoss("index section: ", k, " indices do not fit in ", found, " bytes");
     case IndexKind::kBloom:  // Its header tells: it is read on the device.
       return OkStatus();
   }
@@ -135,6 +139,7 @@ struct SumDecoder::Buffers {
   Marks marks;
   DeltaBuffers deltas;
   DeltaReadBuffers prefixed;
+  HuffmanReadBuffers huffman;
   BloomBuffers bloom;
   ParamBuffers params;
   ThreelcDecodeBuffers threelc;
@@ -187,10 +192,8 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   has_log_ |= task.decoder.value == ValueKind::kLog;
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
-  if (HasPrefixedDeltas(index)) {
-    max_coded_k_ = std::max(max_coded_k_, header.k);
-    max_code_bytes_ = std::max<uint64_t>(max_code_bytes_, task.frame.sections.indices.size());
-  }
+  if (HasPrefixedDeltas(index)) max_deltas_.Add(task.frame);
+  if (index == IndexKind::kHuffman) max_words_.Add(task.frame);
   if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
@@ -211,8 +214,13 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_k_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
-  if (max_coded_k_ == 0) return OkStatus();
-  return TakeDeltaReadBuffers(max_coded_k_, max_code_bytes_, workspace, &buffers->prefixed);
+  if (max_deltas_.num_items > 0) {
+    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(max_deltas_.num_items, max_deltas_.num_bytes,
+                                             workspace, &buffers->prefixed));
+  }
+  if (max_words_.num_items == 0) return OkStatus();
+  return TakeHuffmanReadBuffers(max_words_.num_items, max_words_.num_bytes, workspace,
+                                &buffers->huffman);
 }
 
 // Sets indices_dev to the support of a frame, or its error.
@@ -252,6 +260,11 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
           CheckCodeSectionEnd(list, buffers.prefixed.codes, kIndexError, error_dev, stream));
       break;
     }
+    case IndexKind::kHuffman:
+      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(
+          ByteCode::For(header.n), section_dev, {header.k, task.frame.sections.indices.size()},
+          buffers.huffman, kIndexError, error_dev, buffers.indices_dev, stream));
+      break;
     case IndexKind::kBloom:
       return ReadBloom(section_dev, task.frame.sections.indices.size(), header.k, header.seed,
                        marks, buffers.bloom, {kIndexError, kPolicyError}, error_dev,

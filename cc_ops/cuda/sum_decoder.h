@@ -8,6 +8,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -56,6 +57,17 @@ class SumDecoder {
     uint64_t offset;  // Of the frame in the packets.
   };
 
+  // Indices in code blocks: the most of any frame.
+  struct CodeSizes {
+    void Add(const Frame& frame) {
+      num_items = std::max(num_items, frame.header.k);
+      num_bytes = std::max(num_bytes, uint64_t{frame.sections.indices.size()});
+    }
+
+    uint32_t num_items = 0;
+    uint64_t num_bytes = 0;
+  };
+
   SumDecoder() = default;
   // The frames of a tensor are next to each other, in rank order.
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
@@ -80,13 +92,13 @@ class SumDecoder {
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
   uint32_t max_k_ = 0;              // Of frames with an explicit support.
+  CodeSizes max_deltas_;            // Of frames with prefixed deltas,
+  CodeSizes max_words_;             // and with Huffman words.
   uint32_t max_marks_ = 0;          // n of frames that go through marks.
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
   uint32_t max_sketch_k_ = 0;       // Of grouped sketches.
   bool has_log_ = false;            // Among the value codecs.
-  uint32_t max_coded_k_ = 0;        // Of frames whose indices are code blocks,
-  uint64_t max_code_bytes_ = 0;     // and of their sections.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

@@ -141,6 +141,7 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.2|delta_adaptive|bf16",
                                    "topk:ratio=0.9|delta_adaptive|fp16",
                                    "topk:ratio=0.2|delta_flag:flag_bits=3|bf16",
+                                   "topk:ratio=0.2|huffman|bf16",
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",

@@ -123,6 +123,7 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|topk:ratio=0.05|delta_adaptive|bf16",
       "none|nonzero|delta_adaptive|fp16",
       "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",
+      "none|topk:ratio=0.3|huffman|raw",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "momentum|topk:ratio=0.05|raw|fp16",

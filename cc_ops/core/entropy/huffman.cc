@@ -106,20 +106,19 @@ uint64_t HuffmanCode::NumBits(Span<const uint64_t> counts) const {
   return num_bits;
 }
 
+bool HuffmanCode::is_alone() const {
+  return max_length_ == 1 && std::count(lengths_.begin(), lengths_.end(), uint8_t{1}) == 1;
+}
+
 HuffmanDecoder::HuffmanDecoder(const HuffmanCode& code)
     : table_(size_t{1} << code.max_length()),
       mask_(table_.size() - 1),
       max_length_(code.max_length()) {
-  for (size_t symbol = 0; symbol < code.words().size(); ++symbol) {
-    const HuffmanCode::Word word = code.words()[symbol];
-    if (word.length == 0) continue;
-    for (size_t i = word.bits; i < table_.size(); i += size_t{1} << word.length)
-      table_[i] = {static_cast<uint16_t>(symbol), word.length};
-  }
-  // The other word of a symbol that is alone.
-  for (Entry& entry : table_) {
-    if (entry.length == 0) entry = table_[0];
-  }
+  const bool is_alone = code.is_alone();
+  const auto size = static_cast<uint32_t>(table_.size());
+  for (size_t symbol = 0; symbol < code.words().size(); ++symbol)
+    FillHuffmanEntries(static_cast<uint32_t>(symbol), code.words()[symbol], is_alone, size,
+                       table_.data());
 }
 
 }  // namespace tfcompress

@@ -54,6 +54,8 @@ class HuffmanCode {
   const std::vector<uint8_t>& lengths() const { return lengths_; }
   const std::vector<Word>& words() const { return words_; }
   int max_length() const { return max_length_; }
+  // Whether only one symbol has a word.
+  bool is_alone() const;
   // Bits of symbols that occur so often; all of them have words.
   uint64_t NumBits(Span<const uint64_t> counts) const;
 
@@ -74,10 +76,7 @@ class HuffmanCode {
 // some symbols.
 class HuffmanDecoder {
  public:
-  struct Entry {
-    uint16_t symbol;
-    uint16_t length;
-  };
+  using Entry = HuffmanEntry;
 
   explicit HuffmanDecoder(const HuffmanCode& code);
 

@@ -6,31 +6,24 @@
 
 #include "core/entropy/code_blocks.h"
 #include "core/entropy/huffman.h"
+#include "core/index/byte_code.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kBytesPerIndex = 4;
-constexpr uint64_t kNumBytes = 256;
-
 // How often each byte occurs in the little-endian numbers 0, ..., n - 1: byte p of successive
 // numbers counts round the clock, and stays at each value for 256^p of them.
-std::array<uint64_t, kNumBytes> CountBytesBelow(uint64_t n) {
-  std::array<uint64_t, kNumBytes> counts = {};
+std::array<uint64_t, kNumByteValues> CountBytesBelow(uint64_t n) {
+  std::array<uint64_t, kNumByteValues> counts = {};
   for (int p = 0; p < kBytesPerIndex; ++p) {
     const uint64_t stay = uint64_t{1} << (8 * p);
-    const uint64_t num_rounds = n / (kNumBytes * stay);
-    const uint64_t rest = n % (kNumBytes * stay);
-    for (uint64_t byte = 0; byte < kNumBytes; ++byte)
+    const uint64_t num_rounds = n / (kNumByteValues * stay);
+    const uint64_t rest = n % (kNumByteValues * stay);
+    for (uint64_t byte = 0; byte < kNumByteValues; ++byte)
       counts[byte] += num_rounds * stay + std::min(stay, rest - std::min(rest, byte * stay));
   }
   return counts;
-}
-
-HuffmanCode CodeFor(uint32_t n) {
-  const auto counts = CountBytesBelow(n);
-  return HuffmanCode::FromCounts({counts.data(), counts.size()});
 }
 
 // Indices as the bytes that they are made of.
@@ -49,7 +42,7 @@ class HuffmanIndexCodec : public IndexCodec {
                 std::vector<uint32_t>*) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     if (indices.empty()) return OkStatus();
-    const HuffmanCode code = CodeFor(n);
+    const HuffmanCode code = ByteCodeFor(n);
     const auto k = static_cast<int64_t>(indices.size());
     std::vector<uint64_t> num_bits(static_cast<size_t>(NumBlocks(k, kCodeBlock)));
     ForEachCodeBlock(context.executor, k, [&](int64_t block, int64_t begin, int64_t end) {
@@ -78,7 +71,7 @@ class HuffmanIndexCodec : public IndexCodec {
                       " bytes");
     }
     indices->resize(k);
-    const HuffmanDecoder decoder(CodeFor(n));
+    const HuffmanDecoder decoder(ByteCodeFor(n));
     TFC_RETURN_IF_ERROR(
         DecodeCodeBlocks("huffman", k, context.executor, &reader,
                          [&](int64_t, int64_t begin, int64_t end, BitReader* bits) -> Status {
@@ -91,9 +84,7 @@ class HuffmanIndexCodec : public IndexCodec {
   }
 
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override {
-    if (k == 0) return 0;
-    const auto key_bits = static_cast<uint64_t>(kBytesPerIndex * CodeFor(n).max_length());
-    return BytesOfBits(key_bits * k) + MaxCodeBlockOverhead(k);
+    return MaxByteCodeBytes(ByteCodeFor(n).max_length(), k);
   }
 };
 
@@ -102,6 +93,11 @@ std::unique_ptr<const IndexCodec> Make(const Params&) {
 }
 
 }  // namespace
+
+HuffmanCode ByteCodeFor(uint32_t n) {
+  const auto counts = CountBytesBelow(n);
+  return HuffmanCode::FromCounts({counts.data(), counts.size()});
+}
 
 Definition<IndexCodec> HuffmanIndex() {
   return {"Bytes of the indices under a Huffman code that is known from n (DeepReduce 2, 11.0.1).",

@@ -1,0 +1,77 @@
+// The index codec huffman on the device: the bytes of the indices as words of a code that follows
+// from n. core/index/huffman_index.cc.
+#ifndef TFCOMPRESS_CUDA_HUFFMAN_INDEX_H_
+#define TFCOMPRESS_CUDA_HUFFMAN_INDEX_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/entropy/huffman_words.h"
+#include "core/index/byte_code.h"
+#include "core/status.h"
+#include "cuda/code_blocks.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// The code, as kernels are given it: all else follows from the lengths.
+struct ByteCode {
+  static ByteCode For(uint32_t n);
+
+  // Upper bound of the bytes of k indices.
+  uint64_t MaxBytes(uint64_t k) const { return MaxByteCodeBytes(max_length, k); }
+
+  uint8_t lengths[kNumByteValues];
+  int max_length;
+  bool is_alone;
+};
+
+inline constexpr int kMaxByteCodeBits = kComfortableHuffmanBits;
+static_assert(kBytesPerIndex * kMaxByteCodeBits <= static_cast<int>(kMaxCodeBits));
+
+struct ByteTables {
+  HuffmanWord words[kNumByteValues];
+  HuffmanEntry entries[1 << kMaxByteCodeBits];
+};
+
+struct HuffmanWriteBuffers {
+  ByteTables* tables_dev;
+  CodeWriteBuffers codes;
+
+  const uint64_t* num_bytes_dev() const { return &codes.size_dev->num_bytes; }
+};
+
+// For up to max_k indices.
+Status TakeHuffmanWriteBuffers(const ByteCode& code, uint32_t max_k, Workspace* workspace,
+                               HuffmanWriteBuffers* buffers);
+
+// Finds the length of the section of the *k_dev indices.
+Status MeasureHuffmanIndices(const ByteCode& code, const uint32_t* indices_dev,
+                             const uint32_t* k_dev, const HuffmanWriteBuffers& buffers,
+                             cudaStream_t stream);
+// Writes the section, once it is measured. Does nothing where *k_dev is 0 by now.
+Status WriteHuffmanIndices(const uint32_t* indices_dev, const uint32_t* k_dev,
+                           const HuffmanWriteBuffers& buffers, unsigned char* section_dev,
+                           cudaStream_t stream);
+
+struct HuffmanReadBuffers {
+  ByteTables* tables_dev;
+  CodeReadBuffers codes;
+};
+
+// For up to max_k indices in sections of up to max_bytes bytes.
+Status TakeHuffmanReadBuffers(uint32_t max_k, uint64_t max_bytes, Workspace* workspace,
+                              HuffmanReadBuffers* buffers);
+
+// Overwrites indices_dev with those of a section. Sets bits of *error_dev where it is none; does
+// nothing where one is set before. The indices may be anything: they are checked elsewhere.
+Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev,
+                          const CodeList& list, const HuffmanReadBuffers& buffers, uint32_t bits,
+                          uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_HUFFMAN_INDEX_H_
