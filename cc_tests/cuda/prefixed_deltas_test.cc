@@ -8,7 +8,7 @@
 
 #include "contract_inputs.h"
 #include "core/entropy/adaptive_delta.h"
-#include "core/entropy/huffman.h"
+#include "core/entropy/bit_stream.h"
 #include "core/hash.h"
 #include "cuda/index_sections.h"
 #include "device_memory.h"
@@ -83,6 +83,8 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
   ExpectOk(TakeDeltaReadBuffers(k, section.size(), &carve, &buffers));
+  // Zeros look like the true beginning of a tile, where none was noted.
+  EXPECT_EQ(cudaMemsetAsync(memory.data_dev(), 0, memory.size(), stream.get()), cudaSuccess);
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
@@ -192,7 +194,10 @@ Bytes EncodeWithLengths(const std::vector<uint8_t>& lengths, const std::vector<u
   DeltaScheme scheme;
   SetAdaptiveScheme(static_cast<uint32_t>(lengths.size()), &space, &scheme);
   Bytes section = {4 + 3};  // Huffman words for 16 intervals.
-  HuffmanCode::FromLengths(lengths).value().WriteLengths(&section);
+  const size_t num_bytes = BytesOfBits(NumLengthBits(lengths.data(), scheme.num_classes));
+  section.resize(1 + num_bytes);
+  BitWriter writer(section.data() + 1, section.data() + 1 + num_bytes);
+  WriteLengthRuns(lengths.data(), scheme.num_classes, &writer);
   EncodePrefixedDeltas(keys, CountDeltaBits(keys, SerialExecutor()), scheme, SerialExecutor(),
                        &section);
   return section;
@@ -213,7 +218,20 @@ TEST(PrefixedDeltas, HaveTheLongestCodes) {
     EXPECT_TRUE(decoded.is_valid);
     EXPECT_TRUE(decoded.keys == keys);
     ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({true, 0}, section, k, kMaxN, stream));
+    // The last code begins before the end and reaches over it.
+    const Bytes cut(section.begin(), section.end() - 1);
+    EXPECT_FALSE(DecodeOnDevice({true, 0}, cut, k, kMaxN, false, stream).is_valid);
   }
+}
+
+TEST(PrefixedDeltas, RefusePrefixesThatLeaveWordsUnused) {
+  const Stream stream;
+  std::vector<uint8_t> lengths(16, 0);
+  lengths[0] = lengths[1] = 2;
+  const std::vector<uint32_t> keys = RandomKeys(300, 3, 1);
+  const Bytes section = EncodeWithLengths(lengths, keys);
+  EXPECT_FALSE(DecodeOnDevice({true, 0}, section, 300, kMaxN, true, stream).is_valid);
+  ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({true, 0}, section, 300, kMaxN, stream));
 }
 
 TEST(PrefixedDeltas, ReadBothWordsOfAClassThatIsAlone) {
