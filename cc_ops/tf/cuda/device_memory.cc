@@ -7,13 +7,15 @@ namespace tfcompress {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-cudaStream_t StreamOf(OpKernelContext* ctx) { return ctx->eigen_gpu_device().stream(); }
-
 absl::Status AllocateOnDevice(OpKernelContext* ctx, size_t num_bytes, Tensor* owner,
                               device::DeviceBuffer* buffer) {
-  const tensorflow::TensorShape shape({static_cast<int64_t>(num_bytes)});
+  // TensorFlow promises an alignment of 64 bytes.
+  constexpr size_t kAlignment = device::Workspace::kAlignment;
+  const tensorflow::TensorShape shape({static_cast<int64_t>(num_bytes + kAlignment - 1)});
   TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner));
-  *buffer = {owner->data(), num_bytes};
+  const auto address = reinterpret_cast<uintptr_t>(owner->data());
+  const uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
+  *buffer = {reinterpret_cast<void*>(aligned), num_bytes};
   return absl::OkStatus();
 }
 

@@ -10,8 +10,8 @@
 //   not all threads reach fail with cudaErrorLaunchFailure. Shared memory is poisoned before each
 //   block. Blocks run one after another, in a permuted order too.
 //
-// One thread of the process may use it. It knows no dynamic shared memory, no partial masks, no
-// events and no second device, and its blocks never overlap: races between blocks are not found.
+// One thread of the process may use it. It knows no dynamic shared memory, no partial masks and no
+// second device, and its blocks never overlap: races between blocks are not found.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 
@@ -108,6 +108,8 @@ namespace emulator {
 
 inline constexpr int kWarpThreads = 32;
 
+// From now on host memory passes for device memory: TensorFlow allocates both on a CPU.
+void TrustAllPointers();
 // The order of threads and blocks from here on.
 void SetSeed(uint64_t seed);
 // Since the process began.

@@ -171,6 +171,14 @@ TEST(Emulator, EventsAreTakenInTheirStream) {
   EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
 }
 
+TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamGetsToThem) {
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+}
+
 TEST(Emulator, PointersTellWhereTheyPoint) {
   int host = 0;
   int* data = Allocate(2);

@@ -1,0 +1,79 @@
+"""The kernels for GPUs pass the tests of the ops, over the emulator of the CUDA runtime."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from tensorflow.python.framework import kernels
+
+import tfcompress as tfc
+from tfcompress import cuda, ops
+
+ROOT = pathlib.Path(__file__).parents[2]
+HERE = pathlib.Path(__file__).parent
+LIBRARY = ROOT / "build" / "release" / "cc_tests" / "cuda" / "_tfcompress_emulated_ops.so"
+
+
+def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
+    """Runs Python in a process of its own: two libraries cannot register one op."""
+    if not LIBRARY.exists():
+        pytest.skip(f"no {LIBRARY}: `make test` builds it")
+    path = os.pathsep.join([str(HERE), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TFC_EMULATED_OPS": str(LIBRARY), "PYTHONPATH": path}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+
+
+def test_the_tests_of_the_ops_pass():
+    tests = ["-p", "emulated_ops", "-p", "no:cacheprovider", "-q", str(HERE / "test_ops.py")]
+    result = run_emulated("-m", "pytest", *tests)
+    assert result.returncode == 0, result.stdout[-4000:]
+
+
+SUMS = """
+import emulated_ops
+import numpy as np
+import tensorflow as tf
+from tfcompress import _core, ops
+
+for spec in ({spec!r}, {spec!r}):
+    gradient = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    slot = np.random.default_rng(2).standard_normal(1000).astype(np.float32)
+    frame, nanoseconds, (new_slot,) = ops.encode(gradient, [slot], tf.constant(7, tf.int64), spec)
+    assert frame.numpy().tobytes() == _core.encode(gradient, "float32", spec, seed=7, slots=[slot])
+    assert new_slot.numpy().tobytes() == slot.tobytes() and nanoseconds > 0
+    sums, num_bytes, nanoseconds, finite = ops.decode_sum(frame, 1, 1.0, [[1000]], [tf.float32])
+    expected, _ = _core.decode_sum(frame.numpy(), 1, 1.0, [1000], ["float32"])
+    assert sums[0].numpy().tobytes() == expected[0].tobytes()
+    assert num_bytes.numpy() == [len(frame)] and nanoseconds[0] > 0 and finite.numpy().all()
+"""
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_what_has_no_variant_is_done_on_the_host_and_says_so_once(on_device):
+    without = [entry.name for entry in tfc.index_codecs() if not entry.device]
+    if not on_device and not without:
+        pytest.skip("every index codec has a variant")
+    codec = "raw" if on_device else without[0]
+    result = run_emulated("-c", SUMS.format(spec=f"residual|topk:ratio=0.1|{codec}|raw"))
+    assert result.returncode == 0, result.stderr[-4000:]
+    warnings = [line for line in result.stderr.splitlines() if "done on the host" in line]
+    assert len(warnings) == (0 if on_device else 2), result.stderr  # Of encoding, and of decoding.
+    assert all(f"index codec '{codec}' has no device variant" in line for line in warnings)
+
+
+@pytest.mark.skipif(cuda._cuda is None, reason="built without CUDA")
+@pytest.mark.parametrize(
+    ("op", "on_host"),
+    [
+        ("Encode", {"seed", "spec", "frame", "nanoseconds"}),
+        ("DecodeSum", {"packets", "num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"}),
+    ],
+)
+def test_the_library_has_kernels_for_gpus(op, on_host):
+    ops._library()
+    found = kernels.get_registered_kernels_for_op(f"Tfcompress>{op}").kernel
+    assert {kernel.device_type for kernel in found} == {"CPU", "GPU"}
+    (kernel,) = (kernel for kernel in found if kernel.device_type == "GPU")
+    assert set(kernel.host_memory_arg) == on_host
