@@ -40,13 +40,6 @@ __global__ void ClearWordsKernel(const uint32_t* num_items, const CodeSectionSiz
   for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) words[i] = 0;
 }
 
-__global__ void WriteBlockLengthsKernel(const uint32_t* num_items, const CodeSectionSize* size,
-                                        const uint64_t* ends, uint32_t* words) {
-  const uint64_t num_blocks = NumCodeBlocks(*num_items);
-  for (uint64_t i = ThisThread(); i + 1 < num_blocks; i += NumThreads())
-    OrBits(words, 8 * (size->blocks_begin + 4 * i), ends[i + 1] - ends[i]);
-}
-
 __global__ void StoreSectionKernel(const uint32_t* num_items, const CodeSectionSize* size,
                                    const uint32_t* words, unsigned char* section) {
   if (*num_items != 0) StoreBytes(words, size->num_bytes, section);
@@ -136,13 +129,10 @@ Status PlaceCodeBlocks(const uint32_t* num_items_dev, const CodeWriteBuffers& bu
                 buffers.ends_dev + num_blocks, buffers.size_dev);
 }
 
-Status BeginCodeBlocks(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                       cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(LaunchThreads("clear words", ClearWordsKernel, buffers.max_items, stream,
-                                    num_items_dev, buffers.size_dev, buffers.words_dev));
-  return LaunchThreads("write block lengths", WriteBlockLengthsKernel,
-                       NumCodeBlocks(buffers.max_items), stream, num_items_dev, buffers.size_dev,
-                       buffers.ends_dev, buffers.words_dev);
+Status ClearCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
+                        cudaStream_t stream) {
+  return LaunchThreads("clear words", ClearWordsKernel, buffers.max_items, stream, num_items_dev,
+                       buffers.size_dev, buffers.words_dev);
 }
 
 Status StoreCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,

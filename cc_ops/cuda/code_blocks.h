@@ -50,10 +50,10 @@ Status TakeCodeWriteBuffers(uint32_t max_items, uint64_t max_bytes, Workspace* w
 // besides the size_dev->blocks_begin ones before them.
 Status PlaceCodeBlocks(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
                        cudaStream_t stream);
-// Clears the words, and sets the lengths of the blocks in them. Like all that follows, does nothing
-// where *num_items_dev is 0 by now.
-Status BeginCodeBlocks(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                       cudaStream_t stream);
+// Clears the words, before code_walk.h writes to them. Like all that follows, does nothing where
+// *num_items_dev is 0 by now.
+Status ClearCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
+                        cudaStream_t stream);
 // Stores all bytes of the words.
 Status StoreCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
                         unsigned char* section_dev, cudaStream_t stream);

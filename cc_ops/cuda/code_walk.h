@@ -3,6 +3,8 @@
 // To write, `Codes` is a class with
 //   Codes(Source)                                     from something that a kernel can be given
 //   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item
+//   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint32_t* words)
+//                                                     what stands before all lengths, of a block
 // and to read, one with
 //   Codes(Source)
 //   uint32_t Length(uint64_t window)                  of the code at bit 0, at least 1
@@ -58,7 +60,14 @@ __global__ void WriteCodesKernel(const typename Codes::Source source, const uint
   if (count == 0) return;
   const uint64_t first_byte = size->blocks_begin + 4 * (NumCodeBlocks(count) - 1);
   for (uint64_t tile = ThisWarp(); tile < NumTiles(count); tile += NumWarps()) {
-    uint64_t begin = 8 * (first_byte + ends[tile / kCodeBlockTiles]) + tile_begins[tile];
+    const uint64_t block = tile / kCodeBlockTiles;
+    if (tile % kCodeBlockTiles == 0 && ThisLane() == 0) {
+      const bool is_last = block + 1 == NumCodeBlocks(count);
+      codes.WriteHead(items, block, is_last, words);
+      if (!is_last)
+        OrBits(words, 8 * (size->blocks_begin + 4 * block), ends[block + 1] - ends[block]);
+    }
+    uint64_t begin = 8 * (first_byte + ends[block]) + tile_begins[tile];
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
       const uint64_t i = tile * kTileElements + row + ThisLane();
       const ItemCode code = i < count ? codes.At(items, i) : ItemCode{0, 0};
@@ -129,7 +138,7 @@ class BlockMap {
         BeginOf(block) + (static_cast<uint64_t>(NumItems(block)) * max_code_bits_ + 7) / 8;
     return end < num_bytes_ ? end : num_bytes_;
   }
-  // Number of the first tile of a block: there may be one more before it than the blocks need.
+  // Number of the first tile of a block. Numbers that are left out before it belong to no tile.
   __device__ uint64_t FirstTile(uint64_t block) const {
     return (BeginOf(block) - BeginOf(0)) * 8 / kWalkTileBits + block;
   }

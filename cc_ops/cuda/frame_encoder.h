@@ -71,10 +71,10 @@ class FrameEncoder {
   DeviceSpec spec_;
   DType dtype_;
   uint32_t n_;
-  uint32_t k_;          // 0 where the data decide.
-  uint32_t max_k_;      // Of a support,
-  uint32_t max_sent_;   // and of what is sent: a Bloom filter adds to it.
-  ByteCode byte_code_;  // Of the index codec huffman.
+  uint32_t k_;            // 0 where the data decide.
+  uint32_t max_k_;        // Of a support,
+  uint32_t max_sent_;     // and of what is sent: a Bloom filter adds to it.
+  ByteCode byte_code_{};  // Of the index codec huffman.
   SupportKind support_;
   uint8_t index_id_;
   uint8_t value_id_;

@@ -49,6 +49,7 @@ class ByteWords {
     }
     return code;
   }
+  __device__ void WriteHead(const uint32_t*, uint64_t, bool, uint32_t*) const {}
 
  private:
   const HuffmanWord* words_;
@@ -141,7 +142,7 @@ Status MeasureHuffmanIndices(const ByteCode& code, const uint32_t* indices_dev,
 Status WriteHuffmanIndices(const uint32_t* indices_dev, const uint32_t* k_dev,
                            const HuffmanWriteBuffers& buffers, unsigned char* section_dev,
                            cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(BeginCodeBlocks(k_dev, buffers.codes, stream));
+  TFC_RETURN_IF_ERROR(ClearCodeSection(k_dev, buffers.codes, stream));
   TFC_RETURN_IF_ERROR(
       WriteCodes<ByteWords>(buffers.tables_dev, indices_dev, k_dev, buffers.codes, stream));
   return StoreCodeSection(k_dev, buffers.codes, section_dev, stream);

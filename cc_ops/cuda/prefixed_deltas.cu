@@ -95,29 +95,26 @@ class FieldCodes {
  public:
   using Source = const DeltaChoice*;
 
-  __device__ explicit FieldCodes(Source choice) : fields_(choice->fields) {}
+  __device__ explicit FieldCodes(Source choice) : choice_(choice) {}
 
   __device__ ItemCode At(const uint32_t* keys, uint64_t i) const {
     const uint32_t delta = DeltaAt(keys, i);
-    const DeltaField field = fields_[DeltaBits(delta)];
+    const DeltaField field = choice_->fields[DeltaBits(delta)];
     return {field.prefix | static_cast<uint64_t>(delta) << field.num_prefix_bits, field.num_bits};
+  }
+  // The header of the section, and the last keys of all blocks but the last.
+  __device__ void WriteHead(const uint32_t* keys, uint64_t block, bool is_last,
+                            uint32_t* words) const {
+    for (uint32_t i = 0; block == 0 && i < kDeltaHeaderWords; ++i)
+      OrBits(words, 32 * i, choice_->header[i]);
+    if (!is_last)
+      OrBits(words, 8 * (choice_->num_header_bytes + 4 * block),
+             keys[(block + 1) * kCodeBlockItems - 1]);
   }
 
  private:
-  const DeltaField* fields_;
+  const DeltaChoice* choice_;
 };
-
-// The header, and the last keys of all blocks but the last.
-__global__ void WriteDeltaHeaderKernel(const uint32_t* keys, const uint32_t* k,
-                                       const DeltaChoice* choice, uint32_t* words) {
-  const uint64_t num_blocks = NumCodeBlocks(*k);
-  if (num_blocks == 0) return;
-  if (ThisThread() < kDeltaHeaderWords) {
-    OrBits(words, 32 * ThisThread(), choice->header[ThisThread()]);
-  }
-  for (uint64_t i = ThisThread(); i + 1 < num_blocks; i += NumThreads())
-    OrBits(words, 8 * (choice->num_header_bytes + 4 * i), keys[(i + 1) * kCodeBlockItems - 1]);
-}
 
 // ---- Decoding -----------------------------------------------------------------------------------
 
@@ -330,10 +327,7 @@ Status EncodePrefixedDeltas(const uint32_t* keys_dev, const uint32_t* k_dev,
                             const DeltaWriteBuffers& buffers, unsigned char* section_dev,
                             cudaStream_t stream) {
   const CodeWriteBuffers& codes = buffers.codes;
-  TFC_RETURN_IF_ERROR(BeginCodeBlocks(k_dev, codes, stream));
-  TFC_RETURN_IF_ERROR(LaunchThreads("write delta header", WriteDeltaHeaderKernel,
-                                    NumCodeBlocks(codes.max_items), stream, keys_dev, k_dev,
-                                    buffers.choice_dev, codes.words_dev));
+  TFC_RETURN_IF_ERROR(ClearCodeSection(k_dev, codes, stream));
   TFC_RETURN_IF_ERROR(WriteCodes<FieldCodes>(buffers.choice_dev, keys_dev, k_dev, codes, stream));
   return StoreCodeSection(k_dev, codes, section_dev, stream);
 }

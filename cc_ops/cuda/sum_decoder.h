@@ -92,8 +92,8 @@ class SumDecoder {
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
   uint32_t max_k_ = 0;              // Of frames with an explicit support.
-  CodeSizes max_deltas_;            // Of frames with prefixed deltas,
-  CodeSizes max_words_;             // and with Huffman words.
+  CodeSizes max_deltas_;            // Of frames with prefixed deltas.
+  CodeSizes max_words_;             // Of frames with Huffman words.
   uint32_t max_marks_ = 0;          // n of frames that go through marks.
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "contract_inputs.h"
 #include "core/hash.h"
 #include "cuda/index_sections.h"
@@ -98,6 +100,26 @@ TEST(HuffmanIndex, ReadsBothWordsOfAByteThatIsAlone) {
     ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({byte}, 1, 1, true, stream));
   for (const unsigned char byte : {0x10, 0xFF})
     ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({byte}, 1, 1, false, stream));
+}
+
+// A block that has a byte more than codes, and lengths that are wrong.
+TEST(HuffmanIndex, BlocksEndWithTheirLastCodes) {
+  const Stream stream;
+  constexpr uint32_t kN = 70000;
+  const auto k = static_cast<uint32_t>(kCodeBlock + 10);
+  std::vector<uint32_t> indices(k);
+  std::iota(indices.begin(), indices.end(), 0u);
+  const Bytes section = EncodeOnHost(indices, kN);
+  const auto num_bytes = LoadUnaligned<uint32_t>(section.data());
+  Bytes longer = section;
+  StoreUnaligned(longer.data(), num_bytes + 1);
+  longer.insert(longer.begin() + 4 + num_bytes, 0);
+  ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict(section, k, kN, true, stream));
+  ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict(longer, k, kN, false, stream));
+  for (const uint32_t changed : {0u, num_bytes - 1, num_bytes + 1, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
+    StoreUnaligned(longer.data(), changed);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict(longer, k, kN, false, stream));
+  }
 }
 
 TEST(HuffmanIndex, EndsWithItsLastCode) {
