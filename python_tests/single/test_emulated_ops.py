@@ -21,7 +21,12 @@ def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
     if not LIBRARY.exists():
         pytest.skip(f"no {LIBRARY}: `make test` builds it")
     path = os.pathsep.join([str(HERE), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "TFC_EMULATED_OPS": str(LIBRARY), "PYTHONPATH": path}
+    environment = {
+        **os.environ,
+        "TFC_EMULATED_OPS": str(LIBRARY),
+        "PYTHONPATH": path,
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+    }
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
 
 
