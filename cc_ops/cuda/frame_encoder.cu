@@ -212,7 +212,7 @@ Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Bu
     return MeasureValues(spec_.value, {dense, buffers->sent_dev}, max_sent_, &buffers->state_dev->k,
                          buffers->values, stream);
   }
-  lengths->num_value_bytes_dev = buffers->joint.num_value_bytes_dev;
+  lengths->num_value_bytes_dev = JointValueBytes(spec_.joint, buffers->joint);
   return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, seed, buffers->joint,
                       buffers->state_dev, stream);
 }

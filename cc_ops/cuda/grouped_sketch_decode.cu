@@ -124,6 +124,8 @@ __global__ void ReadLayoutKernel(SketchSectionView section, uint32_t bits, uint3
     tables.groups[list] = {};
     tables.sizes[list] = 0;
     tables.begins[list] = 0;
+    tables.key_begins[list] = 0;
+    tables.num_key_bytes[list] = 0;
   }
   if (!ReadSigns(section, layout, tables)) {
     atomicOr(error, bits);

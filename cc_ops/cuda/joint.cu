@@ -9,13 +9,9 @@ Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, Works
     case JointKind::kNone:
       break;
     case JointKind::kThreelc:
-      TFC_RETURN_IF_ERROR(TakeThreelcBuffers(n, workspace, &buffers->threelc));
-      buffers->num_value_bytes_dev = &buffers->threelc.state_dev->num_value_bytes;
-      break;
+      return TakeThreelcBuffers(n, workspace, &buffers->threelc);
     case JointKind::kSketchml:
-      TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec.sketch, max_k, workspace, &buffers->sketch));
-      buffers->num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
-      break;
+      return TakeGroupedSketch(spec.sketch, max_k, workspace, &buffers->sketch);
   }
   return OkStatus();
 }
@@ -32,6 +28,18 @@ Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_
       return PrepareGroupedSketch(values, &state_dev->k, seed, buffers.sketch, stream);
   }
   return OkStatus();
+}
+
+const uint64_t* JointValueBytes(const JointSpec& spec, const JointBuffers& buffers) {
+  switch (spec.kind) {
+    case JointKind::kNone:
+      break;
+    case JointKind::kThreelc:
+      return &buffers.threelc.state_dev->num_value_bytes;
+    case JointKind::kSketchml:
+      return buffers.sketch.num_value_bytes_dev;
+  }
+  return nullptr;
 }
 
 Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,

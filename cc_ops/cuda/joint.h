@@ -21,8 +21,6 @@ namespace device {
 struct JointBuffers {
   ThreelcBuffers threelc;
   GroupedSketchBuffers sketch;
-  // Where the length of the value section stands once it is prepared; there is no other section.
-  const uint64_t* num_value_bytes_dev;
 };
 
 // For encoding up to max_k of n elements.
@@ -34,6 +32,8 @@ Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, Works
 Status PrepareJoint(const JointSpec& spec, const SelectedValues& values, uint32_t max_k,
                     uint64_t seed, const JointBuffers& buffers, EncodeState* state_dev,
                     cudaStream_t stream);
+// Where the length of the value section stands then; there is no other section.
+const uint64_t* JointValueBytes(const JointSpec& spec, const JointBuffers& buffers);
 // Writes the section into the frame whose lengths stand in state_dev, and takes what it decodes to
 // out of the slots. Does nothing where state_dev->k is 0 by now.
 Status WriteJoint(const JointSpec& spec, const SelectedValues& values, const JointBuffers& buffers,

@@ -63,6 +63,7 @@ TEST(Threelc, RefusesWhatTheCoreRefuses) {
   const unsigned char last = frame.back();
   expect_refused(5, static_cast<unsigned char>(last + QuarticPower(2)));  // Past the end.
   expect_refused(5, static_cast<unsigned char>(last - QuarticPower(1)));  // One digit less.
+  expect_refused(5, static_cast<unsigned char>(last - QuarticPower(1) + QuarticPower(2)));  // Both.
   expect_refused(4, kFiveZeros);
   expect_refused(4, kRunOfTwo);
   expect_refused(3, 0x7F);  // With the 0x80 below it, infinity.

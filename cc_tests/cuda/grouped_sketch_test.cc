@@ -1,0 +1,144 @@
+// Sections of sketchml made by hand: the device refuses what the core refuses.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "core/byte_io.h"
+#include "device_sums.h"
+#include "fuzz/frame_fields.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr uint32_t kSize = 20;
+const std::vector<TensorSpec> kTensor = {{DType::kFloat32, kSize}};
+
+struct Group {
+  uint32_t num_keys;
+  uint32_t num_columns;
+  Bytes keys;  // As delta bytes.
+  Bytes cells;
+};
+
+// Of one group for each sign that has buckets.
+struct Section {
+  uint32_t rows;
+  uint32_t groups;
+  std::vector<float> means[2];
+  Group of_sign[2];
+  Bytes behind;
+};
+
+// Keys 5 and 9; and 7, once there are negative means.
+Section Valid() {
+  Section section;
+  section.rows = section.groups = 1;
+  section.means[0] = {1.0f, 2.0f};
+  section.of_sign[0] = {2, 1, Bytes{0, 5, 4}, Bytes{1}};
+  section.of_sign[1] = {1, 1, Bytes{0, 7}, Bytes()};
+  return section;
+}
+
+void WriteGroup(const Group& group, ByteWriter* writer) {
+  writer->Write(
+      static_cast<uint32_t>(2 * sizeof(uint32_t) + group.keys.size() + group.cells.size()));
+  writer->Write(group.num_keys);
+  writer->Write(group.num_columns);
+  writer->WriteArray<unsigned char>(group.keys);
+  writer->WriteArray<unsigned char>(group.cells);
+}
+
+// A frame of k elements that has the section.
+Bytes FrameOf(const Section& section, uint32_t k) {
+  const std::vector<float> values(kSize, 1.0f);
+  Bytes frame = EncodeOnHost(*Parse("dense|sketchml"), {values, DType::kFloat32}, {}, 1).frame;
+  frame.resize(frame_fields::kHeaderBytes);
+  ByteWriter writer(&frame);
+  writer.Write(section.rows);
+  writer.Write(section.groups);
+  for (int sign = 0; sign < 2; ++sign) {
+    writer.Write(static_cast<uint32_t>(section.means[sign].size()));
+    writer.WriteArray<float>(section.means[sign]);
+    if (!section.means[sign].empty()) WriteGroup(section.of_sign[sign], &writer);
+  }
+  writer.WriteArray<unsigned char>(section.behind);
+  SetField(frame_fields::kK, k, &frame);
+  SetField(frame_fields::kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
+  SetField(frame_fields::kNumValueBytes,
+           static_cast<uint32_t>(frame.size() - frame_fields::kHeaderBytes), &frame);
+  RepairChecksum(&frame);
+  return frame;
+}
+
+TEST(GroupedSketch, TakesWhatIsMadeByHand) {
+  const Stream stream;
+  ExpectSameSums(FrameOf(Valid(), 2), 1, 0.5f, kTensor, stream);
+  Section both = Valid();
+  both.means[1] = {3.0f};
+  ExpectSameSums(FrameOf(both, 3), 1, 0.5f, kTensor, stream);
+  const Sums sums = SumOnDevice(FrameOf(both, 3), 1, 1, kTensor, stream);
+  const auto value = [&](size_t i) {
+    return LoadUnaligned<float>(sums.tensors[0].data() + sizeof(float) * i);
+  };
+  EXPECT_EQ(value(5), 2.0f);
+  EXPECT_EQ(value(9), 2.0f);
+  EXPECT_EQ(value(7), -3.0f);
+}
+
+struct Broken {
+  const char* name;
+  uint32_t k;
+  std::function<void(Section*)> change;
+};
+
+std::vector<Broken> BrokenSections() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return {
+      {"no rows", 2, [](Section* s) { s->rows = 0; }},
+      {"nine rows", 2, [](Section* s) { s->rows = 9; }},
+      {"no groups", 2, [](Section* s) { s->groups = 0; }},
+      {"too many groups", 2, [](Section* s) { s->groups = 257; }},
+      {"another number of keys", 3, [](Section*) {}},
+      {"more buckets than elements", 2, [](Section* s) { s->means[0] = {1.0f, 1.5f, 2.0f}; }},
+      {"a mean that is infinite", 2, [](Section* s) { s->means[0][1] = kInfinity; }},
+      {"a mean with a sign", 2, [](Section* s) { s->means[0][0] = -1.0f; }},
+      {"a mean that nobody asks for", 2, [](Section* s) { s->means[0][0] = kInfinity; }},
+      {"no columns", 2, [](Section* s) { s->of_sign[0].num_columns = 0; }},
+      {"more columns than keys", 2, [](Section* s) { s->of_sign[0].num_columns = 3; }},
+      {"a key that is n", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 15}; }},
+      {"equal keys", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 0}; }},
+      {"keys that descend", 2,
+       [](Section* s) { s->of_sign[0].keys = {0x0C, 5, 0xFE, 0xFF, 0xFF, 0xFF}; }},
+      {"flags after the last key", 2, [](Section* s) { s->of_sign[0].keys = {0x10, 5, 4}; }},
+      {"a key too many", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 4, 1}; }},
+      {"a cell above all buckets", 3,
+       [](Section* s) {
+         s->means[0] = {1.0f, 1.5f, 2.0f};
+         s->of_sign[0] = {3, 1, {0, 5, 4, 1}, {3}};
+       }},
+      {"a key of both signs", 3,
+       [](Section* s) {
+         s->means[1] = {3.0f};
+         s->of_sign[1].keys = {0, 9};
+       }},
+      {"bytes behind the groups", 2, [](Section* s) { s->behind = {0}; }},
+  };
+}
+
+TEST(GroupedSketch, RefusesWhatTheCoreRefuses) {
+  const Stream stream;
+  for (const Broken& broken : BrokenSections()) {
+    Section section = Valid();
+    broken.change(&section);
+    const Bytes frame = FrameOf(section, broken.k);
+    EXPECT_EQ(SumOnHost(frame, 1, 1, kTensor).status.code(), StatusCode::kDataLoss) << broken.name;
+    EXPECT_EQ(SumOnDevice(frame, 1, 1, kTensor, stream).status.code(), StatusCode::kDataLoss)
+        << broken.name;
+  }
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress
