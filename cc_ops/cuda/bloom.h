@@ -1,6 +1,6 @@
 // The Bloom filter of DeepReduce section 4 on the device, with the policies that choose by rank:
-// p0 takes all positives, leftmost, middle and rightmost the first, middle or last k. (p1 and p2
-// draw one index after the other; naive takes the values of other indices.)
+// p0 takes all positives, naive and leftmost the first k, middle and rightmost the middle or last
+// k. (p1 and p2 draw one index after the other.)
 #ifndef TFCOMPRESS_CUDA_BLOOM_H_
 #define TFCOMPRESS_CUDA_BLOOM_H_
 

@@ -210,7 +210,8 @@ __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* 
 // A thread a group of codes.
 template <typename Codes>
 __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* params, uint64_t seed,
-                                  const EncodeState* state, float* residual, unsigned char* frame) {
+                                  const EncodeState* state, SentResidual residual,
+                                  unsigned char* frame) {
   const uint64_t k = state->k;
   if (k == 0) return;
   const Codes codec(*params, ValueSection(frame, state), seed);
@@ -221,7 +222,7 @@ __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* para
          ++size) {
       const uint64_t i = group * Codes::kGroup + static_cast<uint64_t>(size);
       codes[size] = codec.Code(values.At(i), i);
-      if (residual != nullptr) residual[values.IndexOf(i)] -= codec.Value(codes[size], i);
+      residual.TakeOut(i, codec.Value(codes[size], i));
     }
     codec.Store(group, codes, size);
   }
@@ -320,15 +321,15 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
 
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                          uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                         float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+                         const SentResidual& residual, unsigned char* frame_dev,
+                         cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(
       CollectStatistics(spec, values, max_k, buffers, state_dev, frame_dev, stream));
   TFC_RETURN_IF_ERROR(BeginSection(spec, buffers, state_dev, frame_dev, stream));
   return WithCodes(spec.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
     return LaunchThreads("encode codes", EncodeCodesKernel<Codes>, CeilDiv(max_k, Codes::kGroup),
-                         stream, values, buffers.params_dev, seed, state_dev, residual_dev,
-                         frame_dev);
+                         stream, values, buffers.params_dev, seed, state_dev, residual, frame_dev);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
 #include "cuda/encode_state.h"
+#include "cuda/sent_slots.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_spec.h"
 #include "cuda/value_statistics.h"
@@ -46,7 +47,8 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
 // is the frame's.
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                          uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                         float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+                         const SentResidual& residual, unsigned char* frame_dev,
+                         cudaStream_t stream);
 
 // For decoding: what a section begins with, and the levels that this makes.
 struct ParamBuffers {

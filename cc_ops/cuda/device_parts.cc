@@ -119,8 +119,8 @@ Status ParseIndex(const std::string& index, DeviceSpec* spec) {
   spec->fpr = params.Float("fpr");
   if (ChoosesByRank(spec->policy)) return OkStatus();
   return InvalidArgument("the policy '", kBloomPolicyNames[static_cast<int>(spec->policy)],
-                         "' of the index codec 'bloom' has no device variant; those that have: p0, "
-                         "leftmost, middle, rightmost");
+                         "' of the index codec 'bloom' has no device variant; those that have: "
+                         "naive, p0, leftmost, middle, rightmost");
 }
 
 Result<ValueSpec> ParseValue(const std::string& value) {

@@ -34,12 +34,17 @@ struct FrameEncoder::Buffers {
   BloomBuffers bloom;
   uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
   const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
+  float* gathered_dev = nullptr;       // Values that are not sent as those at sent_dev.
   CodedBuffers values;
   JointBuffers joint;
 };
 
 bool FrameEncoder::selects_by_magnitude() const {
   return spec_.sparsifier != SparsifierKind::kDense && spec_.sparsifier != SparsifierKind::kRandomK;
+}
+
+bool FrameEncoder::moves_values() const {
+  return spec_.index == IndexKind::kBloom && !GathersDecoded(spec_.policy);
 }
 
 bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKind::kDense; }
@@ -98,6 +103,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeHuffmanWriteBuffers(byte_code_, max_k_, workspace, &buffers->huffman));
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
+  if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k_);
   return OkStatus();
 }
 
@@ -206,15 +212,25 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
 Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
                                      DataLengths* lengths, cudaStream_t stream) const {
   if (spec_.joint.kind == JointKind::kNone) {
+    const uint32_t* k_dev = &buffers->state_dev->k;
+    if (moves_values()) {
+      TFC_RETURN_IF_ERROR(GatherValues({dense, buffers->indices_dev}, k_dev, max_k_,
+                                       buffers->gathered_dev, stream));
+    }
     TFC_RETURN_IF_ERROR(PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream));
     if (!IsMeasured(spec_.value.kind)) return OkStatus();
     lengths->num_value_bytes_dev = &buffers->values.params_dev->num_bytes;
-    return MeasureValues(spec_.value, {dense, buffers->sent_dev}, max_sent_, &buffers->state_dev->k,
+    return MeasureValues(spec_.value, ValuesToSend(dense, *buffers), max_sent_, k_dev,
                          buffers->values, stream);
   }
   lengths->num_value_bytes_dev = JointValueBytes(spec_.joint, buffers->joint);
   return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, seed, buffers->joint,
                       buffers->state_dev, stream);
+}
+
+SelectedValues FrameEncoder::ValuesToSend(const DenseVector& dense, const Buffers& buffers) const {
+  if (!moves_values()) return {dense, buffers.sent_dev};
+  return {{buffers.gathered_dev, DType::kFloat32, max_k_}, nullptr};
 }
 
 Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
@@ -255,9 +271,9 @@ Status FrameEncoder::EncodeSections(const Compensation& step, uint64_t seed, con
                       SentSlotsOf(step), frame_dev, stream);
   }
   TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
-  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, {dense, buffers.sent_dev}, max_sent_, seed,
-                                   buffers.values, buffers.state_dev, step.slots[0].after_dev,
-                                   frame_dev, stream));
+  const SentResidual residual = {SentSlotsOf(step).residual, buffers.sent_dev};
+  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, ValuesToSend(dense, buffers), max_sent_, seed,
+                                   buffers.values, buffers.state_dev, residual, frame_dev, stream));
   return ForgetSent(step, buffers.sent_dev, max_sent_, buffers.state_dev, stream);
 }
 

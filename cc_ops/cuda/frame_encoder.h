@@ -15,6 +15,7 @@
 #include "cuda/device_parts.h"
 #include "cuda/frame_layout.h"
 #include "cuda/huffman_index.h"
+#include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -48,6 +49,7 @@ class FrameEncoder {
   FrameEncoder() = default;
   bool selects_by_magnitude() const;
   bool needs_marks() const;
+  bool moves_values() const;
   Status Take(Workspace* workspace, Buffers* buffers) const;
   Status CheckArguments(const void* gradient_dev, Span<const DeviceSlot> slots,
                         const DeviceBuffer& workspace, const DeviceBuffer& frame) const;
@@ -62,6 +64,7 @@ class FrameEncoder {
   // Sets what LayOut asks for, of a joint codec or of the indices.
   Status PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
                          DataLengths* lengths, cudaStream_t stream) const;
+  SelectedValues ValuesToSend(const DenseVector& dense, const Buffers& buffers) const;
   Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                        cudaStream_t stream) const;
   // Writes the sections, and takes what they decode to out of the slots.

@@ -1,4 +1,4 @@
-// What the memory's slots lose where an element was sent.
+// What the memory's slots lose where an element is sent.
 #ifndef TFCOMPRESS_CUDA_SENT_SLOTS_H_
 #define TFCOMPRESS_CUDA_SENT_SLOTS_H_
 
@@ -8,6 +8,17 @@
 
 namespace tfcompress {
 namespace device {
+
+// The residual at the indices that receivers will decode.
+struct SentResidual {
+  float* data_dev;              // Null: there is no memory.
+  const uint32_t* indices_dev;  // Null: all elements.
+
+  // Takes out what the i-th value decodes to.
+  __device__ void TakeOut(uint64_t i, float decoded) const {
+    if (data_dev != nullptr) data_dev[indices_dev == nullptr ? i : indices_dev[i]] -= decoded;
+  }
+};
 
 struct SentSlots {
   float* residual;  // Null: there is no memory.

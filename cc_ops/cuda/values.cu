@@ -8,13 +8,15 @@ namespace device {
 namespace {
 
 __global__ void EncodeValuesKernel(ValueKind kind, SelectedValues values, const EncodeState* state,
-                                   float* residual, unsigned char* frame) {
+                                   SentResidual residual, unsigned char* frame) {
   unsigned char* section = frame + kFrameHeaderBytes + state->num_index_bytes;
   for (uint64_t i = ThisThread(); i < state->k; i += NumThreads()) {
-    const uint32_t index = values.IndexOf(i);
-    const float decoded = EncodeValue(kind, values.dense.At(index), i, section);
-    if (residual != nullptr) residual[index] -= decoded;
+    residual.TakeOut(i, EncodeValue(kind, values.At(i), i, section));
   }
+}
+
+__global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, float* gathered) {
+  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) gathered[i] = values.At(i);
 }
 
 __global__ void AddScaledKernel(ValueKind kind, const unsigned char* section,
@@ -32,13 +34,19 @@ __global__ void AddScaledKernel(ValueKind kind, const unsigned char* section,
 
 Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                     uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                    float* residual_dev, unsigned char* frame_dev, cudaStream_t stream) {
+                    const SentResidual& residual, unsigned char* frame_dev, cudaStream_t stream) {
   if (IsCoded(spec.kind)) {
-    return EncodeCodedValues(spec, values, max_k, seed, buffers, state_dev, residual_dev, frame_dev,
+    return EncodeCodedValues(spec, values, max_k, seed, buffers, state_dev, residual, frame_dev,
                              stream);
   }
   return LaunchThreads("encode values", EncodeValuesKernel, max_k, stream, spec.kind, values,
-                       state_dev, residual_dev, frame_dev);
+                       state_dev, residual, frame_dev);
+}
+
+Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,
+                    float* gathered_dev, cudaStream_t stream) {
+  return LaunchThreads("gather values", GatherValuesKernel, max_k, stream, values, k_dev,
+                       gathered_dev);
 }
 
 Status AddScaled(const ValueSectionView& section, const uint32_t* indices_dev, float scale,

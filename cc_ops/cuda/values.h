@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "cuda/coded_values.h"
 #include "cuda/encode_state.h"
+#include "cuda/sent_slots.h"
 #include "cuda/value_spec.h"
 #include "cuda/value_statistics.h"
 
@@ -16,11 +17,16 @@ namespace tfcompress {
 namespace device {
 
 // Writes the value section of the frame whose lengths stand in `state_dev` and whose seed is
-// `seed`. With `residual_dev`, takes what the values decode to out of it. They are no more than
+// `seed`. Takes what the values decode to out of the residual. They are no more than
 // max_k. `buffers` are those of the spec where it IsCoded.
 Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                     uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                    float* residual_dev, unsigned char* frame_dev, cudaStream_t stream);
+                    const SentResidual& residual, unsigned char* frame_dev, cudaStream_t stream);
+
+// Copies the *k_dev <= max_k values, for codecs that send them in another place: the residual that
+// they are taken out of is where they lie.
+Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,
+                    float* gathered_dev, cudaStream_t stream);
 
 // Adds scale times the values of a section to the elements at `indices_dev`, which are distinct
 // and in range, or to all where that is null. Sets bits of *error_dev where the section is none of

@@ -22,8 +22,8 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
   if (part == "delta_flag") return {"delta_flag", "delta_flag:flag_bits=5"};
   if (part == "bloom")
-    return {"bloom:policy=p0", "bloom:policy=leftmost,fpr=0.1", "bloom:policy=middle,fpr=0.3",
-            "bloom:policy=rightmost,fpr=0.01"};
+    return {"bloom:policy=p0", "bloom:policy=naive,fpr=0.2", "bloom:policy=leftmost,fpr=0.1",
+            "bloom:policy=middle,fpr=0.3", "bloom:policy=rightmost,fpr=0.01"};
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
@@ -47,6 +47,9 @@ std::vector<std::string> AllCodecs() {
   // Sections that are measured after the filter has added to the support.
   for (const char* value : {"quantile", "log"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
+  // Values that are not those at the indices that are sent.
+  for (const char* value : {"quantile", "qsgd:bits=4,bucket=10", "ternary"})
+    codecs.push_back(std::string("bloom:policy=naive,fpr=0.5|") + value);
   for (const std::string& joint : DeviceJointCodecs())
     for (const std::string& setting : SettingsOf(joint)) codecs.push_back(setting);
   return codecs;
@@ -129,6 +132,7 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "momentum|topk:ratio=0.05|raw|fp16",
       "momentum:nesterov=1,rate=0.5|topk:ratio=0.01|bloom:policy=leftmost|raw",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
+      "residual|topk:ratio=0.05|bloom:policy=naive,fpr=0.3|sign",
       "residual|dense|threelc",
       "none|topk:ratio=0.05|threelc:multiplier=1.5",
       "residual|topk:ratio=0.1|sketchml",

@@ -97,7 +97,11 @@ std::vector<Broken> BrokenSections() {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   return {
       {"no rows", 2, [](Section* s) { s->rows = 0; }},
-      {"nine rows", 2, [](Section* s) { s->rows = 9; }},
+      {"nine rows", 2,
+       [](Section* s) {
+         s->rows = 9;
+         s->of_sign[0].cells = {0xFF, 1};
+       }},
       {"no groups", 2, [](Section* s) { s->groups = 0; }},
       {"too many groups", 2, [](Section* s) { s->groups = 257; }},
       {"another number of keys", 3, [](Section*) {}},

@@ -236,7 +236,7 @@ class BloomIndexCodec : public IndexCodec {
   BloomIndexCodec(BloomPolicy policy, double fpr) : policy_(policy), rate_(fpr) {}
 
   bool exact() const override { return false; }
-  bool gathers_decoded() const override { return policy_ != BloomPolicy::kNaive; }
+  bool gathers_decoded() const override { return GathersDecoded(policy_); }
 
   Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
                 std::vector<uint32_t>* decoded) const override {

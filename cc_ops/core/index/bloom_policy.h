@@ -16,8 +16,11 @@ inline constexpr const char* kBloomPolicyNames[kNumBloomPolicies] = {
 
 // Whether the choice depends on nothing but how many positives there are before an index.
 inline bool ChoosesByRank(BloomPolicy policy) {
-  return policy == BloomPolicy::kP0 || policy >= BloomPolicy::kLeftmost;
+  return policy != BloomPolicy::kP1 && policy != BloomPolicy::kP2;
 }
+// Whether the values that are sent are those at the indices that receivers decode; for `naive` they
+// are those at the original ones, in order.
+inline bool GathersDecoded(BloomPolicy policy) { return policy != BloomPolicy::kNaive; }
 
 // The policy and the number of hashes, a byte each, and the number of bits, four.
 inline constexpr uint64_t kBloomHeaderBytes = 6;
