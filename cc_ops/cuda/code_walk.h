@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "cuda/binary_search.h"
 #include "cuda/bit_words.h"
 #include "cuda/code_blocks.h"
 #include "cuda/launch.h"
@@ -151,16 +152,9 @@ class BlockMap {
     return {block, begin, begin + kWalkTileBits < block_end ? begin + kWalkTileBits : block_end};
   }
   __device__ WalkTile At(uint64_t tile) const {
-    uint64_t block = 0, end = num_blocks_;  // Of the first blocks of which it may be a tile.
-    while (end - block > 1) {
-      const uint64_t middle = (block + end) / 2;
-      if (FirstTile(middle) <= tile) {
-        block = middle;
-      } else {
-        end = middle;
-      }
-    }
-    return TileOf(block, tile);
+    const uint64_t next =
+        FirstAfter(1, num_blocks_, [&](uint64_t block) { return FirstTile(block) > tile; });
+    return TileOf(next - 1, tile);
   }
 
  private:

@@ -112,39 +112,20 @@ Status AssignLists(uint32_t sign, const GroupListsBuffers& buffers, cudaStream_t
                        buffers.lists.payloads_dev, buffers.split_offsets_dev);
 }
 
-// Where the first of `size` sorted numbers stands that is not below `number`.
-__device__ uint32_t FirstNotBelow(const uint32_t* sorted, uint32_t size, uint32_t number) {
-  uint32_t begin = 0;
-  for (uint32_t end = size; begin < end;) {
-    const uint32_t middle = begin + (end - begin) / 2;
-    if (sorted[middle] < number) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
-}
-
 __global__ void FindListsKernel(const uint32_t* sorted_lists, const uint32_t* k, uint32_t num_lists,
                                 uint32_t* begins, uint32_t* sizes) {
-  for (uint64_t i = ThisThread(); i < num_lists; i += NumThreads()) {
-    const auto list = static_cast<uint32_t>(i);
-    begins[i] = FirstNotBelow(sorted_lists, *k, list);
-    sizes[i] = FirstNotBelow(sorted_lists, *k, list + 1) - begins[i];
+  const auto begin_of = [&](uint64_t list) {
+    return static_cast<uint32_t>(
+        FirstAfter(0, *k, [&](uint64_t i) { return sorted_lists[i] >= list; }));
+  };
+  for (uint64_t list = ThisThread(); list < num_lists; list += NumThreads()) {
+    begins[list] = begin_of(list);
+    sizes[list] = begin_of(list + 1) - begins[list];
   }
 }
 
-// One thread: there are few lists.
-__global__ void CountListTilesKernel(const uint32_t* sizes, uint32_t num_lists,
-                                     uint32_t* first_tiles) {
-  if (ThisThread() != 0) return;
-  uint32_t num_tiles = 0;
-  for (uint32_t list = 0; list < num_lists; ++list) {
-    first_tiles[list] = num_tiles;
-    num_tiles += static_cast<uint32_t>(NumTiles(sizes[list]));
-  }
-  first_tiles[num_lists] = num_tiles;
+__global__ void PlaceListsKernel(const uint32_t* sizes, uint32_t num_lists, uint32_t* first_tiles) {
+  if (ThisThread() == 0) PlaceLists(sizes, num_lists, first_tiles);
 }
 
 __global__ void GatherListsKernel(const uint32_t* places, const uint32_t* k,
@@ -193,7 +174,7 @@ Status MakeGroupLists(const SelectedValues& values, const uint32_t* k_dev,
   TFC_RETURN_IF_ERROR(LaunchThreads("find lists", FindListsKernel, num_lists, stream,
                                     buffers.lists.sorted_keys_dev, k_dev, num_lists,
                                     buffers.list_begins_dev, buffers.list_sizes_dev));
-  TFC_RETURN_IF_ERROR(Launch("count list tiles", CountListTilesKernel, 1, kWarpThreads, stream,
+  TFC_RETURN_IF_ERROR(Launch("place lists", PlaceListsKernel, 1, kWarpThreads, stream,
                              buffers.list_sizes_dev, num_lists, buffers.list_first_tiles_dev));
   return LaunchThreads("gather lists", GatherListsKernel, buffers.max_k, stream,
                        buffers.lists.sorted_payloads_dev, k_dev, buffers.split_keys_dev,

@@ -135,12 +135,7 @@ __global__ void ReadLayoutKernel(SketchSectionView section, uint32_t bits, uint3
       tables.sizes[list] = 0;
     }
   }
-  uint32_t num_tiles = 0;
-  for (uint32_t list = 0; list < kMaxSketchLists; ++list) {
-    tables.first_tiles[list] = num_tiles;
-    num_tiles += static_cast<uint32_t>(NumTiles(tables.sizes[list]));
-  }
-  tables.first_tiles[kMaxSketchLists] = num_tiles;
+  PlaceLists(tables.sizes, kMaxSketchLists, tables.first_tiles);
 }
 
 // For loading: nothing is stored to it here.

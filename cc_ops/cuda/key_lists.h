@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/binary_search.h"
 #include "cuda/ceil_div.h"
 
 namespace tfcompress {
@@ -46,15 +47,9 @@ struct KeyLists {
 
   __device__ KeyTile At(uint64_t tile) const {
     if (first_tiles_dev == nullptr) return {0, 0, SizeOf(0), 0, tile};
-    uint32_t list = 0;  // The last one that does not begin after the tile.
-    for (uint32_t end = num_lists; end - list > 1;) {
-      const uint32_t middle = list + (end - list) / 2;
-      if (first_tiles_dev[middle] <= tile) {
-        list = middle;
-      } else {
-        end = middle;
-      }
-    }
+    // The last one that does not begin after the tile.
+    const auto list = static_cast<uint32_t>(
+        FirstAfter(1, num_lists, [&](uint64_t i) { return first_tiles_dev[i] > tile; }) - 1);
     const uint64_t first = first_tiles_dev[list];
     const bool exists = tile < first_tiles_dev[num_lists];
     return {list, begins_dev[list], exists ? sizes_dev[list] : 0, first, tile - first};
@@ -62,6 +57,17 @@ struct KeyLists {
 
   static constexpr uint32_t kKeysPerTile = 1024;
 };
+
+// Sets where the tiles of lists of these sizes begin, by one thread: there are few lists.
+__device__ inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
+                                  uint32_t* first_tiles) {
+  uint32_t num_tiles = 0;
+  for (uint32_t list = 0; list < num_lists; ++list) {
+    first_tiles[list] = num_tiles;
+    num_tiles += static_cast<uint32_t>(CeilDiv(sizes[list], KeyLists::kKeysPerTile));
+  }
+  first_tiles[num_lists] = num_tiles;
+}
 
 // The tiles of lists that have max_keys keys together: at most one for each key, and each list may
 // have one that is not full.

@@ -211,10 +211,6 @@ __global__ void TakeOutKernel(const unsigned char* quartic, uint32_t n, const Th
 
 // ---- Decoding ----------------------------------------------------------------------------------
 
-__global__ void BeginDecodeKernel(ThreelcState* state) {
-  if (ThisThread() == 0) *state = {};
-}
-
 // Quartic bytes of each tile of coded ones, and the digits of all that are not 0.
 __global__ void MeasureCodedKernel(const unsigned char* coded, uint64_t num_coded, uint64_t* counts,
                                    ThreelcState* state) {
@@ -340,8 +336,8 @@ Status AddThreelc(const unsigned char* section_dev, uint64_t num_bytes, uint32_t
   const unsigned char* coded_dev = section_dev + sizeof(float);
   const uint64_t num_coded = num_bytes - sizeof(float);
   const uint64_t num_tiles = NumTiles(num_coded);
-  TFC_RETURN_IF_ERROR(
-      Launch("begin decode", BeginDecodeKernel, 1, kWarpThreads, stream, buffers.state_dev));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.state_dev, 0, sizeof(*buffers.state_dev), stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("measure coded", MeasureCodedKernel, num_tiles, stream, coded_dev,
                                   num_coded, buffers.ends_dev, buffers.state_dev));
   TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, num_tiles, buffers.scan_storage, stream));
