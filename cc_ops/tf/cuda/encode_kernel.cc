@@ -1,17 +1,14 @@
-#include <memory>
 #include <vector>
 
 #include "core/pipeline.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/stream_timer.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tf/compressor_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/warn_once.h"
-#include "tf/dtype_conversion.h"
+#include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
-#include "tf/slot_vectors.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -21,15 +18,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-constexpr int kFrame = 0, kNanoseconds = 1, kNewSlots = 2;  // Outputs.
-
-// What both ways of encoding take. Gradient and slots lie on the device.
-struct Input {
-  const Compressor& compressor;
-  GradientView gradient;
-  uint64_t seed;
-  const SlotVectors& slots;
-};
+constexpr int kFrame = 0, kNanoseconds = 1;  // Outputs.
 
 absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frame) {
   return ctx->allocate_output(kFrame, {static_cast<int64_t>(num_bytes)}, frame, Pinned());
@@ -43,7 +32,7 @@ std::vector<device::DeviceSlot> OnDevice(const SlotVectors& vectors) {
 }
 
 absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
-                            const Input& input) {
+                            const EncodeInputs& input) {
   const cudaStream_t stream = StreamOf(ctx);
   Tensor workspace_owner, frame_owner;
   device::DeviceBuffer workspace, frame_dev;
@@ -64,7 +53,7 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& en
 // Copies of gradient and slots on the host.
 class HostCopies {
  public:
-  absl::Status CopyFrom(OpKernelContext* ctx, const Input& input) {
+  absl::Status CopyFrom(OpKernelContext* ctx, const EncodeInputs& input) {
     const size_t num_slot_bytes = input.gradient.n * sizeof(float);
     const size_t num_bytes = input.gradient.n * DTypeBytes(input.gradient.dtype);
     TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_bytes, &gradient_));
@@ -79,12 +68,12 @@ class HostCopies {
     return ToTensorFlow(WaitFor(StreamOf(ctx)));
   }
 
-  Status Encode(OpKernelContext* ctx, const Input& input, Bytes* frame) {
+  Status Encode(OpKernelContext* ctx, const EncodeInputs& input, Bytes* frame) {
     std::vector<float*> slots;
     for (Tensor& slot : slots_) slots.push_back(static_cast<float*>(slot.data()));
     PoolExecutor executor(ctx);
     const GradientView gradient{gradient_.data(), input.gradient.dtype, input.gradient.n};
-    return EncodeFrame(input.compressor, gradient, slots, {input.seed, &executor}, frame);
+    return EncodeFrame(*input.compressor, gradient, slots, {input.seed, &executor}, frame);
   }
 
   Status CopySlotsTo(const SlotVectors& slots, uint64_t n, cudaStream_t stream) {
@@ -100,7 +89,7 @@ class HostCopies {
   std::vector<Tensor> slots_;
 };
 
-absl::Status EncodeOnHost(OpKernelContext* ctx, const Input& input) {
+absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
   HostCopies copies;
   TF_RETURN_IF_ERROR(copies.CopyFrom(ctx, input));
   Bytes bytes;
@@ -113,14 +102,14 @@ absl::Status EncodeOnHost(OpKernelContext* ctx, const Input& input) {
   return absl::OkStatus();
 }
 
-absl::Status EncodeEither(OpKernelContext* ctx, const Input& input) {
+absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input) {
   const auto encoder =
-      device::FrameEncoder::Make(input.compressor, input.gradient.dtype, input.gradient.n);
+      device::FrameEncoder::Make(*input.compressor, input.gradient.dtype, input.gradient.n);
   if (encoder.ok()) return EncodeOnDevice(ctx, encoder.value(), input);
   if (encoder.status().code() != StatusCode::kInvalidArgument)
     return ToTensorFlow(encoder.status());
   TF_RETURN_IF_ERROR(EncodeOnHost(ctx, input));
-  WarnOnceOfHost("encoding '" + input.compressor.spec() + "'", encoder.status());
+  WarnOnceOfHost("encoding '" + input.compressor->spec() + "'", encoder.status());
   return absl::OkStatus();
 }
 
@@ -129,22 +118,11 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
   explicit DeviceEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
 
   void Compute(OpKernelContext* ctx) override {
-    const Tensor& gradient = ctx->input(0);
-    int64_t seed = 0;
-    tensorflow::tstring spec;
-    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
-    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
-    std::shared_ptr<const Compressor> compressor;
-    OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
-    SlotVectors slots;
-    OP_REQUIRES_OK(ctx, AllocateSlots(ctx, compressor->memory(), compressor->spec(), gradient,
-                                      kNewSlots, &slots));
-    const GradientView view{gradient.data(), ToDType(gradient.dtype()),
-                            static_cast<uint64_t>(gradient.NumElements())};
+    EncodeInputs inputs;
+    OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, &inputs));
     device::StreamTimer timer;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    const Input input{*compressor, view, static_cast<uint64_t>(seed), slots};
-    OP_REQUIRES_OK(ctx, EncodeEither(ctx, input));
+    OP_REQUIRES_OK(ctx, EncodeEither(ctx, inputs));
     int64_t nanoseconds = 0;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
