@@ -10,39 +10,46 @@ namespace {
 // ---- Writing ------------------------------------------------------------------------------------
 
 // A warp a block: its tiles are few.
-__global__ void PlaceTilesKernel(const uint32_t* num_items, uint64_t num_blocks, uint32_t* tiles,
+__global__ void PlaceTilesKernel(KeyLists lists, uint64_t num_slots, uint32_t* tiles,
                                  uint64_t* num_bytes) {
-  const uint64_t num_tiles = NumTiles(*num_items);
-  for (uint64_t block = ThisWarp(); block < num_blocks; block += NumWarps()) {
+  const ListBlocks blocks(lists, num_slots);
+  for (uint64_t slot = ThisWarp(); slot < num_slots; slot += NumWarps()) {
+    const uint32_t list = blocks.ListOf(slot);
+    const uint64_t first =
+        lists.FirstTileOf(list) + (slot - blocks.FirstSlot(list)) * kCodeBlockTiles;
+    const uint64_t end = lists.EndTileOf(list);
     uint32_t begin = 0;
     for (uint32_t row = 0; row < kCodeBlockTiles; row += kWarpThreads) {
-      const uint64_t tile = block * kCodeBlockTiles + row + ThisLane();
-      const uint32_t own = tile < num_tiles ? tiles[tile] : 0;
+      const uint64_t tile = first + row + ThisLane();
+      const uint32_t own = tile < end ? tiles[tile] : 0;
       const uint32_t up_to_own = InclusiveSum(own);
-      if (tile < num_tiles) tiles[tile] = begin + up_to_own - own;
+      if (tile < end) tiles[tile] = begin + up_to_own - own;
       begin += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
     }
-    if (ThisLane() == 0) num_bytes[block] = (begin + 7) / 8;
+    if (ThisLane() == 0) num_bytes[slot] = (begin + 7) / 8;
   }
 }
 
-__global__ void SizeSectionKernel(const uint32_t* num_items, const uint64_t* num_block_bytes,
-                                  CodeSectionSize* size) {
-  if (ThisThread() != 0) return;
-  const uint64_t num_others = *num_items == 0 ? 0 : NumCodeBlocks(*num_items) - 1;
-  size->num_bytes = size->blocks_begin + 4 * num_others + *num_block_bytes;
+__global__ void SizeListsKernel(KeyLists lists, uint64_t num_slots, const uint64_t* ends,
+                                CodeListSize* sizes) {
+  const ListBlocks blocks(lists, num_slots);
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    const auto list = static_cast<uint32_t>(i);
+    const uint32_t size = lists.SizeOf(list);
+    const uint64_t num_others = size == 0 ? 0 : NumCodeBlocks(size) - 1;
+    sizes[list].num_bytes = sizes[list].blocks_begin + 4 * num_others + ends[blocks.EndSlot(list)] -
+                            ends[blocks.FirstSlot(list)];
+  }
 }
 
-__global__ void ClearWordsKernel(const uint32_t* num_items, const CodeSectionSize* size,
-                                 uint32_t* words) {
-  if (*num_items == 0) return;
-  const uint64_t num_words = CeilDiv(size->num_bytes, 4);
-  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) words[i] = 0;
+__global__ void ClearSectionKernel(SectionWords section) {
+  if (*section.k_dev == 0) return;
+  const uint64_t num_words = CeilDiv(*section.num_bytes_dev, 4);
+  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) section.words_dev[i] = 0;
 }
 
-__global__ void StoreSectionKernel(const uint32_t* num_items, const CodeSectionSize* size,
-                                   const uint32_t* words, unsigned char* section) {
-  if (*num_items != 0) StoreBytes(words, size->num_bytes, section);
+__global__ void StoreSectionKernel(SectionWords section, unsigned char* to) {
+  if (*section.k_dev != 0) StoreBytes(section.words_dev, *section.num_bytes_dev, to);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
@@ -52,35 +59,69 @@ __global__ void LoadSectionKernel(const unsigned char* section, uint64_t num_byt
   LoadBytes(section, num_bytes, num_words, words);
 }
 
-__global__ void ReadBlockLengthsKernel(CodeList list, const CodeSection* section,
-                                       const uint32_t* words, uint32_t bits, uint32_t* error,
-                                       uint64_t* lengths) {
-  if (HasError(error)) return;
-  const uint64_t begin = section->blocks_begin;
-  const uint64_t num_others = NumCodeBlocks(list.num_items) - 1;
-  if (begin + 4 * num_others > list.num_bytes) {
-    if (ThisThread() == 0) atomicOr(error, bits);
-    return;
+// A warp a list: makes streams of its blocks, and of the slots after them, in which nothing is.
+// False where the lengths do not fit.
+__device__ bool PlaceStreams(const KeyLists& lists, const ListBlocks& blocks, uint32_t list,
+                             const CodeHead& head, const uint32_t* words, CodeStream* streams) {
+  const uint32_t size = lists.SizeOf(list);
+  const uint64_t num_blocks = NumCodeBlocks(size);
+  const uint64_t num_others = num_blocks == 0 ? 0 : num_blocks - 1;
+  uint64_t begin = head.blocks_begin + 4 * num_others;
+  if (begin > head.end) return false;
+  const uint64_t first_slot = blocks.FirstSlot(list);
+  for (uint64_t row = 0; first_slot + row < blocks.EndSlot(list); row += kWarpThreads) {
+    const uint64_t block = row + ThisLane();
+    const bool has_length = block < num_others;
+    const uint64_t length =
+        has_length ? PeekBits(words, 8 * (head.blocks_begin + 4 * block)) & 0xFFFFFFFF : 0;
+    const uint64_t up_to_own = InclusiveSum(length);
+    CodeStream stream{};
+    stream.list = list;
+    stream.block = static_cast<uint32_t>(block);
+    stream.max_code_bits = head.max_code_bits;
+    stream.is_last = !has_length;
+    stream.begin = block < num_blocks ? begin + up_to_own - length : head.end;
+    stream.end = has_length ? begin + up_to_own : head.end;
+    if (block < num_blocks) {
+      const uint64_t first_item = block * kCodeBlockItems;
+      stream.first_item = lists.BeginOf(list) + first_item;
+      stream.num_items = has_length ? kCodeBlockItems : size - first_item;
+      if (!has_length) stream.end = LastEnd(stream, head.end);
+    }
+    if (first_slot + block < blocks.EndSlot(list)) streams[first_slot + block] = stream;
+    begin += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
   }
-  for (uint64_t i = ThisThread(); i < num_others; i += NumThreads())
-    lengths[i] = static_cast<uint32_t>(PeekBits(words, 8 * (begin + 4 * i)));
+  return begin <= head.end;
+}
+
+__global__ void FindCodeBlocksKernel(KeyLists lists, const CodeHead* heads, uint64_t num_slots,
+                                     const uint32_t* words, uint32_t bits, uint32_t* error,
+                                     CodeStream* streams) {
+  if (HasError(error)) return;
+  const ListBlocks blocks(lists, num_slots);
+  for (uint64_t i = ThisWarp(); i < lists.num_lists; i += NumWarps()) {
+    const auto list = static_cast<uint32_t>(i);
+    const bool fits = PlaceStreams(lists, blocks, list, heads[list], words, streams);
+    if (!fits && ThisLane() == 0) atomicOr(error, bits);
+  }
 }
 
 // Notes are looked at one after the other: so many are fetched at once.
 constexpr uint32_t kFetchedTiles = 8;
 
-// A warp a block. All lanes follow the same notes.
-__global__ void FollowWalkKernel(CodeList list, const CodeSection* section, const uint64_t* begins,
+// A warp a stream. All lanes follow the same notes.
+__global__ void FollowWalkKernel(const CodeStream* streams, uint64_t num_streams,
                                  const uint32_t* notes, uint32_t bits, uint32_t* error,
                                  WalkStart* starts) {
   __shared__ uint32_t fetched[kBlockWarps][kFetchedTiles * kMaxCodeBits];
   if (HasError(error)) return;
   uint32_t* own = fetched[threadIdx.x / kWarpThreads];
-  const BlockMap map(list, section, begins);
-  for (uint64_t block = ThisWarp(); block < map.num_blocks(); block += NumWarps()) {
-    const uint32_t num_items = map.NumItems(block);
-    const uint64_t first = map.FirstTile(block);
-    const uint64_t end = first + map.NumTiles(block);
+  const StreamMap map(streams, num_streams);
+  for (uint64_t s = ThisWarp(); s < num_streams; s += NumWarps()) {
+    const uint64_t num_items = streams[s].num_items;
+    if (num_items == 0) continue;
+    const uint64_t first = map.FirstTile(s);
+    const uint64_t end = first + map.NumTiles(s);
     WalkStart next = {0, 0};
     for (uint64_t begin = first; begin < end; begin += kFetchedTiles) {
       const uint64_t num_left = (end - begin) * kMaxCodeBits;
@@ -91,7 +132,7 @@ __global__ void FollowWalkKernel(CodeList list, const CodeSection* section, cons
       for (uint32_t i = 0; i < kFetchedTiles && begin + i < end; ++i) {
         if (ThisLane() == i) starts[begin + i] = next;
         const uint32_t note = own[i * kMaxCodeBits + next.bit];
-        const uint32_t num_read = next.first_item + WalkNote::NumCodes(note);
+        const uint64_t num_read = next.first_item + WalkNote::NumCodes(note);
         next = {num_read < num_items ? num_read : num_items, WalkNote::Bit(note)};
       }
       __syncwarp();
@@ -100,86 +141,81 @@ __global__ void FollowWalkKernel(CodeList list, const CodeSection* section, cons
   }
 }
 
-__global__ void CheckSectionEndKernel(uint64_t num_bytes, const CodeSection* section, uint32_t bits,
+__global__ void CheckSectionEndKernel(uint64_t num_bytes, const uint64_t* list_end, uint32_t bits,
                                       uint32_t* error) {
-  if (ThisThread() == 0 && *error == 0 && section->num_bytes != num_bytes) atomicOr(error, bits);
+  if (ThisThread() == 0 && *error == 0 && *list_end != num_bytes) atomicOr(error, bits);
 }
 
 }  // namespace
 
-Status TakeCodeWriteBuffers(uint32_t max_items, uint64_t max_bytes, Workspace* workspace,
-                            CodeWriteBuffers* buffers) {
-  const uint64_t num_blocks = NumCodeBlocks(max_items);
+Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
+                            Workspace* workspace, CodeWriteBuffers* buffers) {
   buffers->max_items = max_items;
+  buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
+  buffers->num_slots = NumBlockSlots(num_lists, max_items);
   buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4));
-  buffers->size_dev = workspace->Take<CodeSectionSize>(1);
-  buffers->tile_begins_dev = workspace->Take<uint32_t>(NumTiles(max_items));
-  buffers->ends_dev = workspace->Take<uint64_t>(num_blocks + 1);
-  return TakeScanStorage(num_blocks, workspace, &buffers->scan_storage);
+  buffers->sizes_dev = workspace->Take<CodeListSize>(num_lists);
+  buffers->tile_begins_dev = workspace->Take<uint32_t>(buffers->max_tiles);
+  buffers->ends_dev = workspace->Take<uint64_t>(buffers->num_slots + 1);
+  return TakeScanStorage(buffers->num_slots, workspace, &buffers->scan_storage);
 }
 
-Status PlaceCodeBlocks(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
+Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers,
                        cudaStream_t stream) {
-  const uint64_t num_blocks = NumCodeBlocks(buffers.max_items);
-  TFC_RETURN_IF_ERROR(LaunchWarps("place tiles", PlaceTilesKernel, num_blocks, stream,
-                                  num_items_dev, num_blocks, buffers.tile_begins_dev,
-                                  buffers.ends_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, num_blocks, buffers.scan_storage, stream));
-  return Launch("size section", SizeSectionKernel, 1, kWarpThreads, stream, num_items_dev,
-                buffers.ends_dev + num_blocks, buffers.size_dev);
+  TFC_RETURN_IF_ERROR(LaunchWarps("place tiles", PlaceTilesKernel, buffers.num_slots, stream, lists,
+                                  buffers.num_slots, buffers.tile_begins_dev, buffers.ends_dev));
+  TFC_RETURN_IF_ERROR(
+      ScanCounts(buffers.ends_dev, buffers.num_slots, buffers.scan_storage, stream));
+  return LaunchThreads("size lists", SizeListsKernel, lists.num_lists, stream, lists,
+                       buffers.num_slots, buffers.ends_dev, buffers.sizes_dev);
 }
 
-Status ClearCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                        cudaStream_t stream) {
-  return LaunchThreads("clear words", ClearWordsKernel, buffers.max_items, stream, num_items_dev,
-                       buffers.size_dev, buffers.words_dev);
+Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream) {
+  return LaunchThreads("clear section", ClearSectionKernel, max_items, stream, words);
 }
 
-Status StoreCodeSection(const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                        unsigned char* section_dev, cudaStream_t stream) {
-  return LaunchThreads("store section", StoreSectionKernel, buffers.max_items, stream,
-                       num_items_dev, buffers.size_dev, buffers.words_dev, section_dev);
+Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
+                    cudaStream_t stream) {
+  return LaunchThreads("store section", StoreSectionKernel, max_items, stream, words, section_dev);
 }
 
-Status TakeCodeReadBuffers(uint32_t max_items, uint64_t max_bytes, Workspace* workspace,
+Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
                            CodeReadBuffers* buffers) {
-  const uint64_t num_blocks = NumCodeBlocks(max_items);
-  const uint64_t num_tiles = max_items == 0 ? 0 : NumWalkTiles(max_items, max_bytes);
-  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4) + kPaddingWords);
-  buffers->section_dev = workspace->Take<CodeSection>(1);
-  buffers->begins_dev = workspace->Take<uint64_t>(num_blocks);
+  const uint64_t num_tiles = max_extent.num_tiles();
+  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_extent.num_bytes, 4) + kPaddingWords);
+  buffers->streams_dev = workspace->Take<CodeStream>(max_extent.num_streams);
   buffers->notes_dev = workspace->Take<uint32_t>(num_tiles * kMaxCodeBits);
   buffers->starts_dev = workspace->Take<WalkStart>(num_tiles);
-  return TakeScanStorage(num_blocks, workspace, &buffers->scan_storage);
+  buffers->list_ends_dev = workspace->Take<uint64_t>(num_lists);
+  return OkStatus();
 }
 
-Status LoadCodeSection(const unsigned char* section_dev, const CodeList& list,
-                       const CodeReadBuffers& buffers, cudaStream_t stream) {
-  const uint64_t num_words = CeilDiv(list.num_bytes, 4) + kPaddingWords;
-  return LaunchThreads("load section", LoadSectionKernel, num_words, stream, section_dev,
-                       list.num_bytes, num_words, buffers.words_dev);
+Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes,
+                   const CodeReadBuffers& buffers, cudaStream_t stream) {
+  const uint64_t num_words = CeilDiv(num_bytes, 4) + kPaddingWords;
+  return LaunchThreads("load section", LoadSectionKernel, num_words, stream, section_dev, num_bytes,
+                       num_words, buffers.words_dev);
 }
 
-Status FindCodeBlocks(const CodeList& list, const CodeReadBuffers& buffers, uint32_t bits,
-                      uint32_t* error_dev, cudaStream_t stream) {
-  const uint64_t num_blocks = NumCodeBlocks(list.num_items);
-  TFC_RETURN_IF_ERROR(LaunchThreads("read block lengths", ReadBlockLengthsKernel, num_blocks,
-                                    stream, list, buffers.section_dev, buffers.words_dev, bits,
-                                    error_dev, buffers.begins_dev));
-  return ScanCounts(buffers.begins_dev, num_blocks - 1, buffers.scan_storage, stream);
+Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
+                      const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                      cudaStream_t stream) {
+  return LaunchWarps("find code blocks", FindCodeBlocksKernel, lists.num_lists, stream, lists,
+                     heads_dev, extent.num_streams, buffers.words_dev, bits, error_dev,
+                     buffers.streams_dev);
 }
 
-Status FollowWalk(const CodeList& list, const CodeReadBuffers& buffers, uint32_t bits,
+Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchWarps("follow walk", FollowWalkKernel, NumCodeBlocks(list.num_items), stream, list,
-                     buffers.section_dev, buffers.begins_dev, buffers.notes_dev, bits, error_dev,
+  return LaunchWarps("follow walk", FollowWalkKernel, extent.num_streams, stream,
+                     buffers.streams_dev, extent.num_streams, buffers.notes_dev, bits, error_dev,
                      buffers.starts_dev);
 }
 
-Status CheckCodeSectionEnd(const CodeList& list, const CodeReadBuffers& buffers, uint32_t bits,
-                           uint32_t* error_dev, cudaStream_t stream) {
-  return Launch("check section end", CheckSectionEndKernel, 1, kWarpThreads, stream, list.num_bytes,
-                buffers.section_dev, bits, error_dev);
+Status CheckSectionEnd(uint64_t num_bytes, const CodeReadBuffers& buffers, uint32_t bits,
+                       uint32_t* error_dev, cudaStream_t stream) {
+  return Launch("check section end", CheckSectionEndKernel, 1, kWarpThreads, stream, num_bytes,
+                buffers.list_ends_dev, bits, error_dev);
 }
 
 }  // namespace device

@@ -1,12 +1,13 @@
 // The kernels of code blocks that look at codes: templates over what codes they are.
 //
 // To write, `Codes` is a class with
-//   Codes(Source)                                     from something that a kernel can be given
-//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item
-//   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint32_t* words)
-//                                                     what stands before all lengths, of a block
+//   Codes(Source, list)                               from something that a kernel can be given
+//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list
+//   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint64_t begin,
+//                  uint32_t* words)                   what stands before all lengths, of a block;
+//                                                     the list begins at byte `begin`
 // and to read, one with
-//   Codes(Source)
+//   Codes(Source, list)
 //   uint32_t Length(uint64_t window)                  of the code at bit 0, at least 1
 #ifndef TFCOMPRESS_CUDA_CODE_WALK_H_
 #define TFCOMPRESS_CUDA_CODE_WALK_H_
@@ -26,6 +27,31 @@ namespace device {
 inline constexpr uint32_t kCodeBlockTiles = kCodeBlockItems / kTileElements;
 static_assert(kMaxCodeBits <= kMaxRowCodeBits);
 
+// Blocks in slots: those of a list are in a row, and slots in between may be empty.
+class ListBlocks {
+ public:
+  __device__ ListBlocks(const KeyLists& lists, uint64_t num_slots)
+      : lists_(lists), num_slots_(num_slots) {}
+
+  // Lists before this one fill no more: each has one block at most that is not full.
+  __device__ uint64_t FirstSlot(uint32_t list) const {
+    return list + lists_.BeginOf(list) / kCodeBlockItems;
+  }
+  __device__ uint64_t EndSlot(uint32_t list) const {
+    return list + 1 < lists_.num_lists ? FirstSlot(list + 1) : num_slots_;
+  }
+  __device__ uint32_t ListOf(uint64_t slot) const {
+    const auto begins_after = [&](uint64_t list) {
+      return FirstSlot(static_cast<uint32_t>(list)) > slot;
+    };
+    return static_cast<uint32_t>(FirstAfter(1, lists_.num_lists, begins_after) - 1);
+  }
+
+ private:
+  KeyLists lists_;
+  uint64_t num_slots_;
+};
+
 // ---- Writing ------------------------------------------------------------------------------------
 
 struct ItemCode {
@@ -33,65 +59,80 @@ struct ItemCode {
   uint32_t num_bits;  // At most kMaxCodeBits.
 };
 
-template <typename Codes>
-__global__ void MeasureCodesKernel(const typename Codes::Source source, const uint32_t* items,
-                                   const uint32_t* num_items, uint32_t* tile_bits) {
-  const Codes codes(source);
-  const uint64_t count = *num_items;
-  for (uint64_t tile = ThisWarp(); tile < NumTiles(count); tile += NumWarps()) {
+// Bits of the tiles of all lists.
+template <typename Codes, typename Count>
+__global__ void MeasureCodesKernel(const typename Codes::Source source, KeyLists lists,
+                                   uint64_t max_tiles, const uint32_t* items, Count* tile_bits) {
+  for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
+    const KeyTile tile = lists.At(t);
+    const Codes codes(source, tile.list);
     uint32_t own = 0;
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
-      const uint64_t i = tile * kTileElements + row + ThisLane();
-      if (i < count) own += codes.At(items, i).num_bits;
+      const uint64_t i = tile.FirstKey() + row + ThisLane();
+      if (i < tile.size) own += codes.At(items + tile.begin, i).num_bits;
     }
     own = SumOfLanes(own);
-    if (ThisLane() == 0) tile_bits[tile] = own;
+    if (ThisLane() == 0) tile_bits[t] = own;
+  }
+}
+
+// Writes the codes of a tile from bit `begin` of the words on. `row_words` is the warp's own,
+// kRowWords of shared memory.
+template <typename Codes>
+__device__ void WriteTile(const Codes& codes, const KeyTile& tile, const uint32_t* items,
+                          uint64_t begin, uint32_t* row_words, uint32_t* words) {
+  for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
+    const uint64_t i = tile.FirstKey() + row + ThisLane();
+    const ItemCode code = i < tile.size ? codes.At(items + tile.begin, i) : ItemCode{0, 0};
+    begin += WriteRow(code.bits, code.num_bits, begin, row_words, words);
   }
 }
 
 template <typename Codes>
-__global__ void WriteCodesKernel(const typename Codes::Source source, const uint32_t* items,
-                                 const uint32_t* num_items, const CodeSectionSize* size,
-                                 const uint32_t* tile_begins, const uint64_t* ends,
-                                 uint32_t* words) {
+__global__ void WriteCodesKernel(const typename Codes::Source source, KeyLists lists,
+                                 CodeWriteBuffers buffers, const uint32_t* items,
+                                 const uint64_t* begins) {
   __shared__ uint32_t rows[kBlockWarps][kRowWords];
   uint32_t* row_words = rows[threadIdx.x / kWarpThreads];
-  const Codes codes(source);
-  const uint64_t count = *num_items;
-  if (count == 0) return;
-  const uint64_t first_byte = size->blocks_begin + 4 * (NumCodeBlocks(count) - 1);
-  for (uint64_t tile = ThisWarp(); tile < NumTiles(count); tile += NumWarps()) {
-    const uint64_t block = tile / kCodeBlockTiles;
-    if (tile % kCodeBlockTiles == 0 && ThisLane() == 0) {
-      const bool is_last = block + 1 == NumCodeBlocks(count);
-      codes.WriteHead(items, block, is_last, words);
+  const ListBlocks blocks(lists, buffers.num_slots);
+  const uint64_t* ends = buffers.ends_dev;
+  for (uint64_t t = ThisWarp(); t < buffers.max_tiles; t += NumWarps()) {
+    const KeyTile tile = lists.At(t);
+    if (!tile.exists()) continue;
+    const Codes codes(source, tile.list);
+    const uint64_t list_begin = begins == nullptr ? 0 : begins[tile.list];
+    const uint64_t lengths_begin = list_begin + buffers.sizes_dev[tile.list].blocks_begin;
+    const uint64_t num_others = NumCodeBlocks(tile.size) - 1;
+    const uint64_t block = tile.tile / kCodeBlockTiles;
+    const uint64_t first_slot = blocks.FirstSlot(tile.list);
+    const uint64_t slot = first_slot + block;
+    if (tile.tile % kCodeBlockTiles == 0 && ThisLane() == 0) {
+      const bool is_last = block == num_others;
+      codes.WriteHead(items + tile.begin, block, is_last, list_begin, buffers.words_dev);
       if (!is_last)
-        OrBits(words, 8 * (size->blocks_begin + 4 * block), ends[block + 1] - ends[block]);
+        OrBits(buffers.words_dev, 8 * (lengths_begin + 4 * block), ends[slot + 1] - ends[slot]);
     }
-    uint64_t begin = 8 * (first_byte + ends[block]) + tile_begins[tile];
-    for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
-      const uint64_t i = tile * kTileElements + row + ThisLane();
-      const ItemCode code = i < count ? codes.At(items, i) : ItemCode{0, 0};
-      begin += WriteRow(code.bits, code.num_bits, begin, row_words, words);
-    }
+    const uint64_t first_byte = lengths_begin + 4 * num_others + ends[slot] - ends[first_slot];
+    WriteTile(codes, tile, items, 8 * first_byte + buffers.tile_begins_dev[t], row_words,
+              buffers.words_dev);
   }
 }
 
-template <typename Codes>
-Status MeasureCodes(const typename Codes::Source& source, const uint32_t* items_dev,
-                    const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                    cudaStream_t stream) {
-  return LaunchWarps("measure codes", MeasureCodesKernel<Codes>, NumTiles(buffers.max_items),
-                     stream, source, items_dev, num_items_dev, buffers.tile_begins_dev);
+template <typename Codes, typename Count>
+Status MeasureCodes(const typename Codes::Source& source, const KeyLists& lists, uint64_t max_tiles,
+                    const uint32_t* items_dev, Count* tile_bits_dev, cudaStream_t stream) {
+  return LaunchWarps("measure codes", MeasureCodesKernel<Codes, Count>, max_tiles, stream, source,
+                     lists, max_tiles, items_dev, tile_bits_dev);
 }
 
+// Writes lists, once they are placed, to words that are zero: at bytes begins_dev, or at the front
+// where that is null.
 template <typename Codes>
-Status WriteCodes(const typename Codes::Source& source, const uint32_t* items_dev,
-                  const uint32_t* num_items_dev, const CodeWriteBuffers& buffers,
-                  cudaStream_t stream) {
-  return LaunchWarps("write codes", WriteCodesKernel<Codes>, NumTiles(buffers.max_items), stream,
-                     source, items_dev, num_items_dev, buffers.size_dev, buffers.tile_begins_dev,
-                     buffers.ends_dev, buffers.words_dev);
+Status WriteCodes(const typename Codes::Source& source, const KeyLists& lists,
+                  const CodeWriteBuffers& buffers, const uint32_t* items_dev,
+                  const uint64_t* begins_dev, cudaStream_t stream) {
+  return LaunchWarps("write codes", WriteCodesKernel<Codes>, buffers.max_tiles, stream, source,
+                     lists, buffers, items_dev, begins_dev);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
@@ -101,69 +142,47 @@ __device__ inline bool HasError(const uint32_t* error) {
   return __any_sync(kAllLanes, *error != 0) != 0;
 }
 
-// A part of the bits of a block.
+// Where a last stream that begins so ends at most.
+__device__ inline uint64_t LastEnd(const CodeStream& stream, uint64_t end) {
+  const uint64_t longest = stream.begin + (stream.num_items * stream.max_code_bits + 7) / 8;
+  return longest < end ? longest : end;
+}
+
+// A part of the bits of a stream.
 struct WalkTile {
-  uint64_t block;
+  uint64_t stream;
   uint64_t begin;  // In the words, as is the end.
-  uint64_t end;    // Not after begin: the block has no such tile.
+  uint64_t end;    // Not after begin: the stream has no such tile.
 
   __device__ bool exists() const { return begin < end; }
 };
 
-// Where blocks and tiles lie. Lengths may be anything: all bits are inside the section, and where
-// the lengths do not fit, the last block is empty.
-class BlockMap {
+// Which tiles the streams have.
+class StreamMap {
  public:
-  __device__ BlockMap(const CodeList& list, const CodeSection* section, const uint64_t* begins)
-      : num_items_(list.num_items),
-        num_blocks_(NumCodeBlocks(list.num_items)),
-        num_bytes_(list.num_bytes),
-        first_byte_(section->blocks_begin + 4 * (num_blocks_ - 1)),
-        max_code_bits_(section->max_code_bits),
-        begins_(begins) {}
+  __device__ StreamMap(const CodeStream* streams, uint64_t num_streams)
+      : streams_(streams), num_streams_(num_streams) {}
 
-  __device__ uint64_t num_blocks() const { return num_blocks_; }
-  __device__ uint32_t NumItems(uint64_t block) const {
-    return block + 1 < num_blocks_ ? kCodeBlockItems
-                                   : static_cast<uint32_t>(num_items_ - block * kCodeBlockItems);
+  // Number of the first tile of a stream. Numbers that are left out before it belong to no tile.
+  __device__ uint64_t FirstTile(uint64_t stream) const {
+    return streams_[stream].begin * 8 / kWalkTileBits + stream;
   }
-  // In bytes.
-  __device__ uint64_t BeginOf(uint64_t block) const {
-    const uint64_t begin = first_byte_ + begins_[block];
-    return begin < num_bytes_ ? begin : num_bytes_;
-  }
-  // For the last block, where it ends at most.
-  __device__ uint64_t EndOf(uint64_t block) const {
-    if (block + 1 < num_blocks_) return BeginOf(block + 1);
-    const uint64_t end =
-        BeginOf(block) + (static_cast<uint64_t>(NumItems(block)) * max_code_bits_ + 7) / 8;
-    return end < num_bytes_ ? end : num_bytes_;
-  }
-  // Number of the first tile of a block. Numbers that are left out before it belong to no tile.
-  __device__ uint64_t FirstTile(uint64_t block) const {
-    return (BeginOf(block) - BeginOf(0)) * 8 / kWalkTileBits + block;
-  }
-  __device__ uint64_t NumTiles(uint64_t block) const {
-    return CeilDiv((EndOf(block) - BeginOf(block)) * 8, kWalkTileBits);
-  }
-  __device__ WalkTile TileOf(uint64_t block, uint64_t tile) const {
-    const uint64_t begin = BeginOf(block) * 8 + (tile - FirstTile(block)) * kWalkTileBits;
-    const uint64_t block_end = EndOf(block) * 8;
-    return {block, begin, begin + kWalkTileBits < block_end ? begin + kWalkTileBits : block_end};
+  __device__ uint64_t NumTiles(uint64_t stream) const {
+    return CeilDiv((streams_[stream].end - streams_[stream].begin) * 8, kWalkTileBits);
   }
   __device__ WalkTile At(uint64_t tile) const {
-    const uint64_t next =
-        FirstAfter(1, num_blocks_, [&](uint64_t block) { return FirstTile(block) > tile; });
-    return TileOf(next - 1, tile);
+    const uint64_t stream =
+        FirstAfter(1, num_streams_, [&](uint64_t s) { return FirstTile(s) > tile; }) - 1;
+    // Before the first stream, nothing is.
+    if (tile < FirstTile(stream)) return {0, 0, 0};
+    const uint64_t begin = streams_[stream].begin * 8 + (tile - FirstTile(stream)) * kWalkTileBits;
+    const uint64_t end = streams_[stream].end * 8;
+    return {stream, begin, begin + kWalkTileBits < end ? begin + kWalkTileBits : end};
   }
 
  private:
-  uint32_t num_items_;
-  uint64_t num_blocks_;
-  uint64_t num_bytes_;
-  uint64_t first_byte_;
-  uint32_t max_code_bits_;
-  const uint64_t* begins_;
+  const CodeStream* streams_;
+  uint64_t num_streams_;
 };
 
 // What a lane found out about a tile: in which bit of the next tile it arrived, and the codes.
@@ -178,17 +197,17 @@ static_assert(kMaxCodeBits <= 0xFF);
 
 // A lane for each bit at which the first code of a tile may begin.
 template <typename Codes>
-__global__ void WalkTilesKernel(const typename Codes::Source source, CodeList list,
-                                const CodeSection* section, const uint64_t* begins,
-                                const uint32_t* error, const uint32_t* words, uint32_t* notes) {
+__global__ void WalkTilesKernel(const typename Codes::Source source, CodeExtent extent,
+                                const CodeStream* streams, const uint32_t* error,
+                                const uint32_t* words, uint32_t* notes) {
   if (HasError(error)) return;
-  const Codes codes(source);
-  const BlockMap map(list, section, begins);
-  const uint64_t num_tiles = NumWalkTiles(list.num_items, list.num_bytes);
-  for (uint64_t i = ThisWarp(); i < num_tiles; i += NumWarps()) {
+  const StreamMap map(streams, extent.num_streams);
+  for (uint64_t i = ThisWarp(); i < extent.num_tiles(); i += NumWarps()) {
     const WalkTile tile = map.At(i);
     if (!tile.exists()) continue;
-    for (uint32_t bit = ThisLane(); bit < section->max_code_bits; bit += kWarpThreads) {
+    const CodeStream& stream = streams[tile.stream];
+    const Codes codes(source, stream.list);
+    for (uint32_t bit = ThisLane(); bit < stream.max_code_bits; bit += kWarpThreads) {
       uint64_t position = tile.begin + bit;
       uint32_t num_codes = 0;
       for (; position < tile.end; ++num_codes) position += codes.Length(PeekBits(words, position));
@@ -198,38 +217,35 @@ __global__ void WalkTilesKernel(const typename Codes::Source source, CodeList li
 }
 
 template <typename Codes>
-Status WalkTiles(const typename Codes::Source& source, const CodeList& list,
+Status WalkTiles(const typename Codes::Source& source, const CodeExtent& extent,
                  const CodeReadBuffers& buffers, const uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchWarps("walk tiles", WalkTilesKernel<Codes>,
-                     NumWalkTiles(list.num_items, list.num_bytes), stream, source, list,
-                     buffers.section_dev, buffers.begins_dev, error_dev, buffers.words_dev,
-                     buffers.notes_dev);
+  return LaunchWarps("walk tiles", WalkTilesKernel<Codes>, extent.num_tiles(), stream, source,
+                     extent, buffers.streams_dev, error_dev, buffers.words_dev, buffers.notes_dev);
 }
 
-// Whether the last code of a block, which ends at bit `position`, ends the block, and what fills
-// its last byte up is zero. Of the last block, notes where that is.
-__device__ inline bool EndsBlock(const BlockMap& map, uint64_t block, uint64_t position,
-                                 const uint32_t* words, CodeSection* section) {
+// Whether the last code of a stream, which ends at bit `position`, ends the stream, and what fills
+// its last byte up is zero. Of the last stream of a list, notes where that is.
+__device__ inline bool EndsStream(const CodeStream& stream, uint64_t position,
+                                  const uint32_t* words, uint64_t* list_ends) {
   const uint64_t end = (position + 7) / 8;
-  if (end > map.EndOf(block) || !EndsItsByte(words, position)) return false;
-  if (block + 1 < map.num_blocks()) return end == map.EndOf(block);
-  section->num_bytes = end;
+  if (end > stream.end || !EndsItsByte(words, position)) return false;
+  if (!stream.is_last) return end == stream.end;
+  list_ends[stream.list] = end;
   return true;
 }
 
-// Decodes the codes of a tile, by one thread: decode(i, window) takes item i of the block, whose
-// code begins at bit 0 of the window, and returns its length. False where the tile ends the block
-// and the block does not end there.
+// Decodes the codes of a tile, by one thread: decode(i, window) takes item i of the stream, whose
+// code begins at bit 0 of the window, and returns its length. False where the tile ends the stream
+// and the stream does not end there.
 template <typename Decode>
-__device__ bool DecodeTile(const BlockMap& map, const WalkTile& tile, const WalkStart& start,
-                           const uint32_t* words, CodeSection* section, const Decode& decode) {
-  const uint32_t num_items = map.NumItems(tile.block);
-  uint32_t i = start.first_item;
-  if (i >= num_items) return true;
+__device__ bool DecodeTile(const CodeStream& stream, const WalkTile& tile, const WalkStart& start,
+                           const uint32_t* words, uint64_t* list_ends, const Decode& decode) {
+  uint64_t i = start.first_item;
+  if (i >= stream.num_items) return true;
   uint64_t position = tile.begin + start.bit;
-  for (; i < num_items && position < tile.end; ++i)
+  for (; i < stream.num_items && position < tile.end; ++i)
     position += decode(i, PeekBits(words, position));
-  return i < num_items || EndsBlock(map, tile.block, position, words, section);
+  return i < stream.num_items || EndsStream(stream, position, words, list_ends);
 }
 
 }  // namespace device

@@ -83,11 +83,11 @@ __global__ void MeasureKeysKernel(KeyLists lists, const uint32_t* keys, uint64_t
   MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
-__device__ const unsigned char* SectionOf(const DeltaSections& sections, uint32_t list) {
-  return sections.data_dev + (sections.begins_dev == nullptr ? 0 : sections.begins_dev[list]);
+__device__ const unsigned char* SectionOf(const CodeSections& sections, uint32_t list) {
+  return sections.data_dev + sections.BeginOf(list);
 }
 
-__global__ void MeasureFlagsKernel(KeyLists lists, DeltaSections sections, uint64_t max_tiles,
+__global__ void MeasureFlagsKernel(KeyLists lists, CodeSections sections, uint64_t max_tiles,
                                    uint64_t* num_bytes) {
   const auto four_at = [&](const KeyTile& tile, uint64_t first) {
     return FourOfFlags(SectionOf(sections, tile.list), first, tile.size);
@@ -122,15 +122,13 @@ __global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_
 }
 
 // Whether the code of a list is what its flags say; the same in all lanes.
-__device__ bool HasRightLength(const KeyLists& lists, const DeltaSections& sections,
+__device__ bool HasRightLength(const KeyLists& lists, const CodeSections& sections,
                                const KeyTile& tile, const uint64_t* ends) {
   const uint32_t num_last = tile.size % kLaneKeys;
   const unsigned char* flags = SectionOf(sections, tile.list);
   if (num_last != 0 && flags[tile.size / kLaneKeys] >> (2 * num_last) != 0) return false;
   const uint64_t num_payload_bytes = ends[lists.EndTileOf(tile.list)] - ends[tile.first_tile];
-  const uint64_t num_bytes =
-      sections.num_bytes_dev == nullptr ? sections.num_bytes : sections.num_bytes_dev[tile.list];
-  return NumFlagBytes(tile.size) + num_payload_bytes == num_bytes;
+  return NumFlagBytes(tile.size) + num_payload_bytes == sections.NumBytesOf(tile.list);
 }
 
 // Sums the deltas of a tile up, from 0; returns the sum of all.
@@ -164,7 +162,7 @@ __device__ uint32_t SumTile(const KeyTile& tile, const unsigned char* flags, uin
   return distance;
 }
 
-__global__ void SumDeltasKernel(KeyLists lists, DeltaSections sections, uint64_t max_tiles,
+__global__ void SumDeltasKernel(KeyLists lists, CodeSections sections, uint64_t max_tiles,
                                 const uint64_t* ends, uint32_t bits, uint32_t* error,
                                 uint32_t* keys, uint32_t* distances) {
   for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
@@ -221,7 +219,7 @@ Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const Delta
                      keys_dev, buffers.max_tiles, buffers.ends_dev, section_dev, begins_dev);
 }
 
-Status DecodeDeltas(const KeyLists& lists, const DeltaSections& sections,
+Status DecodeDeltas(const KeyLists& lists, const CodeSections& sections,
                     const DeltaBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                     uint32_t* keys_dev, cudaStream_t stream) {
   const uint64_t max_tiles = MaxKeyTiles(lists.num_lists, lists.max_keys);

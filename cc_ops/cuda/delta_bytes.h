@@ -34,18 +34,10 @@ Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const Delt
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                     unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream);
 
-// Where the codes stand that are decoded.
-struct DeltaSections {
-  const unsigned char* data_dev;
-  uint64_t num_bytes;             // Of the code of one list; else
-  const uint64_t* begins_dev;     // where the code of each list begins,
-  const uint64_t* num_bytes_dev;  // and its length.
-};
-
 // Overwrites keys_dev with the keys of codes that have room for their flags. Sets bits of
 // *error_dev where a code is not of the length that they say, or flags stand after the last key.
 // The keys may be anything: they are checked elsewhere.
-Status DecodeDeltas(const KeyLists& lists, const DeltaSections& sections,
+Status DecodeDeltas(const KeyLists& lists, const CodeSections& sections,
                     const DeltaBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                     uint32_t* keys_dev, cudaStream_t stream);
 

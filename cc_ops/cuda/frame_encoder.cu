@@ -97,7 +97,7 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   if (HasPrefixedDeltas(spec_.index)) {
     const DeltaCoding coding = DeltaCodingOf(spec_);
     TFC_RETURN_IF_ERROR(
-        TakeDeltaWriteBuffers(max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
+        TakeDeltaWriteBuffers(1, max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
   }
   if (spec_.index == IndexKind::kHuffman)
     TFC_RETURN_IF_ERROR(TakeHuffmanWriteBuffers(byte_code_, max_k_, workspace, &buffers->huffman));
@@ -193,8 +193,8 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
   }
   if (HasPrefixedDeltas(spec_.index)) {
     *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
-    return MeasurePrefixedDeltas(DeltaCodingOf(spec_), buffers->indices_dev, k_dev,
-                                 buffers->prefixed, stream);
+    return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k_),
+                                 buffers->indices_dev, buffers->prefixed, stream);
   }
   if (spec_.index == IndexKind::kHuffman) {
     *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();

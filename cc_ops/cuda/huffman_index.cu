@@ -23,21 +23,19 @@ __global__ void BuildTablesKernel(ByteCode code, ByteTables* tables) {
   FillHuffmanEntries(byte, words[byte], code.is_alone, 1u << code.max_length, tables->entries);
 }
 
-__global__ void BeginSizeKernel(CodeSectionSize* size) {
+__global__ void BeginSizeKernel(CodeListSize* size) {
   if (ThisThread() == 0) size->blocks_begin = 0;
 }
 
-__global__ void BeginSectionKernel(uint32_t max_code_bits, CodeSection* section) {
-  if (ThisThread() != 0) return;
-  section->blocks_begin = 0;
-  section->max_code_bits = max_code_bits;
+__global__ void BeginSectionKernel(CodeHead head, CodeHead* to) {
+  if (ThisThread() == 0) *to = head;
 }
 
 class ByteWords {
  public:
   using Source = const ByteTables*;
 
-  __device__ explicit ByteWords(Source tables) : words_(tables->words) {}
+  __device__ ByteWords(Source tables, uint32_t) : words_(tables->words) {}
 
   __device__ ItemCode At(const uint32_t* indices, uint64_t i) const {
     const uint32_t index = indices[i];
@@ -49,7 +47,7 @@ class ByteWords {
     }
     return code;
   }
-  __device__ void WriteHead(const uint32_t*, uint64_t, bool, uint32_t*) const {}
+  __device__ void WriteHead(const uint32_t*, uint64_t, bool, uint64_t, uint32_t*) const {}
 
  private:
   const HuffmanWord* words_;
@@ -62,7 +60,7 @@ class ByteEntries {
     uint32_t mask;
   };
 
-  __device__ explicit ByteEntries(const Source& source)
+  __device__ ByteEntries(const Source& source, uint32_t)
       : entries_(source.tables->entries), mask_(source.mask) {}
 
   __device__ uint32_t Length(uint64_t window) const {
@@ -87,23 +85,23 @@ class ByteEntries {
 };
 
 // A thread a tile.
-__global__ void DecodeBytesKernel(ByteEntries::Source source, CodeList list, CodeSection* section,
-                                  const uint64_t* begins, const WalkStart* starts,
-                                  const uint32_t* words, uint32_t bits, uint32_t* error,
+__global__ void DecodeBytesKernel(ByteEntries::Source source, CodeExtent extent,
+                                  CodeReadBuffers buffers, uint32_t bits, uint32_t* error,
                                   uint32_t* indices) {
   if (HasError(error)) return;
-  const ByteEntries codes(source);
-  const BlockMap map(list, section, begins);
-  const uint64_t num_tiles = NumWalkTiles(list.num_items, list.num_bytes);
-  for (uint64_t i = ThisThread(); i < num_tiles; i += NumThreads()) {
+  const StreamMap map(buffers.streams_dev, extent.num_streams);
+  for (uint64_t i = ThisThread(); i < extent.num_tiles(); i += NumThreads()) {
     const WalkTile tile = map.At(i);
     if (!tile.exists()) continue;
-    uint32_t* block_indices = indices + tile.block * kCodeBlockItems;
-    const bool is_whole = DecodeTile(map, tile, starts[i], words, section,
-                                     [&](uint32_t item, uint64_t window) -> uint32_t {
-                                       return codes.Read(window, &block_indices[item]);
-                                     });
-    if (!is_whole) atomicOr(error, bits);
+    const CodeStream& stream = buffers.streams_dev[tile.stream];
+    const ByteEntries codes(source, stream.list);
+    uint32_t* stream_indices = indices + stream.first_item;
+    const auto decode = [&](uint64_t item, uint64_t window) {
+      return codes.Read(window, &stream_indices[item]);
+    };
+    if (!DecodeTile(stream, tile, buffers.starts_dev[i], buffers.words_dev, buffers.list_ends_dev,
+                    decode))
+      atomicOr(error, bits);
   }
 }
 
@@ -125,53 +123,61 @@ ByteCode ByteCode::For(uint32_t n) {
 Status TakeHuffmanWriteBuffers(const ByteCode& code, uint32_t max_k, Workspace* workspace,
                                HuffmanWriteBuffers* buffers) {
   buffers->tables_dev = workspace->Take<ByteTables>(1);
-  return TakeCodeWriteBuffers(max_k, code.MaxBytes(max_k), workspace, &buffers->codes);
+  return TakeCodeWriteBuffers(1, max_k, code.MaxBytes(max_k), workspace, &buffers->codes);
 }
 
 Status MeasureHuffmanIndices(const ByteCode& code, const uint32_t* indices_dev,
                              const uint32_t* k_dev, const HuffmanWriteBuffers& buffers,
                              cudaStream_t stream) {
+  const CodeWriteBuffers& codes = buffers.codes;
+  const KeyLists list = KeyLists::One(k_dev, codes.max_items);
   TFC_RETURN_IF_ERROR(BuildTables(code, buffers.tables_dev, stream));
   TFC_RETURN_IF_ERROR(
-      Launch("begin size", BeginSizeKernel, 1, kWarpThreads, stream, buffers.codes.size_dev));
-  TFC_RETURN_IF_ERROR(
-      MeasureCodes<ByteWords>(buffers.tables_dev, indices_dev, k_dev, buffers.codes, stream));
-  return PlaceCodeBlocks(k_dev, buffers.codes, stream);
+      Launch("begin size", BeginSizeKernel, 1, kWarpThreads, stream, codes.sizes_dev));
+  TFC_RETURN_IF_ERROR(MeasureCodes<ByteWords>(buffers.tables_dev, list, codes.max_tiles,
+                                              indices_dev, codes.tile_begins_dev, stream));
+  return PlaceCodeBlocks(list, codes, stream);
 }
 
 Status WriteHuffmanIndices(const uint32_t* indices_dev, const uint32_t* k_dev,
                            const HuffmanWriteBuffers& buffers, unsigned char* section_dev,
                            cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(ClearCodeSection(k_dev, buffers.codes, stream));
-  TFC_RETURN_IF_ERROR(
-      WriteCodes<ByteWords>(buffers.tables_dev, indices_dev, k_dev, buffers.codes, stream));
-  return StoreCodeSection(k_dev, buffers.codes, section_dev, stream);
+  const CodeWriteBuffers& codes = buffers.codes;
+  const SectionWords words = {codes.words_dev, buffers.num_bytes_dev(), k_dev};
+  TFC_RETURN_IF_ERROR(ClearSection(words, codes.max_items, stream));
+  TFC_RETURN_IF_ERROR(WriteCodes<ByteWords>(buffers.tables_dev,
+                                            KeyLists::One(k_dev, codes.max_items), codes,
+                                            indices_dev, nullptr, stream));
+  return StoreSection(words, codes.max_items, section_dev, stream);
 }
 
-Status TakeHuffmanReadBuffers(uint32_t max_k, uint64_t max_bytes, Workspace* workspace,
+Status TakeHuffmanReadBuffers(const CodeExtent& max_extent, Workspace* workspace,
                               HuffmanReadBuffers* buffers) {
   buffers->tables_dev = workspace->Take<ByteTables>(1);
-  return TakeCodeReadBuffers(max_k, max_bytes, workspace, &buffers->codes);
+  buffers->head_dev = workspace->Take<CodeHead>(1);
+  return TakeCodeReadBuffers(1, max_extent, workspace, &buffers->codes);
 }
 
 Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev,
-                          const CodeList& list, const HuffmanReadBuffers& buffers, uint32_t bits,
-                          uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream) {
+                          uint64_t num_bytes, uint32_t k, const HuffmanReadBuffers& buffers,
+                          uint32_t bits, uint32_t* error_dev, uint32_t* indices_dev,
+                          cudaStream_t stream) {
   const CodeReadBuffers& codes = buffers.codes;
+  const KeyLists list = KeyLists::One(k);
+  const CodeExtent extent = ExtentOf(list, num_bytes);
   const ByteEntries::Source source = {buffers.tables_dev, (1u << code.max_length) - 1};
-  const auto max_code_bits = static_cast<uint32_t>(kBytesPerIndex * code.max_length);
-  TFC_RETURN_IF_ERROR(LoadCodeSection(section_dev, list, codes, stream));
+  const CodeHead head = {0, num_bytes, static_cast<uint32_t>(kBytesPerIndex * code.max_length)};
+  TFC_RETURN_IF_ERROR(LoadSection(section_dev, num_bytes, codes, stream));
   TFC_RETURN_IF_ERROR(BuildTables(code, buffers.tables_dev, stream));
-  TFC_RETURN_IF_ERROR(Launch("begin section", BeginSectionKernel, 1, kWarpThreads, stream,
-                             max_code_bits, codes.section_dev));
-  TFC_RETURN_IF_ERROR(FindCodeBlocks(list, codes, bits, error_dev, stream));
-  TFC_RETURN_IF_ERROR(WalkTiles<ByteEntries>(source, list, codes, error_dev, stream));
-  TFC_RETURN_IF_ERROR(FollowWalk(list, codes, bits, error_dev, stream));
-  TFC_RETURN_IF_ERROR(LaunchThreads("decode bytes", DecodeBytesKernel,
-                                    NumWalkTiles(list.num_items, list.num_bytes), stream, source,
-                                    list, codes.section_dev, codes.begins_dev, codes.starts_dev,
-                                    codes.words_dev, bits, error_dev, indices_dev));
-  return CheckCodeSectionEnd(list, codes, bits, error_dev, stream);
+  TFC_RETURN_IF_ERROR(
+      Launch("begin section", BeginSectionKernel, 1, kWarpThreads, stream, head, buffers.head_dev));
+  TFC_RETURN_IF_ERROR(
+      FindCodeBlocks(list, buffers.head_dev, extent, codes, bits, error_dev, stream));
+  TFC_RETURN_IF_ERROR(WalkTiles<ByteEntries>(source, extent, codes, error_dev, stream));
+  TFC_RETURN_IF_ERROR(FollowWalk(extent, codes, bits, error_dev, stream));
+  TFC_RETURN_IF_ERROR(LaunchThreads("decode bytes", DecodeBytesKernel, extent.num_tiles(), stream,
+                                    source, extent, codes, bits, error_dev, indices_dev));
+  return CheckSectionEnd(num_bytes, codes, bits, error_dev, stream);
 }
 
 }  // namespace device

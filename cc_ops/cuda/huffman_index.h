@@ -40,7 +40,7 @@ struct HuffmanWriteBuffers {
   ByteTables* tables_dev;
   CodeWriteBuffers codes;
 
-  const uint64_t* num_bytes_dev() const { return &codes.size_dev->num_bytes; }
+  const uint64_t* num_bytes_dev() const { return &codes.sizes_dev->num_bytes; }
 };
 
 // For up to max_k indices.
@@ -58,18 +58,20 @@ Status WriteHuffmanIndices(const uint32_t* indices_dev, const uint32_t* k_dev,
 
 struct HuffmanReadBuffers {
   ByteTables* tables_dev;
+  CodeHead* head_dev;
   CodeReadBuffers codes;
 };
 
-// For up to max_k indices in sections of up to max_bytes bytes.
-Status TakeHuffmanReadBuffers(uint32_t max_k, uint64_t max_bytes, Workspace* workspace,
+// For sections of that extent.
+Status TakeHuffmanReadBuffers(const CodeExtent& max_extent, Workspace* workspace,
                               HuffmanReadBuffers* buffers);
 
-// Overwrites indices_dev with those of a section. Sets bits of *error_dev where it is none; does
+// Overwrites indices_dev with the k of a section. Sets bits of *error_dev where it is none; does
 // nothing where one is set before. The indices may be anything: they are checked elsewhere.
 Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev,
-                          const CodeList& list, const HuffmanReadBuffers& buffers, uint32_t bits,
-                          uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
+                          uint64_t num_bytes, uint32_t k, const HuffmanReadBuffers& buffers,
+                          uint32_t bits, uint32_t* error_dev, uint32_t* indices_dev,
+                          cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

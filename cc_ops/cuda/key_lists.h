@@ -20,6 +20,10 @@ struct KeyTile {
   uint32_t size;        // and how many it has; 0 past the last tile.
   uint64_t first_tile;  // Of the list among all tiles.
   uint64_t tile;        // Of the list's tiles.
+
+  // Of the list's keys.
+  __device__ uint64_t FirstKey() const;
+  __device__ bool exists() const { return FirstKey() < size; }
 };
 
 struct KeyLists {
@@ -36,8 +40,14 @@ struct KeyLists {
     return {nullptr, size_dev, nullptr, 1, max_size};
   }
 
+  __device__ uint32_t BeginOf(uint32_t list) const {
+    return begins_dev == nullptr ? 0 : begins_dev[list];
+  }
   __device__ uint32_t SizeOf(uint32_t list) const {
     return sizes_dev == nullptr ? max_keys : sizes_dev[list];
+  }
+  __device__ uint64_t FirstTileOf(uint32_t list) const {
+    return first_tiles_dev == nullptr ? 0 : first_tiles_dev[list];
   }
   // The tile after the last one of the list.
   __device__ uint64_t EndTileOf(uint32_t list) const {
@@ -56,6 +66,24 @@ struct KeyLists {
   }
 
   static constexpr uint32_t kKeysPerTile = 1024;
+};
+
+__device__ inline uint64_t KeyTile::FirstKey() const { return tile * KeyLists::kKeysPerTile; }
+
+// Where the codes of lists stand.
+struct CodeSections {
+  __device__ uint64_t BeginOf(uint32_t list) const {
+    return begins_dev == nullptr ? 0 : begins_dev[list];
+  }
+  __device__ uint64_t NumBytesOf(uint32_t list) const {
+    return num_bytes_dev == nullptr ? num_bytes : num_bytes_dev[list];
+  }
+
+  const unsigned char* data_dev;
+  uint64_t num_bytes;  // Of all.
+  // Where the code of each list begins, and its length; null, both, where there is one list.
+  const uint64_t* begins_dev;
+  const uint64_t* num_bytes_dev;
 };
 
 // Sets where the tiles of lists of these sizes begin, by one thread: there are few lists.

@@ -192,8 +192,9 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   has_log_ |= task.decoder.value == ValueKind::kLog;
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
-  if (HasPrefixedDeltas(index)) max_deltas_.Add(task.frame);
-  if (index == IndexKind::kHuffman) max_words_.Add(task.frame);
+  const CodeExtent indices = ExtentOf(KeyLists::One(header.k), task.frame.sections.indices.size());
+  if (HasPrefixedDeltas(index)) max_deltas_.Cover(indices);
+  if (index == IndexKind::kHuffman) max_words_.Cover(indices);
   if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
@@ -214,13 +215,11 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_k_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
-  if (max_deltas_.num_items > 0) {
-    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(max_deltas_.num_items, max_deltas_.num_bytes,
-                                             workspace, &buffers->prefixed));
+  if (max_deltas_.num_streams > 0) {
+    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->prefixed));
   }
-  if (max_words_.num_items == 0) return OkStatus();
-  return TakeHuffmanReadBuffers(max_words_.num_items, max_words_.num_bytes, workspace,
-                                &buffers->huffman);
+  if (max_words_.num_streams == 0) return OkStatus();
+  return TakeHuffmanReadBuffers(max_words_, workspace, &buffers->huffman);
 }
 
 // Sets indices_dev to the support of a frame, or its error.
@@ -228,6 +227,7 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
                                  const Buffers& buffers, uint32_t* error_dev,
                                  cudaStream_t stream) const {
   const FrameHeader& header = task.frame.header;
+  const uint64_t num_bytes = task.frame.sections.indices.size();
   const Marks marks = MarksOf(buffers.marks, header.n);
   switch (task.decoder.index) {
     case IndexKind::kImplied:
@@ -245,30 +245,28 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
                         stream);
     case IndexKind::kDeltaBinary:
-      TFC_RETURN_IF_ERROR(
-          DecodeDeltas(KeyLists::One(header.k),
-                       {section_dev, task.frame.sections.indices.size(), nullptr, nullptr},
-                       buffers.deltas, kIndexError, error_dev, buffers.indices_dev, stream));
+      TFC_RETURN_IF_ERROR(DecodeDeltas(KeyLists::One(header.k),
+                                       {section_dev, num_bytes, nullptr, nullptr}, buffers.deltas,
+                                       kIndexError, error_dev, buffers.indices_dev, stream));
       break;
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag: {
-      const CodeList list = {header.k, task.frame.sections.indices.size()};
-      TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(task.decoder.index == IndexKind::kDeltaAdaptive,
-                                               section_dev, list, buffers.prefixed, kIndexError,
-                                               error_dev, buffers.indices_dev, stream));
+      const CodeSections section = {section_dev, num_bytes, nullptr, nullptr};
+      TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(
+          task.decoder.index == IndexKind::kDeltaAdaptive, KeyLists::One(header.k), section,
+          buffers.prefixed, kIndexError, error_dev, buffers.indices_dev, stream));
       TFC_RETURN_IF_ERROR(
-          CheckCodeSectionEnd(list, buffers.prefixed.codes, kIndexError, error_dev, stream));
+          CheckSectionEnd(num_bytes, buffers.prefixed.codes, kIndexError, error_dev, stream));
       break;
     }
     case IndexKind::kHuffman:
-      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(
-          ByteCode::For(header.n), section_dev, {header.k, task.frame.sections.indices.size()},
-          buffers.huffman, kIndexError, error_dev, buffers.indices_dev, stream));
+      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(ByteCode::For(header.n), section_dev, num_bytes,
+                                             header.k, buffers.huffman, kIndexError, error_dev,
+                                             buffers.indices_dev, stream));
       break;
     case IndexKind::kBloom:
-      return ReadBloom(section_dev, task.frame.sections.indices.size(), header.k, header.seed,
-                       marks, buffers.bloom, {kIndexError, kPolicyError}, error_dev,
-                       buffers.indices_dev, stream);
+      return ReadBloom(section_dev, num_bytes, header.k, header.seed, marks, buffers.bloom,
+                       {kIndexError, kPolicyError}, error_dev, buffers.indices_dev, stream);
   }
   return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
 }

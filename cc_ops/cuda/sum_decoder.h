@@ -15,6 +15,7 @@
 #include "core/dtype.h"
 #include "core/packets.h"
 #include "core/status.h"
+#include "cuda/code_blocks.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_parts.h"
 #include "cuda/workspace.h"
@@ -57,17 +58,6 @@ class SumDecoder {
     uint64_t offset;  // Of the frame in the packets.
   };
 
-  // Indices in code blocks: the most of any frame.
-  struct CodeSizes {
-    void Add(const Frame& frame) {
-      num_items = std::max(num_items, frame.header.k);
-      num_bytes = std::max(num_bytes, uint64_t{frame.sections.indices.size()});
-    }
-
-    uint32_t num_items = 0;
-    uint64_t num_bytes = 0;
-  };
-
   SumDecoder() = default;
   // The frames of a tensor are next to each other, in rank order.
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
@@ -92,8 +82,8 @@ class SumDecoder {
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
   uint32_t max_k_ = 0;              // Of frames with an explicit support.
-  CodeSizes max_deltas_;            // Of frames with prefixed deltas.
-  CodeSizes max_words_;             // Of frames with Huffman words.
+  CodeExtent max_deltas_{};         // Of index sections with prefixed deltas.
+  CodeExtent max_words_{};          // Of index sections with Huffman words.
   uint32_t max_marks_ = 0;          // n of frames that go through marks.
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.

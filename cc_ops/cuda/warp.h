@@ -12,10 +12,11 @@ namespace device {
 // The lanes before this one.
 __device__ inline uint32_t LanesBefore() { return (1u << ThisLane()) - 1; }
 
-// The sum over this lane and those before it, modulo 2^32.
-__device__ inline uint32_t InclusiveSum(uint32_t value) {
+// The sum over this lane and those before it, as unsigned numbers are added.
+template <typename T>
+__device__ T InclusiveSum(T value) {
   for (unsigned delta = 1; delta < kWarpThreads; delta *= 2) {
-    const uint32_t before = __shfl_up_sync(kAllLanes, value, delta);
+    const T before = __shfl_up_sync(kAllLanes, value, delta);
     if (ThisLane() >= delta) value += before;
   }
   return value;

@@ -48,17 +48,18 @@ void ExpectSameVerdict(const Bytes& section, uint32_t k, uint32_t n, bool is_val
   std::vector<uint32_t> expected;
   const Status status = MakePart<IndexCodec>("huffman")->Decode(section, n, k, {}, &expected);
   ASSERT_EQ(status.ok(), is_valid) << status.message();
+  const CodeExtent extent = ExtentOf(KeyLists::One(k), section.size());
   HuffmanReadBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeHuffmanReadBuffers(k, section.size(), &measure, &buffers));
+  ExpectOk(TakeHuffmanReadBuffers(extent, &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeHuffmanReadBuffers(k, section.size(), &carve, &buffers));
+  ExpectOk(TakeHuffmanReadBuffers(extent, &carve, &buffers));
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> indices_dev(k), error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
-  ExpectOk(ReadHuffmanIndices(ByteCode::For(n), section_dev.data_dev(), {k, section.size()},
-                              buffers, kErrorBit, error, indices_dev.data_dev(), stream.get()));
+  ExpectOk(ReadHuffmanIndices(ByteCode::For(n), section_dev.data_dev(), section.size(), k, buffers,
+                              kErrorBit, error, indices_dev.data_dev(), stream.get()));
   ExpectOk(CheckIndices(indices_dev.data_dev(), k, n, kErrorBit, error, stream.get()));
   ASSERT_EQ(error_dev.ToHost(stream)[0], is_valid ? 0 : kErrorBit);
   ASSERT_TRUE(!is_valid || indices_dev.ToHost(stream) == expected);

@@ -47,13 +47,13 @@ Bytes EncodeOnDevice(const DeltaCoding& coding, const std::vector<uint32_t>& key
   const auto k = static_cast<uint32_t>(keys.size());
   DeltaWriteBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeDeltaWriteBuffers(k, coding.MaxBytes(k), &measure, &buffers));
+  ExpectOk(TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeDeltaWriteBuffers(k, coding.MaxBytes(k), &carve, &buffers));
+  ExpectOk(TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &carve, &buffers));
   const DeviceVector<uint32_t> keys_dev(keys, stream), k_dev({k}, stream);
-  ExpectOk(
-      MeasurePrefixedDeltas(coding, keys_dev.data_dev(), k_dev.data_dev(), buffers, stream.get()));
+  ExpectOk(MeasurePrefixedDeltas(coding, KeyLists::One(k_dev.data_dev(), k), keys_dev.data_dev(),
+                                 buffers, stream.get()));
   uint64_t num_bytes = 0;
   EXPECT_EQ(cudaMemcpyAsync(&num_bytes, buffers.num_bytes_dev(), sizeof(num_bytes),
                             cudaMemcpyDeviceToHost, stream.get()),
@@ -76,25 +76,28 @@ struct Decoded {
 // As the front of a section, or as all of it.
 Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t k, uint32_t n,
                        bool is_whole, const Stream& stream) {
-  const CodeList list = {k, section.size()};
+  const KeyLists list = KeyLists::One(k);
+  const CodeExtent extent = ExtentOf(list, section.size());
   DeltaReadBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeDeltaReadBuffers(k, section.size(), &measure, &buffers));
+  ExpectOk(TakeDeltaReadBuffers(1, extent, &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeDeltaReadBuffers(k, section.size(), &carve, &buffers));
+  ExpectOk(TakeDeltaReadBuffers(1, extent, &carve, &buffers));
   // Zeros look like the true beginning of a tile, where none was noted.
   EXPECT_EQ(cudaMemsetAsync(memory.data_dev(), 0, memory.size(), stream.get()), cudaSuccess);
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
-  ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, section_dev.data_dev(), list, buffers,
+  ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, list,
+                                {section_dev.data_dev(), section.size(), nullptr, nullptr}, buffers,
                                 kErrorBit, error, keys_dev.data_dev(), stream.get()));
-  if (is_whole) ExpectOk(CheckCodeSectionEnd(list, buffers.codes, kErrorBit, error, stream.get()));
+  if (is_whole)
+    ExpectOk(CheckSectionEnd(section.size(), buffers.codes, kErrorBit, error, stream.get()));
   if (is_whole) ExpectOk(CheckIndices(keys_dev.data_dev(), k, n, kErrorBit, error, stream.get()));
   Decoded decoded;
-  EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.num_bytes_dev(), sizeof(decoded.num_bytes),
-                            cudaMemcpyDeviceToHost, stream.get()),
+  EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.codes.list_ends_dev,
+                            sizeof(decoded.num_bytes), cudaMemcpyDeviceToHost, stream.get()),
             cudaSuccess);
   decoded.keys = keys_dev.ToHost(stream);
   const uint32_t found = error_dev.ToHost(stream)[0];

@@ -184,6 +184,11 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes) {
 
 inline int __popc(unsigned word) { return __builtin_popcount(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
+inline unsigned __brev(unsigned word) {
+  unsigned reversed = 0;
+  for (int bit = 0; bit < 32; ++bit) reversed |= (word >> bit & 1) << (31 - bit);
+  return reversed;
+}
 
 template <typename T>
 T atomicAdd(T* address, T value) {
