@@ -57,6 +57,19 @@ struct CanonicalCode {
   uint32_t first_places[kMaxHuffmanBits + 1];
 };
 
+// Reads the lengths of the words of m symbols, which are in whole bytes; false where they are none.
+template <typename Reader>
+__device__ bool ReadWordLengths(uint32_t m, Reader* reader, uint8_t* lengths) {
+  int64_t previous = -1;
+  for (uint32_t symbol = 0; symbol < m;) {
+    const LengthRun run = ReadLengthRun(previous, m - symbol, reader);
+    if (!run.is_valid) return false;
+    for (uint32_t i = 0; i < run.count; ++i) lengths[symbol++] = static_cast<uint8_t>(run.length);
+    previous = run.length;
+  }
+  return reader->Finish() && CheckHuffmanLengths(lengths, m) == LengthsError::kNone;
+}
+
 }  // namespace device
 }  // namespace tfcompress
 

@@ -200,14 +200,14 @@ Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes,
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
                       const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                       cudaStream_t stream) {
-  return LaunchWarps("find code blocks", FindCodeBlocksKernel, lists.num_lists, stream, lists,
-                     heads_dev, extent.num_streams, buffers.words_dev, bits, error_dev,
+  return LaunchWarps("find code blocks", FindCodeBlocksKernel, lists.max_used_lists(), stream,
+                     lists, heads_dev, extent.num_streams, buffers.words_dev, bits, error_dev,
                      buffers.streams_dev);
 }
 
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchWarps("follow walk", FollowWalkKernel, extent.num_streams, stream,
+  return LaunchWarps("follow walk", FollowWalkKernel, extent.max_used_streams(), stream,
                      buffers.streams_dev, extent.num_streams, buffers.notes_dev, bits, error_dev,
                      buffers.starts_dev);
 }

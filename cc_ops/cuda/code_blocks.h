@@ -105,22 +105,27 @@ struct WalkStart {
 
 // What decides how much is launched.
 struct CodeExtent {
-  // Enough for all streams, each of which begins with a tile of its own.
+  // Numbers for all tiles: each stream begins with one of its own.
   TFC_HOST_DEVICE uint64_t num_tiles() const {
     return num_bytes * 8 / kWalkTileBits + num_streams + 1;
   }
+  // At most so many streams have items, and so many tiles are part of one.
+  uint64_t max_used_streams() const { return std::min(num_streams, num_items); }
+  uint64_t max_used_tiles() const { return num_bytes * 8 / kWalkTileBits + max_used_streams() + 1; }
   // Becomes one that has room for both.
   void Cover(const CodeExtent& other) {
     num_streams = std::max(num_streams, other.num_streams);
+    num_items = std::max(num_items, other.num_items);
     num_bytes = std::max(num_bytes, other.num_bytes);
   }
 
   uint64_t num_streams;
+  uint64_t num_items;
   uint64_t num_bytes;  // Of the section.
 };
 
-inline CodeExtent ExtentOf(const KeyLists& lists, uint64_t num_bytes) {
-  return {NumBlockSlots(lists.num_lists, lists.max_keys), num_bytes};
+inline CodeExtent ExtentOf(uint32_t num_lists, uint32_t num_items, uint64_t num_bytes) {
+  return {NumBlockSlots(num_lists, num_items), num_items, num_bytes};
 }
 
 struct CodeReadBuffers {

@@ -219,7 +219,7 @@ __global__ void WalkTilesKernel(const typename Codes::Source source, CodeExtent 
 template <typename Codes>
 Status WalkTiles(const typename Codes::Source& source, const CodeExtent& extent,
                  const CodeReadBuffers& buffers, const uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchWarps("walk tiles", WalkTilesKernel<Codes>, extent.num_tiles(), stream, source,
+  return LaunchWarps("walk tiles", WalkTilesKernel<Codes>, extent.max_used_tiles(), stream, source,
                      extent, buffers.streams_dev, error_dev, buffers.words_dev, buffers.notes_dev);
 }
 

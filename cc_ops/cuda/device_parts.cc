@@ -47,6 +47,7 @@ constexpr Row<ValueKind> kValueCodecs[] = {
 constexpr Row<JointKind> kJointCodecs[] = {
     {"threelc", JointKind::kThreelc},
     {"sketchml", JointKind::kSketchml},
+    {"skcompress", JointKind::kSkcompress},
 };
 
 template <typename Kind, size_t kSize>
@@ -180,6 +181,11 @@ Result<JointSpec> ParseJoint(const std::string& joint) {
     case JointKind::kSketchml:
       spec.sketch = GroupedSketchConfigOf(params);
       break;
+    case JointKind::kSkcompress:
+      spec.sketch = GroupedSketchConfigOf(params);
+      if (WidestGroup(spec.sketch) <= kMaxCodedWidth) break;
+      return InvalidArgument("the joint codec 'skcompress' has a device variant for up to ",
+                             kMaxCodedWidth, " buckets in a group, got ", WidestGroup(spec.sketch));
   }
   return spec;
 }

@@ -86,7 +86,8 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (IsCoded(spec_.value.kind))
     TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values));
-  TFC_RETURN_IF_ERROR(TakeJointBuffers(spec_.joint, n_, max_k_, workspace, &buffers->joint));
+  TFC_RETURN_IF_ERROR(TakeJointBuffers(
+      spec_.joint, n_, max_k_, max_frame_bytes_ - kFrameHeaderBytes, workspace, &buffers->joint));
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));

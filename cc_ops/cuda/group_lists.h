@@ -41,6 +41,7 @@ struct GroupListsBuffers {
   uint32_t* num_buckets_dev;  // Of each sign.
 
   uint32_t num_lists() const { return kNumSigns * config.groups; }
+  uint64_t max_tiles() const { return MaxKeyTiles(num_lists(), max_k); }
   KeyLists key_lists() const {
     return {list_begins_dev, list_sizes_dev, list_first_tiles_dev, num_lists(), max_k};
   }

@@ -1,5 +1,5 @@
-// The joint codec sketchml on the device: a MinMaxSketch of bucket numbers for each group of
-// quantile buckets (SketchML 3.2 to 3.4; FORMAT.md, "Grouped sketches").
+// The joint codecs sketchml and skcompress on the device: a MinMaxSketch of bucket numbers for each
+// group of quantile buckets (SketchML 3.2 to 3.4, SKCompress 4.2; FORMAT.md, "Grouped sketches").
 #ifndef TFCOMPRESS_CUDA_GROUPED_SKETCH_H_
 #define TFCOMPRESS_CUDA_GROUPED_SKETCH_H_
 
@@ -12,28 +12,27 @@
 #include "cuda/delta_bytes.h"
 #include "cuda/encode_state.h"
 #include "cuda/group_lists.h"
+#include "cuda/huffman_cells.h"
 #include "cuda/marks.h"
+#include "cuda/prefixed_deltas.h"
 #include "cuda/sent_slots.h"
+#include "cuda/sketch_group.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
-// One list of keys and its sketch. Lists are numbered sign after sign.
-struct SketchGroup {
-  uint64_t seed;
-  uint32_t width;         // Of its buckets; 0 where there is no such group.
-  uint32_t first_bucket;  // Of its sign.
-  uint32_t num_columns;
-  uint64_t first_cell;  // Of all cells, for encoding.
-  uint64_t keys_begin;  // Where its keys and its cells stand in the section.
-  uint64_t cells_begin;
-};
+// How a group writes its keys and its cells: as delta bytes and numbers; or as adaptive deltas, and
+// with a Huffman code where that pays.
+enum class GroupFormat { kSketchml, kSkcompress };
 
 struct GroupedSketchBuffers {
+  GroupFormat format;
   GroupListsBuffers lists;
-  DeltaBuffers deltas;
+  DeltaBuffers deltas;           // kSketchml
+  DeltaWriteBuffers prefixed;    // kSkcompress, as are
+  CellWriteBuffers coded_cells;  // these. What both write goes by way of prefixed.codes.words_dev.
   SketchGroup* groups_dev;
   uint64_t* key_begins_dev;  // Of the groups, as EncodeDeltas takes them.
   uint32_t* cells_dev;       // A word each.
@@ -41,8 +40,9 @@ struct GroupedSketchBuffers {
   uint64_t* num_value_bytes_dev;  // Of the section.
 };
 
-Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
-                         GroupedSketchBuffers* buffers);
+// For sections of up to max_bytes bytes.
+Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, uint32_t max_k,
+                         uint64_t max_bytes, Workspace* workspace, GroupedSketchBuffers* buffers);
 
 // Puts the *k_dev <= max_k values into buckets, groups and sketches, and finds the length of the
 // section; `seed` is the frame's.
@@ -66,6 +66,7 @@ struct SketchLayout {
 };
 
 struct SketchDecodeBuffers {
+  uint32_t max_buckets;  // Of a sign.
   SketchLayout* layout_dev;
   SketchGroup* groups_dev;
   uint32_t* list_begins_dev;
@@ -74,14 +75,23 @@ struct SketchDecodeBuffers {
   uint64_t* key_begins_dev;
   uint64_t* num_key_bytes_dev;
   DeltaBuffers deltas;
+  DeltaReadBuffers prefixed;
+  CellReadBuffers coded_cells;
   uint32_t* keys_dev;
 };
 
-// For sections of up to max_k elements.
-Status TakeSketchDecodeBuffers(uint32_t max_k, Workspace* workspace, SketchDecodeBuffers* buffers);
+// What sections need of the workspace.
+struct SketchExtent {
+  uint32_t max_k;             // Of all.
+  CodeExtent max_compressed;  // Of those in the format kSkcompress.
+};
+
+Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
+                               SketchDecodeBuffers* buffers);
 
 // A section on the device, and the vector that it is of.
 struct SketchSectionView {
+  GroupFormat format;
   const unsigned char* data_dev;
   uint64_t num_bytes;
   uint32_t n;

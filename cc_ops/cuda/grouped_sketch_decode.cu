@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/entropy/delta_bytes.h"
@@ -52,87 +54,106 @@ struct ListTables {
   uint64_t* num_key_bytes;
 };
 
-// Reads one group, whose keys are no more than max_keys; false where there is none.
-__device__ bool ReadGroup(uint32_t num_rows, uint32_t max_keys, SectionReader* reader,
-                          SketchGroup* group, uint32_t* num_keys, uint64_t* num_key_bytes) {
-  const uint32_t num_bytes = reader->Read();
-  const uint64_t begin = reader->position();
-  if (!reader->Skip(num_bytes) || num_bytes < 2 * sizeof(uint32_t)) return false;
-  const uint64_t end = reader->position();
-  *num_keys = reader->At(begin);
-  group->num_columns = reader->At(begin + sizeof(uint32_t));
-  group->keys_begin = begin + 2 * sizeof(uint32_t);
-  if (group->num_columns == 0 || group->num_columns > *num_keys || *num_keys > max_keys)
-    return false;
-  const uint64_t num_cell_bytes = PackedBytes(NumCells(*group, num_rows), BitsFor(group->width));
-  if (group->keys_begin + NumFlagBytes(*num_keys) + *num_keys + num_cell_bytes > end) return false;
-  group->cells_begin = end - num_cell_bytes;
-  *num_key_bytes = group->cells_begin - group->keys_begin;
+// How many keys and cells the groups have up to now.
+struct Counts {
+  uint32_t num_keys;
+  uint64_t num_cells;
+};
+
+// Finds what a group of a shape has, between its columns and its end. Delta bytes end where the
+// numbers begin; of adaptive deltas, that is not known yet.
+__device__ bool PlaceContent(GroupFormat format, uint32_t num_keys, uint64_t end,
+                             SketchGroup* group) {
+  group->num_cell_bytes =
+      format == GroupFormat::kSketchml ? PackedBytes(group->num_cells, BitsFor(group->width)) : 0;
+  const uint64_t min_key_bytes =
+      format == GroupFormat::kSketchml ? NumFlagBytes(num_keys) + num_keys : 0;
+  if (group->keys_begin + min_key_bytes + group->num_cell_bytes > end) return false;
+  group->cells_begin = end - group->num_cell_bytes;
+  group->num_key_bytes = group->cells_begin - group->keys_begin;
   return true;
 }
 
-// Reads the groups of one sign, and adds up how many keys they have.
-__device__ bool ReadSign(const SketchSectionView& section, uint32_t sign, uint32_t max_groups,
-                         SectionReader* reader, SketchLayout* layout, const ListTables& tables,
-                         uint32_t* num_keys) {
+// Reads one group, whose keys are no more than max_keys; false where there is none.
+__device__ bool ReadGroup(GroupFormat format, uint32_t num_rows, uint32_t max_keys,
+                          SectionReader* reader, SketchGroup* group, uint32_t* num_keys) {
+  const uint32_t num_bytes = reader->Read();
+  const uint64_t begin = reader->position();
+  if (!reader->Skip(num_bytes) || num_bytes < 2 * sizeof(uint32_t)) return false;
+  *num_keys = reader->At(begin);
+  group->num_columns = reader->At(begin + sizeof(uint32_t));
+  group->num_cells = uint64_t{num_rows} * group->num_columns;
+  group->keys_begin = begin + 2 * sizeof(uint32_t);
+  if (group->num_columns == 0 || group->num_columns > *num_keys || *num_keys > max_keys)
+    return false;
+  return PlaceContent(format, *num_keys, reader->position(), group);
+}
+
+// Reads the groups of one sign, and counts what they have. Those that are left out lie where they
+// would begin.
+__device__ bool ReadSign(const SketchSectionView& section, uint32_t max_buckets, uint32_t sign,
+                         uint32_t max_groups, SectionReader* reader, SketchLayout* layout,
+                         const ListTables& tables, Counts* counts) {
   const uint32_t num_buckets = reader->Read();
   if (num_buckets > section.k || num_buckets > kMaxSketchBuckets) return false;
   layout->num_buckets[sign] = num_buckets;
   layout->means_begin[sign] = reader->position();
   if (!reader->Skip(sizeof(float) * uint64_t{num_buckets})) return false;
   const BucketGroups groups(num_buckets, max_groups);
-  for (uint32_t number = 0; number < groups.num_groups; ++number) {
+  for (uint32_t number = 0; number < kMaxSketchGroups; ++number) {
     const uint32_t list = sign * kMaxSketchGroups + number;
     SketchGroup group{};
-    group.seed = GroupSketchSeed(sign, number, section.seed);
-    group.width = groups.Width(number);
-    group.first_bucket = groups.FirstBucket(number);
+    group.keys_begin = reader->position();
     uint32_t size = 0;
-    if (!ReadGroup(layout->num_rows, section.k - *num_keys, reader, &group, &size,
-                   &tables.num_key_bytes[list]))
-      return false;
+    if (number < groups.num_groups) {
+      group.seed = GroupSketchSeed(sign, number, section.seed);
+      group.width = groups.Width(number);
+      group.first_bucket = groups.FirstBucket(number);
+      group.first_symbol = sign * max_buckets + group.first_bucket;
+      group.first_cell = counts->num_cells;
+      if (!ReadGroup(section.format, layout->num_rows, section.k - counts->num_keys, reader, &group,
+                     &size))
+        return false;
+    }
     tables.groups[list] = group;
     tables.key_begins[list] = group.keys_begin;
-    tables.begins[list] = *num_keys;
+    tables.num_key_bytes[list] = group.num_key_bytes;
+    tables.begins[list] = counts->num_keys;
     tables.sizes[list] = size;
-    *num_keys += size;
+    counts->num_keys += size;
+    counts->num_cells += group.num_cells;
   }
   return true;
 }
 
-__device__ bool ReadSigns(const SketchSectionView& section, SketchLayout* layout,
-                          const ListTables& tables) {
+__device__ bool ReadSigns(const SketchSectionView& section, uint32_t max_buckets,
+                          SketchLayout* layout, const ListTables& tables) {
   SectionReader reader(section.data_dev, section.num_bytes);
   layout->num_rows = reader.Read();
   const uint32_t max_groups = reader.Read();
   if (layout->num_rows < 1 || layout->num_rows > kMaxSketchRows || max_groups < 1 ||
       max_groups > kMaxSketchGroups)
     return false;
-  uint32_t num_keys = 0;
+  Counts counts = {0, 0};
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-    if (!ReadSign(section, sign, max_groups, &reader, layout, tables, &num_keys)) return false;
+    if (!ReadSign(section, max_buckets, sign, max_groups, &reader, layout, tables, &counts))
+      return false;
   }
-  return num_keys == section.k && reader.at_end();
+  return counts.num_keys == section.k && reader.at_end();
 }
 
 // One thread: there are few lists. A section that is none has no keys.
-__global__ void ReadLayoutKernel(SketchSectionView section, uint32_t bits, uint32_t* error,
-                                 SketchLayout* layout, ListTables tables) {
+__global__ void ReadLayoutKernel(SketchSectionView section, uint32_t max_buckets, uint32_t bits,
+                                 uint32_t* error, SketchLayout* layout, ListTables tables) {
   if (ThisThread() != 0) return;
   *layout = {};
-  for (uint32_t list = 0; list < kMaxSketchLists; ++list) {
-    tables.groups[list] = {};
-    tables.sizes[list] = 0;
-    tables.begins[list] = 0;
-    tables.key_begins[list] = 0;
-    tables.num_key_bytes[list] = 0;
-  }
-  if (!ReadSigns(section, layout, tables)) {
+  if (!ReadSigns(section, max_buckets, layout, tables)) {
     atomicOr(error, bits);
     *layout = {};
     for (uint32_t list = 0; list < kMaxSketchLists; ++list) {
       tables.groups[list] = {};
-      tables.sizes[list] = 0;
+      tables.begins[list] = tables.sizes[list] = 0;
+      tables.key_begins[list] = tables.num_key_bytes[list] = 0;
     }
   }
   PlaceLists(tables.sizes, kMaxSketchLists, tables.first_tiles);
@@ -157,12 +178,13 @@ __global__ void CheckMeansKernel(const unsigned char* section, const SketchLayou
   }
 }
 
+// Those that are numbers: words of a code are never out of range.
 __global__ void CheckCellsKernel(KeyLists lists, uint64_t max_tiles, const unsigned char* section,
-                                 const SketchLayout* layout, const SketchGroup* groups,
-                                 uint32_t bits, uint32_t* error) {
+                                 const SketchGroup* groups, uint32_t bits, uint32_t* error) {
+  if (*error != 0) return;
   const auto num_cells = [&](uint32_t list) {
     // Numbers of one bucket take no bits.
-    return groups[list].width <= 1 ? 0 : NumCells(groups[list], layout->num_rows);
+    return groups[list].width <= 1 || groups[list].has_code ? 0 : groups[list].num_cells;
   };
   ForEachOfLists(lists, max_tiles, num_cells, [&](uint64_t i, uint32_t list) {
     if (CellsOf(section, groups[list]).Load(i) >= groups[list].width) atomicOr(error, bits);
@@ -187,15 +209,18 @@ __global__ void CheckKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32
 // ---- The sum -----------------------------------------------------------------------------------
 
 __global__ void AddKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
-                              const unsigned char* section, const SketchLayout* layout,
-                              const SketchGroup* groups, float scale, const uint32_t* error,
-                              float* sum) {
+                              const unsigned char* section, const uint16_t* coded_cells,
+                              const SketchLayout* layout, const SketchGroup* groups, float scale,
+                              const uint32_t* error, float* sum) {
   if (*error != 0) return;
   ForEachKey(lists, max_tiles, [&](uint64_t i, uint32_t list) {
     const SketchGroup& group = groups[list];
     const uint32_t sign = list / kMaxSketchGroups;
     uint32_t bucket = group.first_bucket;
-    if (group.width > 1) {
+    if (group.has_code) {
+      const uint16_t* cells = coded_cells + group.first_cell;
+      bucket += Query(group, layout->num_rows, keys[i], [&](uint64_t cell) { return cells[cell]; });
+    } else if (group.width > 1) {
       const BitPacking cells = CellsOf(section, group);
       bucket +=
           Query(group, layout->num_rows, keys[i], [&](uint64_t cell) { return cells.Load(cell); });
@@ -206,9 +231,32 @@ __global__ void AddKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
   });
 }
 
+// What lists a section has: buffers' tables.
+KeyLists ListsOf(const SketchDecodeBuffers& buffers, uint32_t k) {
+  return {buffers.list_begins_dev, buffers.list_sizes_dev, buffers.list_first_tiles_dev,
+          kMaxSketchLists, k};
+}
+
+// The keys of all lists; and, in the format kSkcompress, the cells that have a code.
+Status DecodeGroups(const SketchSectionView& section, const SketchDecodeBuffers& buffers,
+                    uint32_t bits, uint32_t* error_dev, cudaStream_t stream) {
+  const KeyLists lists = ListsOf(buffers, section.k);
+  const CodeSections sections = {section.data_dev, section.num_bytes, buffers.key_begins_dev,
+                                 buffers.num_key_bytes_dev};
+  if (section.format == GroupFormat::kSketchml) {
+    return DecodeDeltas(lists, sections, buffers.deltas, bits, error_dev, buffers.keys_dev, stream);
+  }
+  TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(true, lists, sections, buffers.prefixed, bits, error_dev,
+                                           buffers.keys_dev, stream));
+  return ReadCodedCells({kMaxSketchLists, section.k, section.num_bytes}, buffers.prefixed.codes,
+                        buffers.coded_cells, bits, error_dev, buffers.groups_dev, stream);
+}
+
 }  // namespace
 
-Status TakeSketchDecodeBuffers(uint32_t max_k, Workspace* workspace, SketchDecodeBuffers* buffers) {
+Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
+                               SketchDecodeBuffers* buffers) {
+  const uint32_t max_k = extent.max_k;
   buffers->layout_dev = workspace->Take<SketchLayout>(1);
   buffers->groups_dev = workspace->Take<SketchGroup>(kMaxSketchLists);
   buffers->list_begins_dev = workspace->Take<uint32_t>(kMaxSketchLists);
@@ -217,6 +265,14 @@ Status TakeSketchDecodeBuffers(uint32_t max_k, Workspace* workspace, SketchDecod
   buffers->key_begins_dev = workspace->Take<uint64_t>(kMaxSketchLists);
   buffers->num_key_bytes_dev = workspace->Take<uint64_t>(kMaxSketchLists);
   buffers->keys_dev = workspace->Take<uint32_t>(max_k);
+  buffers->max_buckets = std::min(max_k, kMaxSketchBuckets);
+  if (extent.max_compressed.num_streams > 0) {
+    // A sketch has no more columns than keys.
+    TakeCellReadBuffers(kMaxSketchLists, buffers->max_buckets, uint64_t{kMaxSketchRows} * max_k,
+                        workspace, &buffers->coded_cells);
+    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(kMaxSketchLists, extent.max_compressed, workspace,
+                                             &buffers->prefixed));
+  }
   return TakeDeltaBuffers(kMaxSketchLists, max_k, workspace, &buffers->deltas);
 }
 
@@ -226,26 +282,23 @@ Status AddGroupedSketch(const SketchSectionView& section, float scale, const Mar
   const ListTables tables = {buffers.groups_dev,     buffers.list_begins_dev,
                              buffers.list_sizes_dev, buffers.list_first_tiles_dev,
                              buffers.key_begins_dev, buffers.num_key_bytes_dev};
-  const KeyLists lists = {buffers.list_begins_dev, buffers.list_sizes_dev,
-                          buffers.list_first_tiles_dev, kMaxSketchLists, section.k};
+  const KeyLists lists = ListsOf(buffers, section.k);
   const uint64_t max_tiles = MaxKeyTiles(kMaxSketchLists, section.k);
   TFC_RETURN_IF_ERROR(Launch("read layout", ReadLayoutKernel, 1, kWarpThreads, stream, section,
-                             bits, error_dev, buffers.layout_dev, tables));
+                             buffers.max_buckets, bits, error_dev, buffers.layout_dev, tables));
   TFC_RETURN_IF_ERROR(LaunchThreads("check means", CheckMeansKernel, section.k, stream,
                                     section.data_dev, buffers.layout_dev, bits, error_dev));
+  TFC_RETURN_IF_ERROR(DecodeGroups(section, buffers, bits, error_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("check cells", CheckCellsKernel, max_tiles, stream, lists,
-                                  max_tiles, section.data_dev, buffers.layout_dev,
-                                  buffers.groups_dev, bits, error_dev));
-  TFC_RETURN_IF_ERROR(
-      DecodeDeltas(lists, {section.data_dev, 0, buffers.key_begins_dev, buffers.num_key_bytes_dev},
-                   buffers.deltas, bits, error_dev, buffers.keys_dev, stream));
+                                  max_tiles, section.data_dev, buffers.groups_dev, bits,
+                                  error_dev));
   TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("check keys", CheckKeysKernel, max_tiles, stream, lists,
                                   max_tiles, buffers.keys_dev, section.n, bits, error_dev,
                                   marks.words_dev));
   return LaunchWarps("add keys", AddKeysKernel, max_tiles, stream, lists, max_tiles,
-                     buffers.keys_dev, section.data_dev, buffers.layout_dev, buffers.groups_dev,
-                     scale, error_dev, sum_dev);
+                     buffers.keys_dev, section.data_dev, buffers.coded_cells.cells_dev,
+                     buffers.layout_dev, buffers.groups_dev, scale, error_dev, sum_dev);
 }
 
 }  // namespace device

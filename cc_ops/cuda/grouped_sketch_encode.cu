@@ -14,13 +14,12 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr uint32_t kEmptyCell = 0xFFFFFFFFu;
-
 // ---- Sketches ----------------------------------------------------------------------------------
 
 // One thread: there are few groups.
-__global__ void ShapeSketchesKernel(GroupedSketchConfig config, const uint32_t* num_buckets,
-                                    const uint32_t* sizes, uint64_t seed, SketchGroup* groups) {
+__global__ void ShapeSketchesKernel(GroupedSketchConfig config, uint32_t max_buckets,
+                                    const uint32_t* num_buckets, const uint32_t* sizes,
+                                    uint64_t seed, SketchGroup* groups) {
   if (ThisThread() != 0) return;
   uint64_t num_cells = 0;
   for (uint32_t list = 0; list < kNumSigns * config.groups; ++list) {
@@ -31,9 +30,11 @@ __global__ void ShapeSketchesKernel(GroupedSketchConfig config, const uint32_t* 
       group.seed = GroupSketchSeed(sign, number, seed);
       group.width = of_sign.Width(number);
       group.first_bucket = of_sign.FirstBucket(number);
+      group.first_symbol = sign * max_buckets + group.first_bucket;
       group.num_columns = NumSketchColumns(config.columns, sizes[list]);
+      group.num_cells = uint64_t{config.rows} * group.num_columns;
       group.first_cell = num_cells;
-      num_cells += NumCells(group, config.rows);
+      num_cells += group.num_cells;
     }
     groups[list] = group;
   }
@@ -51,25 +52,41 @@ __global__ void InsertKernel(KeyLists lists, uint64_t max_tiles, const uint32_t*
 
 // ---- The section -------------------------------------------------------------------------------
 
+// Of delta bytes and of numbers; a thread a list.
+__global__ void SizeGroupsKernel(KeyLists lists, const uint64_t* ends, SketchGroup* groups) {
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    const auto list = static_cast<uint32_t>(i);
+    SketchGroup& group = groups[list];
+    group.num_key_bytes = NumFlagBytes(lists.SizeOf(list)) + ends[lists.EndTileOf(list)] -
+                          ends[lists.FirstTileOf(list)];
+    group.num_cell_bytes = PackedBytes(group.num_cells, BitsFor(group.width));
+  }
+}
+
 // Where everything stands; by one thread.
-__global__ void PlaceGroupsKernel(KeyLists lists, GroupedSketchConfig config,
-                                  const uint32_t* num_buckets, const uint64_t* ends,
-                                  SketchGroup* groups, uint64_t* key_begins, uint64_t* num_bytes) {
+__global__ void PlaceGroupsKernel(GroupedSketchConfig config, const uint32_t* num_buckets,
+                                  const CodeListSize* key_sizes, SketchGroup* groups,
+                                  uint64_t* key_begins, uint64_t* num_bytes) {
   if (ThisThread() != 0) return;
   uint64_t position = kSketchHeaderBytes;
-  for (uint32_t list = 0; list < lists.num_lists; ++list) {
+  for (uint32_t list = 0; list < kNumSigns * config.groups; ++list) {
     if (list % config.groups == 0)
       position += sizeof(uint32_t) + sizeof(float) * uint64_t{num_buckets[list / config.groups]};
     SketchGroup& group = groups[list];
     group.keys_begin = position + kGroupHeaderBytes;
     key_begins[list] = group.keys_begin;
     if (group.width == 0) continue;
-    const uint32_t first_tile = lists.first_tiles_dev[list];
-    group.cells_begin = group.keys_begin + NumFlagBytes(lists.sizes_dev[list]) +
-                        ends[lists.EndTileOf(list)] - ends[first_tile];
-    position = group.cells_begin + PackedBytes(NumCells(group, config.rows), BitsFor(group.width));
+    if (key_sizes != nullptr) group.num_key_bytes = key_sizes[list].num_bytes;
+    group.cells_begin = group.keys_begin + group.num_key_bytes;
+    position = group.cells_begin + group.num_cell_bytes;
   }
   *num_bytes = position;
+}
+
+// Where the frame would be too long, there are no keys any more.
+__global__ void DropKeysKernel(const EncodeState* state, uint32_t num_lists, uint32_t* sizes) {
+  if (state->k != 0) return;
+  for (uint64_t list = ThisThread(); list < num_lists; list += NumThreads()) sizes[list] = 0;
 }
 
 struct SketchMeans {
@@ -77,21 +94,17 @@ struct SketchMeans {
   const uint32_t* num_buckets;
 };
 
-// What is not keys, cells or means; a thread a list. Where the frame would be too long, there are
-// no keys any more.
+// What is not keys, cells or means; a thread a list.
 __global__ void WriteHeadersKernel(KeyLists lists, GroupedSketchConfig config, SketchMeans means,
                                    const SketchGroup* groups, const EncodeState* state,
-                                   uint32_t* sizes, unsigned char* section) {
-  if (state->k == 0) {
-    for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads())
-      sizes[list] = 0;
-    return;
-  }
+                                   unsigned char* section) {
+  if (state->k == 0) return;
   if (ThisThread() == 0) {
     StoreUnaligned(section, config.rows);
     StoreUnaligned(section + sizeof(uint32_t), config.groups);
   }
-  for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads()) {
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    const auto list = static_cast<uint32_t>(i);
     const SketchGroup& group = groups[list];
     unsigned char* header = section + group.keys_begin - kGroupHeaderBytes;
     if (list % config.groups == 0) {
@@ -100,11 +113,9 @@ __global__ void WriteHeadersKernel(KeyLists lists, GroupedSketchConfig config, S
                      num_buckets);
     }
     if (group.width == 0) continue;
-    const uint64_t end =
-        group.cells_begin + PackedBytes(NumCells(group, config.rows), BitsFor(group.width));
-    StoreUnaligned(header, static_cast<uint32_t>(end - (group.keys_begin - kGroupHeaderBytes) -
-                                                 sizeof(uint32_t)));
-    StoreUnaligned(header + sizeof(uint32_t), sizes[list]);
+    StoreUnaligned(header, static_cast<uint32_t>(kGroupHeaderBytes - sizeof(uint32_t) +
+                                                 group.num_key_bytes + group.num_cell_bytes));
+    StoreUnaligned(header + sizeof(uint32_t), lists.SizeOf(list));
     StoreUnaligned(header + 2 * sizeof(uint32_t), group.num_columns);
   }
 }
@@ -123,20 +134,17 @@ __global__ void WriteMeansKernel(GroupedSketchConfig config, SketchMeans means,
 }
 
 // A lane eight cells, which are whole bytes. What no key was put into is 0.
-__global__ void WriteCellsKernel(KeyLists lists, uint64_t max_tiles, uint32_t num_rows,
-                                 const SketchGroup* groups, const uint32_t* cells,
-                                 const EncodeState* state, unsigned char* section) {
+__global__ void PackCellsKernel(KeyLists lists, uint64_t max_tiles, const SketchGroup* groups,
+                                const uint32_t* cells, const EncodeState* state,
+                                unsigned char* section) {
   if (state->k == 0) return;
   constexpr uint64_t kPart = BitPacking::kGroup;
-  const auto num_parts = [&](uint32_t list) {
-    return CeilDiv(NumCells(groups[list], num_rows), kPart);
-  };
+  const auto num_parts = [&](uint32_t list) { return CeilDiv(groups[list].num_cells, kPart); };
   ForEachOfLists(lists, max_tiles, num_parts, [&](uint64_t part, uint32_t list) {
     const SketchGroup& group = groups[list];
-    const uint64_t num_cells = NumCells(group, num_rows);
     uint32_t codes[kPart];
     int size = 0;
-    for (uint64_t i = part * kPart; i < (part + 1) * kPart && i < num_cells; ++i) {
+    for (uint64_t i = part * kPart; i < (part + 1) * kPart && i < group.num_cells; ++i) {
       const uint32_t cell = cells[group.first_cell + i];
       codes[size++] = cell == kEmptyCell ? 0 : cell;
     }
@@ -160,13 +168,52 @@ __global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
   });
 }
 
+// Keys and cells, by their formats.
+Status MeasureGroups(const GroupedSketchBuffers& buffers, cudaStream_t stream) {
+  const KeyLists lists = buffers.lists.key_lists();
+  if (buffers.format == GroupFormat::kSkcompress) {
+    TFC_RETURN_IF_ERROR(
+        MeasurePrefixedDeltas({true, 0}, lists, buffers.lists.keys_dev, buffers.prefixed, stream));
+    return MeasureCells(buffers.coded_cells, buffers.groups_dev, buffers.cells_dev, stream);
+  }
+  TFC_RETURN_IF_ERROR(MeasureDeltas(lists, buffers.lists.keys_dev, buffers.deltas, stream));
+  return LaunchThreads("size groups", SizeGroupsKernel, lists.num_lists, stream, lists,
+                       buffers.deltas.ends_dev, buffers.groups_dev);
+}
+
+// All of the section; what is no key or cell becomes 0.
+Status WriteCompressedGroups(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
+                             unsigned char* section_dev, cudaStream_t stream) {
+  const SectionWords words = {buffers.prefixed.codes.words_dev, buffers.num_value_bytes_dev,
+                              &state_dev->k};
+  const uint64_t max_items = buffers.lists.max_k;
+  TFC_RETURN_IF_ERROR(ClearSection(words, max_items, stream));
+  TFC_RETURN_IF_ERROR(WritePrefixedDeltas(buffers.lists.key_lists(), buffers.lists.keys_dev,
+                                          buffers.prefixed, buffers.key_begins_dev, stream));
+  TFC_RETURN_IF_ERROR(WriteCodedCells(buffers.coded_cells, buffers.groups_dev, buffers.cells_dev,
+                                      words.k_dev, words.words_dev, stream));
+  return StoreSection(words, max_items, section_dev, stream);
+}
+
+Status WriteGroups(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
+                   unsigned char* section_dev, cudaStream_t stream) {
+  if (buffers.format == GroupFormat::kSkcompress)
+    return WriteCompressedGroups(buffers, state_dev, section_dev, stream);
+  const KeyLists lists = buffers.lists.key_lists();
+  TFC_RETURN_IF_ERROR(EncodeDeltas(lists, buffers.lists.keys_dev, buffers.deltas, section_dev,
+                                   buffers.key_begins_dev, stream));
+  return LaunchWarps("pack cells", PackCellsKernel, buffers.deltas.max_tiles, stream, lists,
+                     buffers.deltas.max_tiles, buffers.groups_dev, buffers.cells_dev, state_dev,
+                     section_dev);
+}
+
 }  // namespace
 
-Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
-                         GroupedSketchBuffers* buffers) {
+Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, uint32_t max_k,
+                         uint64_t max_bytes, Workspace* workspace, GroupedSketchBuffers* buffers) {
+  buffers->format = format;
   TFC_RETURN_IF_ERROR(TakeGroupLists(config, max_k, workspace, &buffers->lists));
   const uint32_t num_lists = buffers->lists.num_lists();
-  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas));
   buffers->groups_dev = workspace->Take<SketchGroup>(num_lists);
   buffers->key_begins_dev = workspace->Take<uint64_t>(num_lists);
   buffers->num_value_bytes_dev = workspace->Take<uint64_t>(1);
@@ -174,7 +221,12 @@ Status TakeGroupedSketch(const GroupedSketchConfig& config, uint32_t max_k, Work
   buffers->max_cells =
       config.rows * (static_cast<uint64_t>(std::ceil(config.columns * max_k)) + num_lists);
   buffers->cells_dev = workspace->Take<uint32_t>(buffers->max_cells);
-  return OkStatus();
+  if (format == GroupFormat::kSketchml)
+    return TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas);
+  TFC_RETURN_IF_ERROR(
+      TakeDeltaWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->prefixed));
+  return TakeCellWriteBuffers(num_lists, buffers->lists.quantizer.max_used_buckets(),
+                              buffers->max_cells, workspace, &buffers->coded_cells);
 }
 
 Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev, uint64_t seed,
@@ -183,19 +235,20 @@ Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev,
   const GroupedSketchConfig& config = lists.config;
   TFC_RETURN_IF_ERROR(MakeGroupLists(values, k_dev, lists, stream));
   TFC_RETURN_IF_ERROR(Launch("shape sketches", ShapeSketchesKernel, 1, kWarpThreads, stream, config,
-                             lists.num_buckets_dev, lists.list_sizes_dev, seed,
-                             buffers.groups_dev));
+                             lists.quantizer.max_used_buckets(), lists.num_buckets_dev,
+                             lists.list_sizes_dev, seed, buffers.groups_dev));
   static_assert(kEmptyCell == 0xFFFFFFFFu);
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.cells_dev, 0xFF, buffers.max_cells * sizeof(uint32_t), stream));
-  TFC_RETURN_IF_ERROR(LaunchWarps("insert into sketches", InsertKernel, buffers.deltas.max_tiles,
-                                  stream, lists.key_lists(), buffers.deltas.max_tiles,
-                                  lists.keys_dev, lists.offsets_dev, buffers.groups_dev,
-                                  config.rows, buffers.cells_dev));
-  TFC_RETURN_IF_ERROR(MeasureDeltas(lists.key_lists(), lists.keys_dev, buffers.deltas, stream));
-  return Launch("place groups", PlaceGroupsKernel, 1, kWarpThreads, stream, lists.key_lists(),
-                config, lists.num_buckets_dev, buffers.deltas.ends_dev, buffers.groups_dev,
-                buffers.key_begins_dev, buffers.num_value_bytes_dev);
+  TFC_RETURN_IF_ERROR(LaunchWarps("insert into sketches", InsertKernel, lists.max_tiles(), stream,
+                                  lists.key_lists(), lists.max_tiles(), lists.keys_dev,
+                                  lists.offsets_dev, buffers.groups_dev, config.rows,
+                                  buffers.cells_dev));
+  TFC_RETURN_IF_ERROR(MeasureGroups(buffers, stream));
+  const bool is_compressed = buffers.format == GroupFormat::kSkcompress;
+  return Launch("place groups", PlaceGroupsKernel, 1, kWarpThreads, stream, config,
+                lists.num_buckets_dev, is_compressed ? buffers.prefixed.codes.sizes_dev : nullptr,
+                buffers.groups_dev, buffers.key_begins_dev, buffers.num_value_bytes_dev);
 }
 
 Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
@@ -206,20 +259,18 @@ Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
   const KeyLists key_lists = lists.key_lists();
   const SketchMeans means = {{lists.means_dev[0], lists.means_dev[1]}, lists.num_buckets_dev};
   unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
+  TFC_RETURN_IF_ERROR(LaunchThreads("drop keys", DropKeysKernel, lists.num_lists(), stream,
+                                    state_dev, lists.num_lists(), lists.list_sizes_dev));
+  TFC_RETURN_IF_ERROR(WriteGroups(buffers, state_dev, section_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchThreads("write headers", WriteHeadersKernel, lists.num_lists(), stream,
                                     key_lists, config, means, buffers.groups_dev, state_dev,
-                                    lists.list_sizes_dev, section_dev));
+                                    section_dev));
   TFC_RETURN_IF_ERROR(LaunchThreads("write means", WriteMeansKernel,
                                     lists.quantizer.max_used_buckets(), stream, config, means,
                                     buffers.groups_dev, state_dev, section_dev));
-  TFC_RETURN_IF_ERROR(EncodeDeltas(key_lists, lists.keys_dev, buffers.deltas, section_dev,
-                                   buffers.key_begins_dev, stream));
-  TFC_RETURN_IF_ERROR(LaunchWarps("write cells", WriteCellsKernel, buffers.deltas.max_tiles, stream,
-                                  key_lists, buffers.deltas.max_tiles, config.rows,
-                                  buffers.groups_dev, buffers.cells_dev, state_dev, section_dev));
   if (slots.residual == nullptr) return OkStatus();
-  return LaunchWarps("take out", TakeOutKernel, buffers.deltas.max_tiles, stream, key_lists,
-                     buffers.deltas.max_tiles, lists.keys_dev, config, means, buffers.groups_dev,
+  return LaunchWarps("take out", TakeOutKernel, lists.max_tiles(), stream, key_lists,
+                     lists.max_tiles(), lists.keys_dev, config, means, buffers.groups_dev,
                      buffers.cells_dev, state_dev, n, slots);
 }
 

@@ -164,7 +164,7 @@ Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev
                           cudaStream_t stream) {
   const CodeReadBuffers& codes = buffers.codes;
   const KeyLists list = KeyLists::One(k);
-  const CodeExtent extent = ExtentOf(list, num_bytes);
+  const CodeExtent extent = ExtentOf(1, k, num_bytes);
   const ByteEntries::Source source = {buffers.tables_dev, (1u << code.max_length) - 1};
   const CodeHead head = {0, num_bytes, static_cast<uint32_t>(kBytesPerIndex * code.max_length)};
   TFC_RETURN_IF_ERROR(LoadSection(section_dev, num_bytes, codes, stream));
@@ -175,8 +175,8 @@ Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev
       FindCodeBlocks(list, buffers.head_dev, extent, codes, bits, error_dev, stream));
   TFC_RETURN_IF_ERROR(WalkTiles<ByteEntries>(source, extent, codes, error_dev, stream));
   TFC_RETURN_IF_ERROR(FollowWalk(extent, codes, bits, error_dev, stream));
-  TFC_RETURN_IF_ERROR(LaunchThreads("decode bytes", DecodeBytesKernel, extent.num_tiles(), stream,
-                                    source, extent, codes, bits, error_dev, indices_dev));
+  TFC_RETURN_IF_ERROR(LaunchThreads("decode bytes", DecodeBytesKernel, extent.max_used_tiles(),
+                                    stream, source, extent, codes, bits, error_dev, indices_dev));
   return CheckSectionEnd(num_bytes, codes, bits, error_dev, stream);
 }
 

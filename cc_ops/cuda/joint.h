@@ -18,14 +18,19 @@
 namespace tfcompress {
 namespace device {
 
+// Of a kind that is a grouped sketch.
+inline GroupFormat FormatOf(JointKind kind) {
+  return kind == JointKind::kSkcompress ? GroupFormat::kSkcompress : GroupFormat::kSketchml;
+}
+
 struct JointBuffers {
   ThreelcBuffers threelc;
   GroupedSketchBuffers sketch;
 };
 
-// For encoding up to max_k of n elements.
-Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, Workspace* workspace,
-                        JointBuffers* buffers);
+// For encoding up to max_k of n elements in up to max_bytes bytes.
+Status TakeJointBuffers(const JointSpec& spec, uint32_t n, uint32_t max_k, uint64_t max_bytes,
+                        Workspace* workspace, JointBuffers* buffers);
 
 // Codes the state_dev->k <= max_k values and sets state_dev->k to what receivers will decode;
 // `seed` is the frame's.

@@ -7,12 +7,20 @@
 namespace tfcompress {
 namespace device {
 
-enum class JointKind { kNone, kThreelc, kSketchml };
+enum class JointKind { kNone, kThreelc, kSketchml, kSkcompress };
+
+// Where skcompress is written, groups have at most so many buckets: a block finds the code of one
+// in its shared memory.
+inline constexpr uint32_t kMaxCodedWidth = 1024;
+
+inline uint32_t WidestGroup(const GroupedSketchConfig& config) {
+  return BucketGroups(config.buckets, config.groups).width;
+}
 
 struct JointSpec {
   JointKind kind;
   double multiplier;           // threelc
-  GroupedSketchConfig sketch;  // sketchml
+  GroupedSketchConfig sketch;  // sketchml, skcompress
 };
 
 }  // namespace device

@@ -40,6 +40,9 @@ struct KeyLists {
     return {nullptr, size_dev, nullptr, 1, max_size};
   }
 
+  // At most so many have keys.
+  uint32_t max_used_lists() const { return num_lists < max_keys ? num_lists : max_keys; }
+
   __device__ uint32_t BeginOf(uint32_t list) const {
     return begins_dev == nullptr ? 0 : begins_dev[list];
   }

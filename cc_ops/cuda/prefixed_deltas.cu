@@ -126,17 +126,6 @@ class FieldCodes {
 
 // ---- Decoding -----------------------------------------------------------------------------------
 
-__device__ bool ReadPrefixLengths(uint32_t m, WordReader* reader, uint8_t* lengths) {
-  int64_t previous = -1;
-  for (uint32_t symbol = 0; symbol < m;) {
-    const LengthRun run = ReadLengthRun(previous, m - symbol, reader);
-    if (!run.is_valid) return false;
-    for (uint32_t i = 0; i < run.count; ++i) lengths[symbol++] = static_cast<uint8_t>(run.length);
-    previous = run.length;
-  }
-  return reader->Finish() && CheckHuffmanLengths(lengths, m) == LengthsError::kNone;
-}
-
 __device__ bool ReadAdaptive(WordReader* reader, AdaptiveSpace* space, DeltaScheme* scheme) {
   const auto kind = static_cast<uint8_t>(reader->Peek());
   reader->Skip(8);
@@ -145,7 +134,7 @@ __device__ bool ReadAdaptive(WordReader* reader, AdaptiveSpace* space, DeltaSche
   const uint32_t m = prefix.num_intervals();
   for (uint32_t i = 0; i < m; ++i)
     space->lengths[i] = static_cast<uint8_t>(prefix.log_intervals + 1);
-  if (prefix.is_huffman && !ReadPrefixLengths(m, reader, space->lengths)) return false;
+  if (prefix.is_huffman && !ReadWordLengths(m, reader, space->lengths)) return false;
   SetAdaptiveScheme(m, space, scheme);
   return true;
 }
@@ -355,9 +344,9 @@ Status DecodePrefixedDeltas(bool is_adaptive, const KeyLists& lists, const CodeS
                             const DeltaReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                             uint32_t* keys_dev, cudaStream_t stream) {
   const CodeReadBuffers& codes = buffers.codes;
-  const CodeExtent extent = ExtentOf(lists, sections.num_bytes);
+  const CodeExtent extent = ExtentOf(lists.num_lists, lists.max_keys, sections.num_bytes);
   TFC_RETURN_IF_ERROR(LoadSection(sections.data_dev, sections.num_bytes, codes, stream));
-  TFC_RETURN_IF_ERROR(LaunchWarps("read schemes", ReadSchemesKernel, lists.num_lists, stream,
+  TFC_RETURN_IF_ERROR(LaunchWarps("read schemes", ReadSchemesKernel, lists.max_used_lists(), stream,
                                   is_adaptive, lists, sections, codes.words_dev, bits, error_dev,
                                   buffers.readings_dev, buffers.heads_dev));
   TFC_RETURN_IF_ERROR(
@@ -365,14 +354,14 @@ Status DecodePrefixedDeltas(bool is_adaptive, const KeyLists& lists, const CodeS
   TFC_RETURN_IF_ERROR(
       WalkTiles<PrefixCodes>(buffers.readings_dev, extent, codes, error_dev, stream));
   TFC_RETURN_IF_ERROR(FollowWalk(extent, codes, bits, error_dev, stream));
-  TFC_RETURN_IF_ERROR(LaunchThreads("decode deltas", DecodeDeltasKernel, extent.num_tiles(), stream,
-                                    buffers.readings_dev, extent, codes, bits, error_dev, keys_dev,
-                                    buffers.distances_dev));
-  TFC_RETURN_IF_ERROR(LaunchWarps("sum distances", SumDistancesKernel, extent.num_streams, stream,
-                                  buffers.readings_dev, extent, codes.streams_dev, codes.words_dev,
-                                  bits, error_dev, buffers.distances_dev));
-  return LaunchWarps("add tile begins", AddTileBeginsKernel, extent.num_tiles(), stream, extent,
-                     codes.streams_dev, codes.starts_dev, buffers.distances_dev, error_dev,
+  TFC_RETURN_IF_ERROR(LaunchThreads("decode deltas", DecodeDeltasKernel, extent.max_used_tiles(),
+                                    stream, buffers.readings_dev, extent, codes, bits, error_dev,
+                                    keys_dev, buffers.distances_dev));
+  TFC_RETURN_IF_ERROR(LaunchWarps("sum distances", SumDistancesKernel, extent.max_used_streams(),
+                                  stream, buffers.readings_dev, extent, codes.streams_dev,
+                                  codes.words_dev, bits, error_dev, buffers.distances_dev));
+  return LaunchWarps("add tile begins", AddTileBeginsKernel, extent.max_used_tiles(), stream,
+                     extent, codes.streams_dev, codes.starts_dev, buffers.distances_dev, error_dev,
                      keys_dev);
 }
 

@@ -6,9 +6,9 @@
 
 #include "core/float_order.h"
 #include "core/sketch/sketch_columns.h"
-#include "cuda/grouped_sketch.h"
 #include "cuda/key_lists.h"
 #include "cuda/launch.h"
+#include "cuda/sketch_group.h"
 #include "cuda/tiles.h"
 
 namespace tfcompress {
@@ -18,9 +18,8 @@ namespace device {
 inline constexpr uint64_t kSketchHeaderBytes = 2 * sizeof(uint32_t);
 inline constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
 
-__device__ inline uint64_t NumCells(const SketchGroup& group, uint32_t num_rows) {
-  return uint64_t{num_rows} * group.num_columns;
-}
+// What a cell is before a key is put into it.
+inline constexpr uint32_t kEmptyCell = 0xFFFFFFFFu;
 
 // Among the cells of the group.
 __device__ inline uint64_t CellOf(const SketchGroup& group, uint32_t row, uint32_t key) {

@@ -9,6 +9,7 @@
 #include "cuda/grouped_sketch.h"
 #include "cuda/huffman_index.h"
 #include "cuda/index_sections.h"
+#include "cuda/joint.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
@@ -57,7 +58,8 @@ Status CheckJointLengths(const Frame& frame, JointKind kind) {
       if (found > sizeof(float) && found <= MaxThreelcBytes(frame.header.n)) return OkStatus();
       return DataLoss("value section: expected ", sizeof(float) + 1, " to ",
                       MaxThreelcBytes(frame.header.n), " bytes, found ", found);
-    case JointKind::kSketchml:  // What it says of itself is read on the device.
+    case JointKind::kSketchml:  // What they say of themselves is read on the device.
+    case JointKind::kSkcompress:
       return OkStatus();
   }
   return OkStatus();
@@ -188,14 +190,17 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const FrameHeader& header = task.frame.header;
   const uint64_t num_value_bytes = task.frame.sections.values.size();
   const IndexKind index = task.decoder.index;
-  const bool is_sketch = task.decoder.joint == JointKind::kSketchml;
+  const bool is_compressed = task.decoder.joint == JointKind::kSkcompress;
+  const bool is_sketch = is_compressed || task.decoder.joint == JointKind::kSketchml;
   has_log_ |= task.decoder.value == ValueKind::kLog;
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
-  const CodeExtent indices = ExtentOf(KeyLists::One(header.k), task.frame.sections.indices.size());
+  const CodeExtent indices = ExtentOf(1, header.k, task.frame.sections.indices.size());
   if (HasPrefixedDeltas(index)) max_deltas_.Cover(indices);
   if (index == IndexKind::kHuffman) max_words_.Cover(indices);
-  if (is_sketch) max_sketch_k_ = std::max(max_sketch_k_, header.k);
+  if (is_sketch) max_sketch_.max_k = std::max(max_sketch_.max_k, header.k);
+  if (is_compressed)
+    max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, num_value_bytes));
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
   if (is_sketch || task.decoder.is_seeded || index == IndexKind::kBitmap ||
@@ -211,8 +216,8 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   TakeParamBuffers(has_log_, workspace, &buffers->params);
   TakeBloomState(workspace, &buffers->bloom);
   TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_threelc_bytes_, workspace, &buffers->threelc));
-  if (max_sketch_k_ > 0)
-    TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_k_, workspace, &buffers->sketch));
+  if (max_sketch_.max_k > 0)
+    TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
   if (max_deltas_.num_streams > 0) {
@@ -281,9 +286,14 @@ Status SumDecoder::AddJoint(const FrameTask& task, const unsigned char* section_
     case JointKind::kThreelc:
       return AddThreelc(section_dev, task.frame.sections.values.size(), header.n, header.k, scale,
                         buffers.threelc, kJointError, error_dev, sum_dev, stream);
-    case JointKind::kSketchml: {
-      const SketchSectionView section = {section_dev, task.frame.sections.values.size(), header.n,
-                                         header.k, header.seed};
+    case JointKind::kSketchml:
+    case JointKind::kSkcompress: {
+      const SketchSectionView section = {FormatOf(task.decoder.joint),
+                                         section_dev,
+                                         task.frame.sections.values.size(),
+                                         header.n,
+                                         header.k,
+                                         header.seed};
       return AddGroupedSketch(section, scale, MarksOf(buffers.marks, header.n), buffers.sketch,
                               kJointError, error_dev, sum_dev, stream);
     }

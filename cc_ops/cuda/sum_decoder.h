@@ -18,6 +18,7 @@
 #include "cuda/code_blocks.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_parts.h"
+#include "cuda/grouped_sketch.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -87,7 +88,7 @@ class SumDecoder {
   uint32_t max_marks_ = 0;          // n of frames that go through marks.
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
-  uint32_t max_sketch_k_ = 0;       // Of grouped sketches.
+  SketchExtent max_sketch_{};       // Of grouped sketches.
   bool has_log_ = false;            // Among the value codecs.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;

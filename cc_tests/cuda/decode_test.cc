@@ -148,7 +148,9 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.2|threelc",
                                    "dense|threelc",
                                    "topk:ratio=0.3|sketchml:groups=2",
-                                   "topk:ratio=0.5|sketchml:buckets=4,groups=3,rows=1,columns=1"};
+                                   "topk:ratio=0.5|sketchml:buckets=4,groups=3,rows=1,columns=1",
+                                   "topk:ratio=0.3|skcompress:groups=2",
+                                   "topk:ratio=0.5|skcompress:buckets=4,groups=3,rows=1,columns=1"};
   return *specs;
 }
 

@@ -28,6 +28,8 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
   if (part == "threelc") return {"threelc", "threelc:multiplier=1.9"};
+  if (part == "skcompress")
+    return {"skcompress", "skcompress:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "sketchml") return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
@@ -137,6 +139,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "none|topk:ratio=0.05|threelc:multiplier=1.5",
       "residual|topk:ratio=0.1|sketchml",
       "none|dense|sketchml:buckets=2000,groups=256,rows=1,columns=0.9",
+      "residual|topk:ratio=0.1|skcompress",
+      "none|dense|skcompress:buckets=2000,groups=2,rows=2,columns=0.9",
   };
   return *specs;
 }

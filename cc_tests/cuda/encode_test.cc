@@ -156,7 +156,7 @@ TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
       {"topk|rle|raw", "index codec 'rle'"},
       {"topk|bloom:policy=p2|raw", "the policy 'p2' of the index codec 'bloom'"},
       {"topk|raw|dexp", "value codec 'dexp'"},
-      {"nonzero|skcompress", "joint codec 'skcompress'"},
+      {"nonzero|skcompress:buckets=1025,groups=1", "joint codec 'skcompress'"},
   };
   for (const auto& [spec, message] : cases) {
     const auto encoder = FrameEncoder::Make(*Parse(spec), DType::kFloat32, 10);

@@ -48,7 +48,7 @@ void ExpectSameVerdict(const Bytes& section, uint32_t k, uint32_t n, bool is_val
   std::vector<uint32_t> expected;
   const Status status = MakePart<IndexCodec>("huffman")->Decode(section, n, k, {}, &expected);
   ASSERT_EQ(status.ok(), is_valid) << status.message();
-  const CodeExtent extent = ExtentOf(KeyLists::One(k), section.size());
+  const CodeExtent extent = ExtentOf(1, k, section.size());
   HuffmanReadBuffers buffers;
   Workspace measure;
   ExpectOk(TakeHuffmanReadBuffers(extent, &measure, &buffers));

@@ -77,7 +77,7 @@ struct Decoded {
 Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t k, uint32_t n,
                        bool is_whole, const Stream& stream) {
   const KeyLists list = KeyLists::One(k);
-  const CodeExtent extent = ExtentOf(list, section.size());
+  const CodeExtent extent = ExtentOf(1, k, section.size());
   DeltaReadBuffers buffers;
   Workspace measure;
   ExpectOk(TakeDeltaReadBuffers(1, extent, &measure, &buffers));
