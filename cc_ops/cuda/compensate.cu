@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <type_traits>
 
 #include "core/float_order.h"
@@ -152,6 +153,24 @@ __global__ void ForgetSentKernel(const uint32_t* sent, const EncodeState* state,
 }
 
 }  // namespace
+
+Compensation AsTheyAre(const float* values_dev, uint64_t size) {
+  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)}, MemorySpec{}, {}};
+}
+
+Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const DeviceSlot> slots,
+                    uint64_t n) {
+  if (slots.size() != static_cast<size_t>(NumSlots(memory))) {
+    return InvalidArgument("the memory needs ", NumSlots(memory), " slots, got ", slots.size());
+  }
+  if (n == 0) return OkStatus();
+  if (gradient_dev == nullptr) return InvalidArgument("there is no gradient");
+  const bool has_slots = std::all_of(slots.begin(), slots.end(), [](const DeviceSlot& slot) {
+    return slot.before_dev != nullptr && slot.after_dev != nullptr;
+  });
+  if (!has_slots) return InvalidArgument("a slot of the memory has no vector before or after it");
+  return OkStatus();
+}
 
 DenseVector CompensatedVector(const Compensation& step) {
   if (step.memory.kind == MemoryKind::kNone) return step.gradient;

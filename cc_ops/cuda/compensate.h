@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/dense_vector.h"
 #include "cuda/encode_state.h"
@@ -23,6 +24,14 @@ struct Compensation {
   MemorySpec memory;
   DeviceSlot slots[kMaxSlots];  // Those that the memory has.
 };
+
+// Floats that meet no memory.
+Compensation AsTheyAre(const float* values_dev, uint64_t size);
+
+// Fails with InvalidArgument unless the slots are those of the memory and, where there are
+// elements, every vector is there.
+Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const DeviceSlot> slots,
+                    uint64_t n);
 
 // Where the vector to compress stands after Settle: in the memory's first slot, if it has one.
 DenseVector CompensatedVector(const Compensation& step);

@@ -50,6 +50,11 @@ constexpr Row<JointKind> kJointCodecs[] = {
     {"skcompress", JointKind::kSkcompress},
 };
 
+constexpr Row<LinearKind> kLinearCodecs[] = {
+    {"count_sketch", LinearKind::kCountSketch},
+    {"shared_randomk", LinearKind::kSharedRandomK},
+};
+
 template <typename Kind, size_t kSize>
 std::vector<std::string> Names(const Row<Kind> (&rows)[kSize]) {
   std::vector<std::string> names;
@@ -72,18 +77,6 @@ template <typename Interface>
 std::string NameById(uint8_t id) {
   const auto* row = FindById<Interface>(id);
   return row == nullptr ? "" : row->name;
-}
-
-Result<MemorySpec> ParseMemory(const std::string& memory) {
-  const std::string name = NameOf(memory);
-  MemorySpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.kind, Find("memory", name, kMemories));
-  if (spec.kind != MemoryKind::kMomentum) return spec;
-  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Memory>("memory", name));
-  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, memory));
-  spec.rate = static_cast<float>(params.Float("rate"));
-  spec.nesterov = params.Choice("nesterov") == 1;
-  return spec;
 }
 
 Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
@@ -193,7 +186,7 @@ Result<JointSpec> ParseJoint(const std::string& joint) {
 Result<DeviceSpec> ParseParts(const Compressor& compressor) {
   const std::vector<std::string> parts = PartsOf(compressor.spec(), Compressor::kMaxParts);
   DeviceSpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.memory, ParseMemory(parts[0]));
+  TFC_ASSIGN_OR_RETURN(spec.memory, DeviceMemoryOf(parts[0]));
   TFC_RETURN_IF_ERROR(ParseSparsifier(parts[1], &spec));
   if (compressor.support_kind() == SupportKind::kJoint) {
     TFC_ASSIGN_OR_RETURN(spec.joint, ParseJoint(parts[2]));
@@ -211,6 +204,22 @@ Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor) {
   const Result<DeviceSpec> spec = ParseParts(compressor);
   if (spec.ok()) return spec;
   return spec.status().WithContext("spec '" + compressor.spec() + "'");
+}
+
+Result<MemorySpec> DeviceMemoryOf(const std::string& memory) {
+  const std::string name = NameOf(memory);
+  MemorySpec spec{};
+  TFC_ASSIGN_OR_RETURN(spec.kind, Find("memory", name, kMemories));
+  if (spec.kind != MemoryKind::kMomentum) return spec;
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Memory>("memory", name));
+  TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, memory));
+  spec.rate = static_cast<float>(params.Float("rate"));
+  spec.nesterov = params.Choice("nesterov") == 1;
+  return spec;
+}
+
+Result<LinearKind> DeviceLinearOf(const std::string& name) {
+  return Find("linear codec", name, kLinearCodecs);
 }
 
 Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header) {
@@ -240,6 +249,7 @@ std::vector<std::string> DeviceSparsifiers() { return Names(kSparsifiers); }
 std::vector<std::string> DeviceIndexCodecs() { return Names(kIndexCodecs); }
 std::vector<std::string> DeviceValueCodecs() { return Names(kValueCodecs); }
 std::vector<std::string> DeviceJointCodecs() { return Names(kJointCodecs); }
+std::vector<std::string> DeviceLinearCodecs() { return Names(kLinearCodecs); }
 
 }  // namespace device
 }  // namespace tfcompress

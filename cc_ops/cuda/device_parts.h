@@ -29,6 +29,8 @@ enum class IndexKind {
   kBloom
 };
 
+enum class LinearKind { kCountSketch, kSharedRandomK };
+
 // Whether the section is the code of prefixed_deltas.h.
 inline bool HasPrefixedDeltas(IndexKind index) {
   return index == IndexKind::kDeltaAdaptive || index == IndexKind::kDeltaFlag;
@@ -51,6 +53,12 @@ struct DeviceSpec {
 // Fails with InvalidArgument that names the part which has no device variant.
 Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor);
 
+// The memory that a part of a spec says. Fails with InvalidArgument where it has no device variant.
+Result<MemorySpec> DeviceMemoryOf(const std::string& memory);
+
+// The linear codec of this name. Fails with InvalidArgument where it has no device variant.
+Result<LinearKind> DeviceLinearOf(const std::string& name);
+
 // How the device decodes a frame that has elements.
 struct DeviceDecoder {
   bool is_seeded;
@@ -69,6 +77,7 @@ std::vector<std::string> DeviceSparsifiers();
 std::vector<std::string> DeviceIndexCodecs();
 std::vector<std::string> DeviceValueCodecs();
 std::vector<std::string> DeviceJointCodecs();
+std::vector<std::string> DeviceLinearCodecs();
 
 }  // namespace device
 }  // namespace tfcompress

@@ -116,17 +116,7 @@ Status FrameEncoder::CheckArguments(const void* gradient_dev, Span<const DeviceS
     return InvalidArgument("the frame needs room for ", max_frame_bytes_, " bytes, got ",
                            frame.data_dev == nullptr ? 0 : frame.num_bytes);
   }
-  if (slots.size() != static_cast<size_t>(NumSlots(spec_.memory.kind))) {
-    return InvalidArgument("the memory needs ", NumSlots(spec_.memory.kind), " slots, got ",
-                           slots.size());
-  }
-  if (n_ == 0) return OkStatus();
-  if (gradient_dev == nullptr) return InvalidArgument("there is no gradient");
-  const bool has_slots = std::all_of(slots.begin(), slots.end(), [](const DeviceSlot& slot) {
-    return slot.before_dev != nullptr && slot.after_dev != nullptr;
-  });
-  if (!has_slots) return InvalidArgument("a slot of the memory has no vector before or after it");
-  return OkStatus();
+  return CheckVectors(spec_.memory.kind, gradient_dev, slots, n_);
 }
 
 // The two passes over n; they write the compensated vector where there is a memory.

@@ -50,10 +50,6 @@ __global__ void GatherKernel(const float* values, bool looks_up, uint64_t count,
   }
 }
 
-Compensation AsTheyAre(const float* values_dev, uint64_t size) {
-  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)}, MemorySpec{}, {}};
-}
-
 }  // namespace
 
 struct LinearCoder::Buffers {
@@ -68,28 +64,27 @@ struct LinearCoder::Buffers {
 Status LinearCoder::Parse(const LinearCompressor& compressor) {
   const std::string part = PartsOf(compressor.spec(), LinearCompressor::kMaxParts)[1];
   const std::string name = NameOf(part);
-  if (name != "count_sketch" && name != "shared_randomk") {
-    return InvalidArgument("spec '", compressor.spec(), "': the linear codec '", name,
-                           "' has no device variant; those that have: count_sketch, "
-                           "shared_randomk");
-  }
+  TFC_ASSIGN_OR_RETURN(kind_, DeviceLinearOf(name));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<LinearCodec>("linear codec", name));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, part));
-  kind_ = name == "count_sketch" ? Kind::kCountSketch : Kind::kSharedRandomK;
-  if (kind_ == Kind::kSharedRandomK) return OkStatus();
-  if (params.Choice("recovery") != 0) {
-    return InvalidArgument("spec '", compressor.spec(),
-                           "': the recovery 'heavymix' of the linear codec 'count_sketch' has no "
-                           "device variant; that which has: top");
-  }
+  if (kind_ == LinearKind::kSharedRandomK) return OkStatus();
+  is_heavymix_ = params.Choice("recovery") != 0;
   rows_ = static_cast<int>(params.Int("rows"));
   columns_ = static_cast<uint32_t>(params.Int("columns"));
   return OkStatus();
 }
 
+Status LinearCoder::CheckRecovers() const {
+  if (!is_heavymix_) return OkStatus();
+  return InvalidArgument("spec '", spec_,
+                         "': the recovery 'heavymix' of the linear codec 'count_sketch' has no "
+                         "device variant; that which has: top");
+}
+
 Result<LinearCoder> LinearCoder::Make(const LinearCompressor& compressor, uint64_t n) {
   LinearCoder coder;
-  TFC_RETURN_IF_ERROR(coder.Parse(compressor));
+  coder.spec_ = compressor.spec();
+  TFC_RETURN_IF_ERROR(coder.Parse(compressor).WithContext("spec '" + compressor.spec() + "'"));
   if (n > kMaxElements) {
     return InvalidArgument("a vector of ", n, " elements is above the limit of ", kMaxElements);
   }
@@ -101,13 +96,14 @@ Result<LinearCoder> LinearCoder::Make(const LinearCompressor& compressor, uint64
   Buffers buffers;
   TFC_RETURN_IF_ERROR(coder.TakeToEncode(&to_encode, &buffers));
   TFC_RETURN_IF_ERROR(coder.TakeToRecover(&to_recover, &buffers));
-  coder.workspace_bytes_ = std::max(to_encode.num_bytes(), to_recover.num_bytes());
+  coder.encode_workspace_bytes_ = to_encode.num_bytes();
+  coder.recover_workspace_bytes_ = to_recover.num_bytes();
   return coder;
 }
 
 Status LinearCoder::TakeToEncode(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
-  if (kind_ == Kind::kCountSketch) {
+  if (kind_ == LinearKind::kCountSketch) {
     TakeSketchBuffers(payload_size_, workspace, &buffers->sketch);
     return OkStatus();
   }
@@ -118,7 +114,7 @@ Status LinearCoder::TakeToEncode(Workspace* workspace, Buffers* buffers) const {
 Status LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
-  if (kind_ == Kind::kSharedRandomK) return OkStatus();
+  if (kind_ == LinearKind::kSharedRandomK) return OkStatus();
   buffers->estimates_dev = workspace->Take<float>(n_);
   return TakeSelectBuffers(n_, num_candidates_, workspace, &buffers->select);
 }
@@ -155,7 +151,7 @@ Status LinearCoder::Sample(Span<const DevicePart> parts, uint64_t seed, const Bu
 Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
                            const DeviceBuffer& workspace, float* payload_dev,
                            cudaStream_t stream) const {
-  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, encode_workspace_bytes_));
   uint64_t size = 0;
   for (const DevicePart& part : parts) {
     if (part.size > 0 && part.data_dev == nullptr) return InvalidArgument("a part has no elements");
@@ -167,7 +163,7 @@ Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(TakeToEncode(&carve, &buffers));
-  if (kind_ == Kind::kSharedRandomK) return Sample(parts, seed, buffers, payload_dev, stream);
+  if (kind_ == LinearKind::kSharedRandomK) return Sample(parts, seed, buffers, payload_dev, stream);
   return InsertAll(SketchHashes(rows_, columns_, seed), parts, n_, buffers.sketch, payload_dev,
                    stream);
 }
@@ -189,7 +185,8 @@ Status LinearCoder::SelectEstimates(const float* summed_dev, uint64_t seed, cons
 
 Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const DeviceBuffer& workspace,
                             uint32_t* indices_dev, float* values_dev, cudaStream_t stream) const {
-  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  TFC_RETURN_IF_ERROR(CheckRecovers());
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, recover_workspace_bytes_));
   if (num_candidates_ == 0) return OkStatus();
   if (summed_dev == nullptr || indices_dev == nullptr || values_dev == nullptr)
     return InvalidArgument("there is no sum, or no room for what is recovered");
@@ -199,7 +196,7 @@ Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const Device
   TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(
       Inspect(AsTheyAre(summed_dev, payload_size_), nullptr, buffers.state_dev, stream));
-  const bool looks_up = kind_ == Kind::kCountSketch;
+  const bool looks_up = kind_ == LinearKind::kCountSketch;
   TFC_RETURN_IF_ERROR(looks_up ? SelectEstimates(summed_dev, seed, buffers, indices_dev, stream)
                                : ListSeeded(seed, buffers.marks, indices_dev, stream));
   return LaunchThreads("gather", GatherKernel, num_candidates_, stream,

@@ -6,11 +6,13 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <string>
 
 #include "core/linear_compressor.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/count_sketch.h"
+#include "cuda/device_parts.h"
 #include "cuda/marks.h"
 #include "cuda/workspace.h"
 
@@ -22,14 +24,18 @@ namespace device {
 // waits for the device.
 class LinearCoder {
  public:
-  // Fails with InvalidArgument that names what has no device variant, which is `heavymix`, or where
-  // the vector is too large.
+  // Fails with InvalidArgument that names a codec without a device variant, or where the vector is
+  // too large.
   static Result<LinearCoder> Make(const LinearCompressor& compressor, uint64_t n);
 
   uint64_t payload_size() const { return payload_size_; }      // In floats.
   uint64_t num_candidates() const { return num_candidates_; }  // That Recover yields.
-  // Of the larger one, Encode or Recover.
-  size_t workspace_bytes() const { return workspace_bytes_; }
+  size_t encode_workspace_bytes() const { return encode_workspace_bytes_; }
+  size_t recover_workspace_bytes() const { return recover_workspace_bytes_; }
+
+  // What Recover fails with before anything else: InvalidArgument that names the recovery
+  // `heavymix`, which has no device variant.
+  Status CheckRecovers() const;
 
   // Overwrites payload_dev with that of the parts, n elements end to end. NaN or Inf among them
   // makes every float of it NaN. Fails with InvalidArgument, before anything is launched, for
@@ -43,7 +49,6 @@ class LinearCoder {
                  uint32_t* indices_dev, float* values_dev, cudaStream_t stream) const;
 
  private:
-  enum class Kind { kCountSketch, kSharedRandomK };
   struct Buffers;
 
   LinearCoder() = default;
@@ -57,13 +62,16 @@ class LinearCoder {
   Status SelectEstimates(const float* summed_dev, uint64_t seed, const Buffers& buffers,
                          uint32_t* indices_dev, cudaStream_t stream) const;
 
-  Kind kind_;
+  LinearKind kind_;
   int rows_ = 0;  // Of a sketch, as are the columns.
   uint32_t columns_ = 0;
   uint32_t n_;
   uint32_t payload_size_;
   uint32_t num_candidates_;
-  size_t workspace_bytes_;
+  std::string spec_;
+  bool is_heavymix_ = false;
+  size_t encode_workspace_bytes_;
+  size_t recover_workspace_bytes_;
 };
 
 }  // namespace device

@@ -56,6 +56,7 @@ py::dict DescribeSpec(const std::string& spec) {
 // "yes", what of it, or nothing.
 std::string DeviceVariant(const std::vector<std::string>& on_device, const std::string& name) {
   if (std::find(on_device.begin(), on_device.end(), name) == on_device.end()) return "";
+  if (name == "count_sketch") return "top";
   if (name != "bloom") return "yes";
   std::string policies;
   for (int policy = 0; policy < kNumBloomPolicies; ++policy) {
@@ -79,7 +80,7 @@ const char* KindName(ParamKind kind) {
 
 // Rows of which `on_device` have a variant for GPUs.
 template <typename Interface>
-py::list ListRegistry(const std::vector<std::string>& on_device = {}) {
+py::list ListRegistry(const std::vector<std::string>& on_device) {
   py::list rows;
   for (const auto& row : Registry<Interface>()) {
     py::list parameters;
@@ -104,7 +105,7 @@ py::list ListRegistryOf(const std::string& kind) {
   if (kind == "index_codecs") return ListRegistry<IndexCodec>(device::DeviceIndexCodecs());
   if (kind == "value_codecs") return ListRegistry<ValueCodec>(device::DeviceValueCodecs());
   if (kind == "joint_codecs") return ListRegistry<SparseCodec>(device::DeviceJointCodecs());
-  if (kind == "linear_codecs") return ListRegistry<LinearCodec>();
+  if (kind == "linear_codecs") return ListRegistry<LinearCodec>(device::DeviceLinearCodecs());
   throw py::value_error(
       "unknown registry '" + kind +
       "'; known: memories, sparsifiers, index_codecs, value_codecs, joint_codecs, linear_codecs");

@@ -58,7 +58,7 @@ std::vector<float> EncodeOnDevice(const LinearCompressor& compressor, const std:
   EXPECT_TRUE(made.ok()) << made.status().message();
   const LinearCoder& coder = made.value();
   const Pieces pieces(x, 1 + seed % 4, seed, stream);
-  const DeviceVector<unsigned char> workspace(coder.workspace_bytes());
+  const DeviceVector<unsigned char> workspace(coder.encode_workspace_bytes());
   const DeviceVector<float> payload(coder.payload_size());
   ExpectOk(
       coder.Encode(pieces.parts(), seed, workspace.buffer(), payload.data_dev(), stream.get()));
@@ -84,7 +84,7 @@ Recovered RecoverOnDevice(const LinearCompressor& compressor, const std::vector<
   EXPECT_TRUE(made.ok()) << made.status().message();
   const LinearCoder& coder = made.value();
   const DeviceVector<float> summed_dev(summed, stream);
-  const DeviceVector<unsigned char> workspace(coder.workspace_bytes());
+  const DeviceVector<unsigned char> workspace(coder.recover_workspace_bytes());
   const DeviceVector<uint32_t> indices(coder.num_candidates());
   const DeviceVector<float> values(coder.num_candidates());
   ExpectOk(coder.Recover(summed_dev.data_dev(), seed, workspace.buffer(), indices.data_dev(),
@@ -163,6 +163,12 @@ TEST_P(EveryLinearSpec, SaysThatNumbersAreNotFinite) {
   }
 }
 
+TEST(LinearCoder, EncodesWhatItCannotRecover) {
+  const Stream stream;
+  const auto compressor = ParseLinear("count_sketch:rows=3,columns=64,k=20,recovery=heavymix");
+  ASSERT_NO_FATAL_FAILURE(ExpectSamePayload(*compressor, Gradient(1500, 3), 2, stream));
+}
+
 TEST(LinearCoder, CodesLargerVectors) {
   const Stream stream;
   for (const char* spec :
@@ -193,8 +199,13 @@ TEST(LinearCoder, RoundsSumsAtTheEndsOfTheRange) {
 
 TEST(LinearCoder, NamesWhatHasNoDeviceVariant) {
   const auto coder = LinearCoder::Make(*ParseLinear("momentum|count_sketch:recovery=heavymix"), 10);
-  EXPECT_EQ(coder.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(coder.status().message().find("'heavymix'"), std::string::npos);
+  ASSERT_TRUE(coder.ok()) << coder.status().message();
+  for (const Status& status : {coder.value().CheckRecovers(),
+                               coder.value().Recover(nullptr, 1, {}, nullptr, nullptr, nullptr)}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("'heavymix'"), std::string::npos) << status.message();
+  }
+  EXPECT_TRUE(LinearCoder::Make(*ParseLinear("count_sketch"), 10).value().CheckRecovers().ok());
   EXPECT_FALSE(LinearCoder::Make(*ParseLinear("shared_randomk"), kMaxElements + 1).ok());
 }
 
@@ -205,9 +216,10 @@ TEST(LinearCoder, RefusesOtherSizesAndSmallBuffers) {
   const LinearCoder& coder = made.value();
   const DeviceVector<float> floats(100);
   const DeviceVector<uint32_t> indices(100);
-  const DeviceVector<unsigned char> memory(coder.workspace_bytes());
+  const size_t to_encode = coder.encode_workspace_bytes();
+  const size_t to_recover = coder.recover_workspace_bytes();
+  const DeviceVector<unsigned char> memory(std::max(to_encode, to_recover));
   const DeviceBuffer workspace = memory.buffer();
-  const DeviceBuffer small = {workspace.data_dev, workspace.num_bytes - 1};
   const auto encode = [&](const DevicePart& part, const DeviceBuffer& given, float* payload_dev) {
     const std::vector<DevicePart> parts = {part};
     return coder.Encode(parts, 1, given, payload_dev, stream.get()).message();
@@ -222,9 +234,10 @@ TEST(LinearCoder, RefusesOtherSizesAndSmallBuffers) {
   float* floats_dev = floats.data_dev();
   names(encode({floats_dev, 99}, workspace, floats_dev), "99 elements, expected 100");
   names(encode({nullptr, 100}, workspace, floats_dev), "a part has no elements");
-  names(encode({floats_dev, 100}, small, floats_dev), "workspace needs");
+  names(encode({floats_dev, 100}, {memory.data_dev(), to_encode - 1}, floats_dev),
+        "workspace needs");
   names(encode({floats_dev, 100}, workspace, nullptr), "no room");
-  names(recover(floats_dev, small), "workspace needs");
+  names(recover(floats_dev, {memory.data_dev(), to_recover - 1}), "workspace needs");
   names(recover(nullptr, workspace), "there is no sum");
 }
 

@@ -83,7 +83,8 @@ TEST(LinearSchedule, DoesNotChangeTheBytes) {
   const DeviceVector<float> x_dev(x, stream), payload(coder.payload_size());
   const DeviceVector<float> values(coder.num_candidates());
   const DeviceVector<uint32_t> indices(coder.num_candidates());
-  const DeviceVector<unsigned char> workspace(coder.workspace_bytes());
+  const DeviceVector<unsigned char> workspace(
+      std::max(coder.encode_workspace_bytes(), coder.recover_workspace_bytes()));
   const std::vector<DevicePart> parts = {{x_dev.data_dev(), kSize}};
   for (uint64_t seed = 0; seed < 5; ++seed) {
     emulator::SetSeed(seed);

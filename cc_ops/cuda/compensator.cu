@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include "core/codec.h"
+#include "cuda/compensate.h"
+#include "cuda/compensator.h"
+#include "cuda/device_parts.h"
+#include "cuda/encode_state.h"
+#include "cuda/frame_layout.h"
+#include "cuda/launch.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+__global__ void TellFiniteKernel(const EncodeState* state, bool* finite) {
+  if (ThisThread() == 0) *finite = state->nonfinite == 0;
+}
+
+}  // namespace
+
+Result<Compensator> Compensator::Make(const std::string& memory, DType dtype, uint64_t n) {
+  Compensator compensator;
+  TFC_ASSIGN_OR_RETURN(compensator.memory_, DeviceMemoryOf(memory));
+  if (n > kMaxElements) {
+    return InvalidArgument("a gradient of ", n, " elements is above the limit of ", kMaxElements);
+  }
+  compensator.dtype_ = dtype;
+  compensator.n_ = static_cast<uint32_t>(n);
+  Workspace measure;
+  measure.Take<EncodeState>(1);
+  compensator.workspace_bytes_ = measure.num_bytes();
+  return compensator;
+}
+
+Status Compensator::Compensate(const void* gradient_dev, Span<const DeviceSlot> slots,
+                               const DeviceBuffer& workspace, bool* finite_dev,
+                               cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  TFC_RETURN_IF_ERROR(CheckVectors(memory_.kind, gradient_dev, slots, n_));
+  if (finite_dev == nullptr) return InvalidArgument("there is no room for what is found");
+  auto* state_dev = Workspace(workspace.data_dev).Take<EncodeState>(1);
+  Compensation step = {{gradient_dev, dtype_, n_}, memory_, {}};
+  std::copy(slots.begin(), slots.end(), step.slots);
+  TFC_RETURN_IF_ERROR(BeginState(0, 0, state_dev, stream));
+  TFC_RETURN_IF_ERROR(Inspect(step, nullptr, state_dev, stream));
+  if (memory_.kind != MemoryKind::kNone)
+    TFC_RETURN_IF_ERROR(Settle(step, nullptr, state_dev, stream));
+  return Launch("tell finite", TellFiniteKernel, 1, kWarpThreads, stream, state_dev, finite_dev);
+}
+
+}  // namespace device
+}  // namespace tfcompress

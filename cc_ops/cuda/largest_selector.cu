@@ -1,0 +1,68 @@
+#include "core/codec.h"
+#include "cuda/compensate.h"
+#include "cuda/cuda_status.h"
+#include "cuda/encode_state.h"
+#include "cuda/frame_layout.h"
+#include "cuda/largest_selector.h"
+#include "cuda/marks.h"
+#include "cuda/select_largest.h"
+#include "cuda/wide_indices.h"
+
+namespace tfcompress {
+namespace device {
+
+struct LargestSelector::Buffers {
+  EncodeState* state_dev;
+  Marks marks;
+  SelectBuffers select;
+  uint32_t* indices_dev;
+};
+
+Result<LargestSelector> LargestSelector::Make(uint64_t n, uint64_t count) {
+  if (n > kMaxElements) {
+    return InvalidArgument("a vector of ", n, " elements is above the limit of ", kMaxElements);
+  }
+  if (count > n) return InvalidArgument("a vector of ", n, " elements has no ", count, " largest");
+  LargestSelector selector;
+  selector.n_ = static_cast<uint32_t>(n);
+  selector.count_ = static_cast<uint32_t>(count);
+  Workspace measure;
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(selector.Take(&measure, &buffers));
+  selector.workspace_bytes_ = measure.num_bytes();
+  return selector;
+}
+
+Status LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
+  buffers->state_dev = workspace->Take<EncodeState>(1);
+  buffers->indices_dev = workspace->Take<uint32_t>(count_);
+  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
+  return TakeSelectBuffers(n_, count_, workspace, &buffers->select);
+}
+
+Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& workspace,
+                               int64_t* positions_dev, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  if (count_ == 0) return OkStatus();
+  if (values_dev == nullptr || positions_dev == nullptr)
+    return InvalidArgument("there are no values, or no room for positions");
+  Workspace carve(workspace.data_dev);
+  Buffers buffers;
+  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
+  EncodeState* state_dev = buffers.state_dev;
+  const Compensation values = AsTheyAre(values_dev, n_);
+  TFC_RETURN_IF_ERROR(BeginState(count_, 0, state_dev, stream));
+  TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
+  TFC_RETURN_IF_ERROR(Inspect(values, buffers.select.histograms_dev[0], state_dev, stream));
+  // NaN and Inf are magnitudes like others here.
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(&state_dev->nonfinite, 0, sizeof(state_dev->nonfinite), stream));
+  TFC_RETURN_IF_ERROR(FindBucket(buffers.select, state_dev, stream));
+  TFC_RETURN_IF_ERROR(Settle(values, &buffers.marks, state_dev, stream));
+  TFC_RETURN_IF_ERROR(SelectLargest(buffers.select, buffers.marks, values.gradient, state_dev,
+                                    buffers.indices_dev, stream));
+  return WidenIndices(buffers.indices_dev, count_, positions_dev, stream);
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,45 @@
+// core/sparsify/select_largest.h on the device, for vectors that are not framed.
+#ifndef TFCOMPRESS_CUDA_LARGEST_SELECTOR_H_
+#define TFCOMPRESS_CUDA_LARGEST_SELECTOR_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+// Finds as many of the largest elements of vectors of one size. Immutable: one selector serves
+// several streams, with a workspace for each. Nothing here waits for the device.
+class LargestSelector {
+ public:
+  // Fails with InvalidArgument where the vector is too large, or has not so many.
+  static Result<LargestSelector> Make(uint64_t n, uint64_t count);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Overwrites positions_dev, of `count`, with those of the elements of largest magnitude,
+  // ascending, ties by lower position. Inf counts as larger than every number, NaN as larger than
+  // Inf. Fails with InvalidArgument, before anything is launched, where a buffer is missing or too
+  // small.
+  Status Select(const float* values_dev, const DeviceBuffer& workspace, int64_t* positions_dev,
+                cudaStream_t stream) const;
+
+ private:
+  struct Buffers;
+
+  LargestSelector() = default;
+  Status Take(Workspace* workspace, Buffers* buffers) const;
+
+  uint32_t n_;
+  uint32_t count_;
+  size_t workspace_bytes_;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_LARGEST_SELECTOR_H_
