@@ -17,6 +17,9 @@ from tfcompress.exchange import Ranks
 from tfcompress.packet import Exchanged, num_bytes
 from tfcompress.tensors import Tensor
 
+# Seeds, marks and sizes are made there, also where gradients, and what encodes them, are on a GPU.
+_HOST = "CPU:0"
+
 # Elements of a payload that say at which step its rank is.
 MARKS = 8
 # So many steps in a row differ in their marks; a prime, because checkpoints are made at round ones.
@@ -177,7 +180,8 @@ def _groups(tensors: Sequence[Tensor]) -> list[list[int]]:
 def shared_seed(tensor: Tensor, number: int, step: tf.Tensor) -> tf.Tensor:
     """Returns a seed that differs between steps and codecs, and not between ranks: int64 scalar."""
     lane = (tensor.compressor.seed * 0x9E37 + number) % (1 << 31)
-    return step * tf.constant(1 << 32, tf.int64) + lane
+    with tf.device(_HOST):
+        return step * tf.constant(1 << 32, tf.int64) + lane
 
 
 def encode(tensors: Sequence[Tensor], gradients: Sequence[tf.Tensor], seed: tf.Tensor) -> Encoded:
@@ -212,9 +216,10 @@ def _marks(seed: tf.Tensor) -> tf.Tensor:
 
     The sum over ranks is that of ones alone exactly where all of them agree, and every rank sees it.
     """
-    step = tf.math.floormod(seed // (1 << 32), _TOLD_APART)
-    bits = tf.bitwise.right_shift(step, tf.range(MARKS, dtype=tf.int64)) & 1
-    return tf.cast(1 - 2 * bits, tf.float32)
+    with tf.device(_HOST):
+        step = tf.math.floormod(seed // (1 << 32), _TOLD_APART)
+        bits = tf.bitwise.right_shift(step, tf.range(MARKS, dtype=tf.int64)) & 1
+        return tf.cast(1 - 2 * bits, tf.float32)
 
 
 def _compensate(tensor: Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -280,7 +285,9 @@ def _whole(summed: tf.Tensor) -> _Recovered:
 def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> _Recovered:
     n = encoded.num_elements
     sizes = _core.linear_sizes(encoded.spec, n)
-    indices, values, nanoseconds = ops.linear_recover(summed, n, encoded.seed, encoded.spec)
+    with tf.device(_HOST):
+        size, num_kept = tf.constant(n, tf.int64), tf.constant(sizes["kept"], tf.int64)
+    indices, values, nanoseconds = ops.linear_recover(summed, size, encoded.seed, encoded.spec)
     finite = _all_finite(values)
     second_round, elapsed = 0, tf.constant(0, tf.int64)
     if not _core.describe_spec(encoded.spec)["exact"]:
@@ -289,7 +296,7 @@ def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], 
         values, end = clock.stamped(reduce(own))
         elapsed = clock.nanoseconds_between(start, end)
         finite &= _all_finite(values)
-        kept = ops.select_largest(values, sizes["kept"])
+        kept = ops.select_largest(values, num_kept)
         indices, values = tf.gather(indices, kept), tf.gather(values, kept)
         second_round = sizes["candidates"]
     flat = tf.scatter_nd(indices[:, tf.newaxis], values, tf.constant([n], tf.int64))

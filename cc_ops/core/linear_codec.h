@@ -44,15 +44,15 @@ class LinearCodec {
   Status Recover(Span<const float> summed, int64_t n, const CodecContext& context,
                  std::vector<uint32_t>* indices, std::vector<float>* values) const;
 
+  // What both fail with.
+  Status CheckSizes(size_t payload_size, int64_t n) const;
+
  protected:
   // The same without non-finite numbers and wrong sizes.
   virtual void EncodeFinite(const JoinedSpan& dense, const CodecContext& context,
                             Span<float> payload) const = 0;
   virtual void RecoverFinite(Span<const float> summed, int64_t n, const CodecContext& context,
                              std::vector<uint32_t>* indices, std::vector<float>* values) const = 0;
-
- private:
-  Status CheckSizes(size_t payload_size, int64_t n) const;
 };
 
 }  // namespace tfcompress

@@ -30,8 +30,9 @@ def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
 
 
-def test_the_tests_of_the_ops_pass():
-    tests = ["-p", "emulated_ops", "-p", "no:cacheprovider", "-q", str(HERE / "test_ops.py")]
+@pytest.mark.parametrize("name", ["test_ops.py", "test_linear_ops.py"])
+def test_the_tests_of_the_ops_pass(name):
+    tests = ["-p", "emulated_ops", "-p", "no:cacheprovider", "-q", str(HERE / name)]
     result = run_emulated("-m", "pytest", *tests)
     assert result.returncode == 0, result.stdout[-4000:]
 
@@ -68,12 +69,45 @@ def test_what_has_no_variant_is_done_on_the_host_and_says_so_once(on_device):
     assert all(f"index codec '{codec}' has no device variant" in line for line in warnings)
 
 
+RECOVERED = """
+import emulated_ops
+import numpy as np
+import tensorflow as tf
+from tfcompress import _core, ops
+
+vector = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+for recovery in ("top", "heavymix", "heavymix"):
+    spec = "count_sketch:rows=3,columns=500,k=30,recovery=" + recovery
+    payload, nanoseconds = ops.linear_encode([vector], tf.constant(7, tf.int64), spec)
+    assert payload.numpy().tobytes() == _core.linear_encode(vector, spec, 7).tobytes() and nanoseconds > 0
+    indices, values, nanoseconds = ops.linear_recover(payload, 1000, tf.constant(7, tf.int64), spec)
+    expected = _core.linear_recover(payload.numpy(), 1000, spec, 7)
+    assert indices.numpy().tolist() == expected[0].tolist() and nanoseconds > 0
+    assert values.numpy().tobytes() == expected[1].tobytes()
+"""
+
+
+def test_only_the_recovery_of_heavymix_is_done_on_the_host_and_says_so_once():
+    result = run_emulated("-c", RECOVERED)
+    assert result.returncode == 0, result.stderr[-4000:]
+    (warning,) = [line for line in result.stderr.splitlines() if "done on the host" in line]
+    assert "recovering" in warning and "'heavymix'" in warning
+
+
+def test_what_has_no_way_over_the_host_has_variants_of_everything():
+    assert all(entry.device for entry in [*tfc.memories(), *tfc.linear_codecs()])
+
+
 @pytest.mark.skipif(cuda._cuda is None, reason="built without CUDA")
 @pytest.mark.parametrize(
     ("op", "on_host"),
     [
         ("Encode", {"seed", "spec", "frame", "nanoseconds"}),
         ("DecodeSum", {"packets", "num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"}),
+        ("Compensate", {"spec"}),
+        ("LinearEncode", {"seed", "spec", "nanoseconds"}),
+        ("LinearRecover", {"n", "seed", "spec", "nanoseconds"}),
+        ("SelectLargest", {"count"}),
     ],
 )
 def test_the_library_has_kernels_for_gpus(op, on_host):

@@ -4,7 +4,9 @@
 #include "cuda/frame_encoder.h"
 #include "cuda/stream_timer.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/device_slots.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
@@ -22,13 +24,6 @@ constexpr int kFrame = 0, kNanoseconds = 1;  // Outputs.
 
 absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frame) {
   return ctx->allocate_output(kFrame, {static_cast<int64_t>(num_bytes)}, frame, Pinned());
-}
-
-std::vector<device::DeviceSlot> OnDevice(const SlotVectors& vectors) {
-  std::vector<device::DeviceSlot> slots;
-  for (size_t i = 0; i < vectors.before.size(); ++i)
-    slots.push_back({vectors.before[i], vectors.after[i]});
-  return slots;
 }
 
 absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
@@ -102,10 +97,11 @@ absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
   return absl::OkStatus();
 }
 
-absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input) {
-  const auto encoder =
-      device::FrameEncoder::Make(*input.compressor, input.gradient.dtype, input.gradient.n);
-  if (encoder.ok()) return EncodeOnDevice(ctx, encoder.value(), input);
+using EncoderCache = CoderCache<device::FrameEncoder, Compressor, DType, uint64_t>;
+
+absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input, EncoderCache* encoders) {
+  const auto encoder = encoders->Get(input.compressor, input.gradient.dtype, input.gradient.n);
+  if (encoder.ok()) return EncodeOnDevice(ctx, *encoder.value(), input);
   if (encoder.status().code() != StatusCode::kInvalidArgument)
     return ToTensorFlow(encoder.status());
   TF_RETURN_IF_ERROR(EncodeOnHost(ctx, input));
@@ -122,7 +118,7 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, &inputs));
     device::StreamTimer timer;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    OP_REQUIRES_OK(ctx, EncodeEither(ctx, inputs));
+    OP_REQUIRES_OK(ctx, EncodeEither(ctx, inputs, &encoders_));
     int64_t nanoseconds = 0;
     OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
@@ -130,6 +126,7 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
 
  private:
   CompressorCache compressors_;
+  EncoderCache encoders_;
 };
 
 // The frame goes to the host: its length, which the output's shape needs, must be known there

@@ -110,6 +110,9 @@ inline constexpr int kWarpThreads = 32;
 
 // From now on host memory passes for device memory: TensorFlow allocates both on a CPU.
 void TrustAllPointers();
+// Whether streams from now on do at once what is put into them, since TensorFlow's CPU device waits
+// for none; only copies between host and device then wait for what follows, or for the host.
+void RunAtOnce(bool at_once);
 // The order of threads and blocks from here on.
 void SetSeed(uint64_t seed);
 // Since the process began.

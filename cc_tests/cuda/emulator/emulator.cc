@@ -54,6 +54,7 @@ std::mt19937_64 random_order(0);
 int64_t num_launches = 0;
 int64_t num_synchronizations = 0;
 bool trusts_all_pointers = false;
+bool runs_at_once = false;
 CUstream_st default_stream;
 
 // Both default streams, null and 2 among others, are one.
@@ -63,6 +64,19 @@ CUstream_st* StreamOf(cudaStream_t stream) {
 
 cudaError_t Fail(cudaError_t error, const char* what) {
   std::fprintf(stderr, "CUDA emulator: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
+  return error;
+}
+
+// Runs what is in a stream, up to the first error.
+cudaError_t RunAll(cudaStream_t stream) {
+  auto& operations = StreamOf(stream)->operations;
+  cudaError_t error = cudaSuccess;
+  while (!operations.empty() && error == cudaSuccess) {
+    const auto operation = std::move(operations.front());
+    operations.pop_front();
+    error = operation();
+  }
+  operations.clear();
   return error;
 }
 
@@ -243,6 +257,7 @@ std::vector<unsigned> PermutedOrder(unsigned count) {
 }  // namespace
 
 void TrustAllPointers() { trusts_all_pointers = true; }
+void RunAtOnce(bool at_once) { runs_at_once = at_once; }
 void SetSeed(uint64_t seed) { random_order.seed(seed); }
 int64_t NumLaunches() { return num_launches; }
 int64_t NumSynchronizations() { return num_synchronizations; }
@@ -297,7 +312,7 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) 
 
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation) {
   StreamOf(stream)->operations.push_back(std::move(operation));
-  return cudaSuccess;
+  return runs_at_once ? RunAll(stream) : cudaSuccess;
 }
 
 bool IsDevice(const void* pointer, size_t num_bytes) {
@@ -389,10 +404,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMe
        emulator::IsDevice(from, num_bytes) != from_device)) {
     return cudaErrorInvalidValue;
   }
-  return emulator::Enqueue(stream, [=]() {
+  const auto copy = [=]() {
     if (num_bytes > 0) std::memcpy(to, from, num_bytes);
     return cudaSuccess;
-  });
+  };
+  if (to_device && from_device) return emulator::Enqueue(stream, copy);
+  emulator::StreamOf(stream)->operations.push_back(copy);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream) {
@@ -416,15 +434,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++emulator::num_synchronizations;
-  auto& operations = emulator::StreamOf(stream)->operations;
-  cudaError_t error = cudaSuccess;
-  while (!operations.empty() && error == cudaSuccess) {
-    const auto operation = std::move(operations.front());
-    operations.pop_front();
-    error = operation();
-  }
-  operations.clear();
-  return error;
+  return emulator::RunAll(stream);
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {

@@ -146,6 +146,21 @@ TEST(Emulator, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
+TEST(Emulator, StreamsMayWorkAtOnceButForCopiesToTheHost) {
+  int* data = Allocate(1);
+  int copied = 1;
+  emulator::RunAtOnce(true);
+  ASSERT_EQ(cudaMemsetAsync(data, 0, sizeof(int), nullptr), cudaSuccess);
+  EXPECT_EQ(*data, 0);
+  ASSERT_EQ(cudaMemcpyAsync(&copied, data, sizeof(int), cudaMemcpyDeviceToHost, nullptr),
+            cudaSuccess);
+  EXPECT_EQ(copied, 1);
+  ASSERT_EQ(cudaMemsetAsync(data, 2, sizeof(int), nullptr), cudaSuccess);
+  emulator::RunAtOnce(false);
+  EXPECT_EQ(copied, 0);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
 TEST(Emulator, DefaultStreamsAreOne) {
   int* data = Allocate(1);
   const int from = 42;

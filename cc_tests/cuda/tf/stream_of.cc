@@ -5,6 +5,7 @@ namespace tfcompress {
 
 cudaStream_t StreamOf(tensorflow::OpKernelContext*) {
   emulator::TrustAllPointers();
+  emulator::RunAtOnce(true);
   return nullptr;
 }
 

@@ -1,0 +1,40 @@
+// Coders of what a kernel on a GPU meets: to make one reads the spec again, and may build tables.
+#ifndef TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
+#define TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
+
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "core/status.h"
+
+namespace tfcompress {
+
+// Keeps the last one that was made, by Coder::Make(compressor, sizes...): nearly always that of the
+// next step. Thread-safe.
+template <typename Coder, typename Compressor, typename... Sizes>
+class CoderCache {
+ public:
+  Result<std::shared_ptr<const Coder>> Get(const std::shared_ptr<const Compressor>& compressor,
+                                           Sizes... sizes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // It owns the compressor, so that no other one has its address.
+    const auto key = std::make_tuple(compressor, sizes...);
+    if (last_ != nullptr && key == last_key_) return last_;
+    auto made = Coder::Make(*compressor, sizes...);
+    if (!made.ok()) return made.status();
+    last_ = std::make_shared<const Coder>(std::move(made.value()));
+    last_key_ = key;
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::tuple<std::shared_ptr<const Compressor>, Sizes...> last_key_;
+  std::shared_ptr<const Coder> last_;
+};
+
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_TF_CUDA_CODER_CACHE_H_

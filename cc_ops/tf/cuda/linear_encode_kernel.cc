@@ -1,0 +1,66 @@
+#include <vector>
+
+#include "cuda/linear_coder.h"
+#include "cuda/stream_timer.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/coder_cache.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/kernel_io.h"
+#include "tf/linear_io.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr int kNanoseconds = 1;  // After the payload.
+
+using LinearCoderCache = CoderCache<device::LinearCoder, LinearCompressor, uint64_t>;
+
+absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inputs,
+                            LinearCoderCache* coders) {
+  const auto found = coders->Get(inputs.compressor, static_cast<uint64_t>(inputs.n));
+  TF_RETURN_IF_ERROR(ToTensorFlow(found.status()));
+  const device::LinearCoder& coder = *found.value();
+  Tensor workspace_owner;
+  device::DeviceBuffer workspace;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, coder.encode_workspace_bytes(), &workspace_owner, &workspace));
+  std::vector<device::DevicePart> parts;
+  for (const Span<const float>& part : inputs.parts) parts.push_back({part.data(), part.size()});
+  return ToTensorFlow(
+      coder.Encode(parts, inputs.seed, workspace, inputs.payload.data(), StreamOf(ctx)));
+}
+
+class DeviceLinearEncodeKernel : public tensorflow::OpKernel {
+ public:
+  explicit DeviceLinearEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    LinearEncodeInputs inputs;
+    OP_REQUIRES_OK(ctx, ReadLinearEncodeInputs(ctx, &compressors_, &inputs));
+    device::StreamTimer timer;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
+    OP_REQUIRES_OK(ctx, EncodeOnDevice(ctx, inputs, &coders_));
+    int64_t nanoseconds = 0;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
+  }
+
+ private:
+  LinearCompressorCache compressors_;
+  LinearCoderCache coders_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>LinearEncode")
+                            .Device(tensorflow::DEVICE_GPU)
+                            .HostMemory("seed")
+                            .HostMemory("spec")
+                            .HostMemory("nanoseconds"),
+                        DeviceLinearEncodeKernel);
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,122 @@
+#include <vector>
+
+#include "cuda/linear_coder.h"
+#include "cuda/stream_timer.h"
+#include "cuda/wide_indices.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/coder_cache.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/kernel_io.h"
+#include "tf/linear_io.h"
+#include "tf/pool_executor.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr int kNanoseconds = 2;  // After indices and values.
+
+// Both on the device.
+struct Candidates {
+  int64_t* indices = nullptr;
+  float* values = nullptr;
+};
+
+absl::Status AllocateCandidates(OpKernelContext* ctx, int64_t count, Candidates* candidates) {
+  Tensor *indices, *values;
+  TF_RETURN_IF_ERROR(ctx->allocate_output(0, {count}, &indices));
+  TF_RETURN_IF_ERROR(ctx->allocate_output(1, {count}, &values));
+  *candidates = {indices->flat<int64_t>().data(), values->flat<float>().data()};
+  return absl::OkStatus();
+}
+
+absl::Status RecoverOnDevice(OpKernelContext* ctx, const device::LinearCoder& coder,
+                             const LinearRecoverInputs& inputs, const Candidates& candidates) {
+  const cudaStream_t stream = StreamOf(ctx);
+  const uint64_t count = coder.num_candidates();
+  Tensor workspace_owner, indices_owner;
+  device::DeviceBuffer workspace, indices;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, coder.recover_workspace_bytes(), &workspace_owner, &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, count * sizeof(uint32_t), &indices_owner, &indices));
+  auto* indices_dev = static_cast<uint32_t*>(indices.data_dev);
+  TF_RETURN_IF_ERROR(ToTensorFlow(coder.Recover(inputs.summed.data(), inputs.seed, workspace,
+                                                indices_dev, candidates.values, stream)));
+  return ToTensorFlow(device::WidenIndices(indices_dev, count, candidates.indices, stream));
+}
+
+absl::Status RecoverOnHost(OpKernelContext* ctx, const LinearRecoverInputs& inputs,
+                           const Candidates& candidates) {
+  const cudaStream_t stream = StreamOf(ctx);
+  const size_t num_bytes = inputs.summed.size() * sizeof(float);
+  Tensor copy;
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_bytes, &copy));
+  TF_RETURN_IF_ERROR(
+      ToTensorFlow(CopyToHost(inputs.summed.data(), num_bytes, copy.data(), stream)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(WaitFor(stream)));
+  PoolExecutor executor(ctx);
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  TF_RETURN_IF_ERROR(ToTensorFlow(inputs.compressor->codec().Recover(
+      {static_cast<const float*>(copy.data()), inputs.summed.size()}, inputs.n,
+      {inputs.seed, &executor}, &indices, &values)));
+  const std::vector<int64_t> wide(indices.begin(), indices.end());
+  TF_RETURN_IF_ERROR(ToTensorFlow(
+      CopyToDevice(wide.data(), wide.size() * sizeof(int64_t), candidates.indices, stream)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(
+      CopyToDevice(values.data(), values.size() * sizeof(float), candidates.values, stream)));
+  return ToTensorFlow(WaitFor(stream));
+}
+
+using LinearCoderCache = CoderCache<device::LinearCoder, LinearCompressor, uint64_t>;
+
+absl::Status RecoverEither(OpKernelContext* ctx, const LinearRecoverInputs& inputs,
+                           LinearCoderCache* coders) {
+  const auto found = coders->Get(inputs.compressor, static_cast<uint64_t>(inputs.n));
+  TF_RETURN_IF_ERROR(ToTensorFlow(found.status()));
+  const device::LinearCoder& coder = *found.value();
+  Candidates candidates;
+  TF_RETURN_IF_ERROR(
+      AllocateCandidates(ctx, static_cast<int64_t>(coder.num_candidates()), &candidates));
+  const Status recovers = coder.CheckRecovers();
+  if (recovers.ok()) return RecoverOnDevice(ctx, coder, inputs, candidates);
+  TF_RETURN_IF_ERROR(RecoverOnHost(ctx, inputs, candidates));
+  WarnOnceOfHost("recovering '" + inputs.compressor->spec() + "'", recovers);
+  return absl::OkStatus();
+}
+
+class DeviceLinearRecoverKernel : public tensorflow::OpKernel {
+ public:
+  explicit DeviceLinearRecoverKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    LinearRecoverInputs inputs;
+    OP_REQUIRES_OK(ctx, ReadLinearRecoverInputs(ctx, &compressors_, &inputs));
+    device::StreamTimer timer;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
+    OP_REQUIRES_OK(ctx, RecoverEither(ctx, inputs, &coders_));
+    int64_t nanoseconds = 0;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
+  }
+
+ private:
+  LinearCompressorCache compressors_;
+  LinearCoderCache coders_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>LinearRecover")
+                            .Device(tensorflow::DEVICE_GPU)
+                            .HostMemory("n")
+                            .HostMemory("seed")
+                            .HostMemory("spec")
+                            .HostMemory("nanoseconds"),
+                        DeviceLinearRecoverKernel);
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,53 @@
+#include "tf/linear_io.h"
+
+#include "tf/kernel_io.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+absl::Status ReadSeedAndSpec(OpKernelContext* ctx, LinearCompressorCache* compressors,
+                             uint64_t* seed, std::shared_ptr<const LinearCompressor>* compressor) {
+  int64_t signed_seed = 0;
+  tensorflow::tstring spec;
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", &signed_seed));
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
+  *seed = static_cast<uint64_t>(signed_seed);
+  return compressors->Get(spec, compressor);
+}
+
+}  // namespace
+
+absl::Status ReadLinearEncodeInputs(OpKernelContext* ctx, LinearCompressorCache* compressors,
+                                    LinearEncodeInputs* inputs) {
+  TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
+  tensorflow::OpInputList tensors;
+  TF_RETURN_IF_ERROR(ctx->input_list("dense", &tensors));
+  for (const Tensor& tensor : tensors) {
+    inputs->parts.emplace_back(tensor.flat<float>().data(),
+                               static_cast<size_t>(tensor.NumElements()));
+    inputs->n += tensor.NumElements();
+  }
+  const LinearCodec& codec = inputs->compressor->codec();
+  const int64_t size = codec.PayloadSize(inputs->n);
+  TF_RETURN_IF_ERROR(ToTensorFlow(codec.CheckSizes(static_cast<size_t>(size), inputs->n)));
+  Tensor* payload;
+  TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({size}), &payload));
+  inputs->payload = {payload->flat<float>().data(), static_cast<size_t>(size)};
+  return absl::OkStatus();
+}
+
+absl::Status ReadLinearRecoverInputs(OpKernelContext* ctx, LinearCompressorCache* compressors,
+                                     LinearRecoverInputs* inputs) {
+  const Tensor* summed;
+  TF_RETURN_IF_ERROR(ReadVector(ctx, "summed", &summed));
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "n", &inputs->n));
+  TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
+  inputs->summed = {summed->flat<float>().data(), static_cast<size_t>(summed->NumElements())};
+  return ToTensorFlow(inputs->compressor->codec().CheckSizes(inputs->summed.size(), inputs->n));
+}
+
+}  // namespace tfcompress
