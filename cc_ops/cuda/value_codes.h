@@ -30,7 +30,9 @@ struct ValueParams {
   SignMeans means;           // sign
   LogScale log_scale;        // log
   const float* levels;       // log: magnitudes, descending.
-  const uint32_t* codes;     // quantile, for encoding: found before.
+  const uint32_t* codes;     // quantile and ranks, for encoding: found before.
+  const float* table;        // Ranks: what each of them decodes to,
+  uint32_t num_ranks;        // and how many there are.
   uint64_t codes_begin;      // Of the section.
   uint64_t num_bytes;        // Of the section, where it IsMeasured.
 };
@@ -42,13 +44,13 @@ class BitPacking {
 
   __device__ BitPacking(unsigned char* codes, int num_bits) : codes_(codes), num_bits_(num_bits) {}
 
-  // Stores the `size` codes of a group, 1 to 8 of at most 17 bits.
+  // Stores the `size` codes of a group, 1 to 8 of at most 32 bits.
   __device__ void Store(uint64_t group, const uint32_t* codes, int size) const {
     unsigned char* out = codes_ + group * static_cast<uint64_t>(num_bits_);
-    uint32_t pending = 0;
+    uint64_t pending = 0;
     int num_pending = 0;
     for (int i = 0; i < size; ++i) {
-      pending |= codes[i] << num_pending;
+      pending |= static_cast<uint64_t>(codes[i]) << num_pending;
       num_pending += num_bits_;
       for (; num_pending >= 8; num_pending -= 8, pending >>= 8)
         *out++ = static_cast<unsigned char>(pending);
@@ -62,10 +64,10 @@ class BitPacking {
     const uint64_t bit = i * static_cast<uint64_t>(num_bits_);
     const unsigned char* from = codes_ + bit / 8;
     const int shift = static_cast<int>(bit % 8);
-    uint32_t word = *from;
+    uint64_t word = *from;
     for (int have = 8; have < shift + num_bits_; have += 8)
-      word |= static_cast<uint32_t>(*++from) << have;
-    return word >> shift & ((1u << num_bits_) - 1);
+      word |= static_cast<uint64_t>(*++from) << have;
+    return static_cast<uint32_t>(word >> shift & ((uint64_t{1} << num_bits_) - 1));
   }
 
  private:
@@ -210,6 +212,26 @@ class LogCodes : public BitPacking {
   const float* levels_;
   uint32_t num_levels_;
   uint32_t num_codes_;
+};
+
+// Places in the sorted values, which a curve has been evaluated for.
+class RankCodes : public BitPacking {
+ public:
+  __device__ RankCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        ranks_(params.codes),
+        table_(params.table),
+        num_ranks_(params.num_ranks) {}
+
+  __device__ uint32_t Code(float, uint64_t i) const { return ranks_[i]; }
+  __device__ float Value(uint32_t rank, uint64_t) const {
+    return rank < num_ranks_ ? table_[rank] : FloatFromBits(kFloatInfinityBits);
+  }
+
+ private:
+  const uint32_t* ranks_;
+  const float* table_;
+  uint32_t num_ranks_;
 };
 
 class TernaryCodes : public TritPacking {

@@ -8,12 +8,7 @@
 namespace tfcompress {
 namespace {
 
-// Nonnegative before negative, then descending magnitude. -0 counts as +0.
-uint32_t SortKey(float value) {
-  const uint32_t bits = FloatBits(value);
-  return (bits == kFloatSignBit ? 0 : bits) ^ kFloatMagnitudeBits;
-}
-bool IsNonnegative(uint64_t item) { return (ItemKey(item) & kFloatSignBit) == 0; }
+bool IsNonnegative(uint64_t item) { return IsNonnegativeKey(ItemKey(item)); }
 
 }  // namespace
 

@@ -12,16 +12,14 @@
 
 #include "core/byte_io.h"
 #include "core/executor.h"
-#include "core/float_order.h"
 #include "core/radix_sort.h"
 #include "core/span.h"
 #include "core/status.h"
+#include "core/value/sort_key.h"
 
 namespace tfcompress {
 
-inline float MagnitudeOf(uint64_t item) {
-  return FloatFromBits(~ItemKey(item) & kFloatMagnitudeBits);
-}
+inline float MagnitudeOf(uint64_t item) { return MagnitudeOfKey(ItemKey(item)); }
 
 class SortedValues {
  public:

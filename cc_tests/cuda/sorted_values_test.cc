@@ -1,0 +1,92 @@
+// Values are sorted and ranked on the device as in the core.
+#include "cuda/sorted_values.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "contract_inputs.h"
+#include "core/bit_io.h"
+#include "core/value/sorted_values.h"
+#include "device_inputs.h"
+#include "device_memory.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+// What is not asked for: room for more values than there are.
+constexpr uint32_t kSpare = 37;
+
+template <typename T>
+std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
+  std::vector<T> values(size);
+  EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
+                            stream.get()),
+            cudaSuccess);
+  stream.Synchronize();
+  return values;
+}
+
+std::vector<uint32_t> KeysOf(const SortedValues& sorted) {
+  std::vector<uint32_t> keys;
+  for (uint64_t item : sorted.nonnegative()) keys.push_back(ItemKey(item));
+  for (uint64_t item : sorted.negative()) keys.push_back(ItemKey(item));
+  return keys;
+}
+
+std::vector<uint32_t> RanksOf(const SortedValues& sorted, size_t count) {
+  Bytes packed;
+  ByteWriter writer(&packed);
+  sorted.WriteRanks(SerialExecutor(), &writer);
+  std::vector<uint32_t> ranks(count);
+  UnpackBits(packed, BitsFor(count), SerialExecutor(), ranks);
+  return ranks;
+}
+
+// Of values that stand backwards behind a list of indices, where `listed`.
+void ExpectSameOrder(const std::vector<float>& values, bool listed, const Stream& stream) {
+  const auto count = static_cast<uint32_t>(values.size());
+  std::vector<float> order = values;
+  std::vector<uint32_t> indices(count);
+  for (uint32_t i = 0; i < count; ++i) indices[i] = count - 1 - i;
+  if (listed) std::reverse(order.begin(), order.end());
+  const DeviceVector<float> values_dev(order, stream);
+  const DeviceVector<uint32_t> indices_dev(indices, stream), count_dev({count}, stream);
+  const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count},
+                                   listed ? indices_dev.data_dev() : nullptr};
+  SortedBuffers buffers;
+  Workspace measure;
+  ExpectOk(TakeSortedBuffers(count + kSpare, &measure, &buffers));
+  const DeviceVector<unsigned char> memory(measure.num_bytes());
+  Workspace carve(memory.data_dev());
+  ExpectOk(TakeSortedBuffers(count + kSpare, &carve, &buffers));
+  ExpectOk(SortValues(selected, count_dev.data_dev(), buffers, stream.get()));
+
+  const SortedValues expected(values, SerialExecutor());
+  ASSERT_EQ(Read(buffers.num_nonnegative_dev, 1, stream)[0], expected.nonnegative().size());
+  ASSERT_TRUE(Read(buffers.keys_dev(), count, stream) == KeysOf(expected));
+  ASSERT_TRUE(Read(buffers.ranks_dev(), count, stream) == RanksOf(expected, count));
+}
+
+TEST(SortedValues, OrdersEveryInput) {
+  const Stream stream;
+  uint64_t seed = 1;
+  for (const Input& input : Inputs()) {
+    for (size_t n : {0, 1, 2, 31, 257, 3000}) {
+      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " values");
+      ++seed;
+      ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(input.make(n, seed), seed % 2 == 0, stream));
+    }
+  }
+}
+
+// More than one value a thread, and ranks of more than 16 bits.
+TEST(SortedValues, OrdersManyValues) {
+  const Stream stream;
+  ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(NormalValues(300001, 1), false, stream));
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress
