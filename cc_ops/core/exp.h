@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/host_device.h"
+
 namespace tfcompress {
 
 // e^x for x clamped to [-708, 708], relative error below 1e-15. Additions and multiplications only,
 // never contracted to fused ones (the project is compiled with -ffp-contract=off), no branch.
-inline double DeterministicExp(double x) {
+TFC_HOST_DEVICE inline double DeterministicExp(double x) {
   x = x < -708.0 ? -708.0 : x;
   x = x > 708.0 ? 708.0 : x;
 

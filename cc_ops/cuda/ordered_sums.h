@@ -20,17 +20,16 @@ struct SquareTerm {
   }
 };
 
-// SumTerms of values [begin, end), by four lanes that are next to each other and all call this;
-// every one of them gets it.
+// SumTerms over [begin, end), by four lanes that are next to each other and all call this; every
+// one of them gets it.
 template <typename Term>
-__device__ double SumByFourLanes(const SelectedValues& values, uint64_t begin, uint64_t end,
-                                 const Term& term) {
+__device__ double SumByFourLanes(uint64_t begin, uint64_t end, const Term& term) {
   const uint64_t lane = ThisLane() % 4;
   double sum = 0;
   uint64_t i = begin;
-  for (; i + 4 <= end; i += 4) sum += term(values.At(i + lane));
+  for (; i + 4 <= end; i += 4) sum += term(i + lane);
   if (lane == 0) {
-    for (; i < end; ++i) sum += term(values.At(i));
+    for (; i < end; ++i) sum += term(i);
   }
   sum += __shfl_xor_sync(kAllLanes, sum, 1);
   return sum + __shfl_xor_sync(kAllLanes, sum, 2);
@@ -48,7 +47,7 @@ __device__ void SumEachPart(const SelectedValues& values, uint64_t k, uint64_t p
     const uint64_t part = tile * kPartsPerWarp + ThisLane() / 4;
     const uint64_t begin = part * part_size;
     const uint64_t end = begin + part_size < k ? begin + part_size : k;
-    const double sum = SumByFourLanes(values, begin, end, term);
+    const double sum = SumByFourLanes(begin, end, [&](uint64_t i) { return term(values.At(i)); });
     if (part < num_parts && ThisLane() % 4 == 0) store(part, sum);
   }
 }

@@ -39,15 +39,19 @@ double SumTerms(int64_t begin, int64_t end, const Term& term) {
 inline constexpr int64_t kSumPart = 1024;
 static_assert(kBlockElements % kSumPart == 0);
 
-// The sum of term(i) over [0, k): of the sums of blocks, which are sums of parts.
+// The sum of term(i) over [begin, end): of the sums of parts, one after the other.
+template <typename Term>
+double SumParts(int64_t begin, int64_t end, const Term& term) {
+  double sum = 0;
+  for (; begin < end; begin += kSumPart)
+    sum += SumTerms(begin, std::min(end, begin + kSumPart), term);
+  return sum;
+}
+
+// The sum of term(i) over [0, k): of the sums of blocks.
 template <typename Term>
 double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
-  const auto reduce = [&](int64_t begin, int64_t end) {
-    double sum = 0;
-    for (; begin < end; begin += kSumPart)
-      sum += SumTerms(begin, std::min(end, begin + kSumPart), term);
-    return sum;
-  };
+  const auto reduce = [&](int64_t begin, int64_t end) { return SumParts(begin, end, term); };
   double sum = 0;
   for (double block : ReduceBlocks<double>(k, executor, reduce)) sum += block;
   return sum;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/float_order.h"
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 
@@ -17,21 +18,26 @@ struct MagnitudeRange {
   float largest = 0;
 
   // What bytes off the wire have to be.
-  Status Check() const {
+  TFC_HOST_DEVICE bool IsValid() const {
     // Floats without a sign bit are ordered as their bits; with one, the bits are greater.
-    if (FloatBits(least) <= FloatBits(largest) && FloatBits(largest) < kFloatInfinityBits) {
-      return OkStatus();
-    }
+    return FloatBits(least) <= FloatBits(largest) && FloatBits(largest) < kFloatInfinityBits;
+  }
+  Status Check() const {
+    if (IsValid()) return OkStatus();
     return DataLoss("magnitudes in [", least, ", ", largest, "]");
   }
 
+  // Then values need no curve: they are clamped to the only one there is.
+  TFC_HOST_DEVICE bool IsOneMagnitude() const { return FloatBits(least) == FloatBits(largest); }
+
   // The bits of y, rounded to a float of this range: the same in every floating-point mode, since
   // nothing subnormal is converted.
-  uint32_t RoundedBits(double y) const {
+  TFC_HOST_DEVICE uint32_t RoundedBits(double y) const {
     y = y < largest ? y : largest;
     y = y < 0x1p-126 ? 0 : y;
-    return std::min(std::max(FloatBits(static_cast<float>(y)), FloatBits(least)),
-                    FloatBits(largest));
+    uint32_t bits = FloatBits(static_cast<float>(y));
+    bits = bits > FloatBits(least) ? bits : FloatBits(least);
+    return bits < FloatBits(largest) ? bits : FloatBits(largest);
   }
 };
 
