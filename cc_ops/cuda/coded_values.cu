@@ -50,6 +50,16 @@ __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extreme
   return params;
 }
 
+// Writes one part of dexp, and returns what follows it.
+__device__ unsigned char* WriteCurve(const CurvePart& part, unsigned char* section) {
+  StoreUnaligned(section, part.count);
+  section += sizeof(part.count);
+  if (part.count == 0) return section;
+  StoreUnaligned(section, part.curve);
+  StoreUnaligned(section + sizeof(part.curve), part.range);
+  return section + CurvePart::kCurveBytes;
+}
+
 // All but the norms of qsgd and the means of quantile, which have kernels of their own.
 __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
@@ -76,6 +86,10 @@ __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
     case ValueKind::kQuantile:
       StoreUnaligned(section, params.spec.num_buckets);
       break;
+    case ValueKind::kDexp:
+      section = WriteCurve(params.curves[0], section);
+      WriteCurve(params.curves[1], section);
+      break;
     case ValueKind::kLog:
       StoreUnaligned(section, params.log_scale.base);
       StoreUnaligned(section + 8, params.log_scale.sum);
@@ -87,13 +101,40 @@ __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   }
 }
 
-// Inverse of WriteParams for HeaderBytes(kind) bytes that may be anything; false where no section
-// of k > 0 values begins so.
-__device__ bool ReadParams(ValueKind kind, uint32_t k, const unsigned char* section,
-                           ValueParams* params) {
+// Inverse of WriteCurve.
+__device__ bool ReadCurve(const unsigned char* section, CurvePart* part) {
+  part->curve = LoadUnaligned<DoubleExponential>(section);
+  part->range = LoadUnaligned<MagnitudeRange>(section + sizeof(part->curve));
+  return part->curve.IsFinite() && part->range.IsValid();
+}
+
+// Of at least HeaderBytes.
+__device__ bool ReadCurves(const ValueSectionView& section, ValueParams* params) {
+  const uint32_t k = section.k;
+  const unsigned char* from = section.data_dev;
+  CurvePart& nonnegative = params->curves[0];
+  CurvePart& negative = params->curves[1];
+  nonnegative.count = LoadUnaligned<uint32_t>(from);
+  from += sizeof(uint32_t);
+  if (nonnegative.count > k) return false;
+  negative.count = k - nonnegative.count;
+  params->spec.num_curves = (nonnegative.count > 0) + (negative.count > 0);
+  if (params->spec.SectionBytes(k) != section.num_bytes) return false;
+  if (nonnegative.count > 0) {
+    if (!ReadCurve(from, &nonnegative)) return false;
+    from += CurvePart::kCurveBytes;
+  }
+  if (LoadUnaligned<uint32_t>(from) != negative.count) return false;
+  return negative.count == 0 || ReadCurve(from + sizeof(uint32_t), &negative);
+}
+
+// Inverse of WriteParams for HeaderBytes or more that may be anything; false where no section of
+// k > 0 values begins so.
+__device__ bool ReadParams(const ValueSectionView& view, ValueParams* params) {
   ValueSpec& spec = params->spec;
-  spec.kind = kind;
-  switch (kind) {
+  const unsigned char* section = view.data_dev;
+  spec.kind = view.kind;
+  switch (view.kind) {
     case ValueKind::kQsgd:
       spec.num_bits = section[0];
       spec.bucket_size = LoadUnaligned<uint32_t>(section + 1);
@@ -122,7 +163,7 @@ __device__ bool ReadParams(ValueKind kind, uint32_t k, const unsigned char* sect
     case ValueKind::kQuantile:
       spec.num_buckets = LoadUnaligned<uint32_t>(section);
       spec.num_bits = BitsFor(spec.num_buckets);
-      return spec.num_buckets > 0 && spec.num_buckets <= k &&
+      return spec.num_buckets > 0 && spec.num_buckets <= view.k &&
              spec.num_buckets <= kMaxQuantileBuckets;
     case ValueKind::kLog:
       params->log_scale = {LoadUnaligned<double>(section), LoadUnaligned<double>(section + 8),
@@ -130,6 +171,10 @@ __device__ bool ReadParams(ValueKind kind, uint32_t k, const unsigned char* sect
                            LoadUnaligned<uint16_t>(section + 18)};
       spec.num_bits = BitsFor(params->log_scale.NumCodes());
       return params->log_scale.IsValid();
+    case ValueKind::kDexp:
+      spec.num_bits = BitsFor(view.k);
+      params->num_ranks = view.k;
+      return ReadCurves(view, params);
     default:
       return false;
   }
@@ -147,15 +192,16 @@ __global__ void BeginSectionKernel(ValueSpec spec, const Extremes* extremes, Sum
   WriteParams(found, ValueSection(frame, state));
 }
 
-__global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, uint32_t* error,
-                                  ValueParams* params) {
+__global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, const float* table,
+                                  uint32_t* error, ValueParams* params) {
   if (ThisThread() != 0) return;
   ValueParams found{};
   const bool valid = section.num_bytes >= ValueSpec::HeaderBytes(section.kind) &&
-                     ReadParams(section.kind, section.k, section.data_dev, &found) &&
+                     ReadParams(section, &found) &&
                      found.spec.SectionBytes(section.k) == section.num_bytes;
   if (!valid) atomicOr(error, bits);
   found.codes_begin = valid ? found.spec.CodesBegin(section.k) : 0;
+  found.table = table;
   *params = found;
 }
 
@@ -168,6 +214,26 @@ __global__ void MeasureQuantileKernel(ValueSpec spec, const uint32_t* k,
   found.spec.num_buckets = *num_buckets;
   found.spec.num_bits = found.spec.CodeBits(*k);
   found.codes = codes;
+  found.codes_begin = found.spec.CodesBegin(*k);
+  found.num_bytes = found.spec.SectionBytes(*k);
+  *params = found;
+}
+
+// The curves stand in *params.
+__global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint32_t* ranks,
+                                  const float* table, ValueParams* params) {
+  if (ThisThread() != 0) return;
+  ValueParams found{};
+  found.spec = spec;
+  found.spec.num_curves = 0;
+  for (int sign = 0; sign < 2; ++sign) {
+    found.curves[sign] = params->curves[sign];
+    found.spec.num_curves += found.curves[sign].count > 0;
+  }
+  found.spec.num_bits = BitsFor(*k);
+  found.codes = ranks;
+  found.table = table;
+  found.num_ranks = *k;
   found.codes_begin = found.spec.CodesBegin(*k);
   found.num_bytes = found.spec.SectionBytes(*k);
   *params = found;
@@ -260,6 +326,8 @@ Status WithCodes(ValueKind kind, const Body& body) {
       return body(static_cast<QuantileCodes*>(nullptr));
     case ValueKind::kLog:
       return body(static_cast<LogCodes*>(nullptr));
+    case ValueKind::kDexp:
+      return body(static_cast<RankCodes*>(nullptr));
     default:
       return Internal("these values have no codes");
   }
@@ -297,6 +365,16 @@ Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
                        frame_dev);
 }
 
+Status MeasureDexp(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                   const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
+  CurvePart* curves_dev = buffers.params_dev->curves;
+  TFC_RETURN_IF_ERROR(SortValues(values, k_dev, buffers.sorted, stream));
+  TFC_RETURN_IF_ERROR(FitCurves(buffers.sorted, k_dev, buffers.curves, curves_dev, stream));
+  TFC_RETURN_IF_ERROR(EvaluateCurves(curves_dev, max_k, nullptr, buffers.table_dev, stream));
+  return Launch("measure dexp", MeasureDexpKernel, 1, kWarpThreads, stream, spec, k_dev,
+                buffers.sorted.ranks_dev(), buffers.table_dev, buffers.params_dev);
+}
+
 }  // namespace
 
 Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
@@ -306,6 +384,11 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
   for (int i = 0; i < 2; ++i)
     TakeSumBuffers(i < spec.NumSums() ? max_k : 0, workspace, &buffers->sums[i]);
   if (spec.kind == ValueKind::kLog) buffers->levels_dev = workspace->Take<float>(spec.max_levels);
+  if (HasRanks(spec.kind)) {
+    TFC_RETURN_IF_ERROR(TakeSortedBuffers(max_k, workspace, &buffers->sorted));
+    buffers->table_dev = workspace->Take<float>(max_k);
+  }
+  if (spec.kind == ValueKind::kDexp) TakeCurveBuffers(max_k, workspace, &buffers->curves);
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
   return TakeQuantizerBuffers(max_k, spec.num_buckets, workspace, &buffers->quantizer);
 }
@@ -313,6 +396,8 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
 Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                      const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
   if (spec.kind == ValueKind::kLog) return MeasureLog(spec, values, max_k, k_dev, buffers, stream);
+  if (spec.kind == ValueKind::kDexp)
+    return MeasureDexp(spec, values, max_k, k_dev, buffers, stream);
   TFC_RETURN_IF_ERROR(QuantizeToBuckets(values, k_dev, buffers.quantizer, stream));
   return Launch("measure quantile", MeasureQuantileKernel, 1, kWarpThreads, stream, spec, k_dev,
                 buffers.quantizer.num_buckets_dev(), buffers.quantizer.codes_dev(),
@@ -333,7 +418,9 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
   });
 }
 
-void TakeParamBuffers(bool has_log, Workspace* workspace, ParamBuffers* buffers) {
+void TakeParamBuffers(bool has_log, uint32_t max_ranks, Workspace* workspace,
+                      ParamBuffers* buffers) {
+  buffers->table_dev = workspace->Take<float>(max_ranks);
   buffers->params_dev = workspace->Take<ValueParams>(1);
   buffers->levels_dev = workspace->Take<float>(has_log ? std::numeric_limits<uint16_t>::max() : 0);
 }
@@ -343,13 +430,17 @@ Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_d
                       float* sum_dev, cudaStream_t stream) {
   ValueParams* params_dev = buffers.params_dev;
   TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
-                             section, bits, error_dev, params_dev));
+                             section, bits, buffers.table_dev, error_dev, params_dev));
   if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kQuantile) {
     TFC_RETURN_IF_ERROR(LaunchThreads("check buckets", CheckBucketsKernel, section.k, stream,
                                       section, params_dev, bits, error_dev));
   }
   if (section.kind == ValueKind::kLog) {
     TFC_RETURN_IF_ERROR(ReadLevels(bits, buffers, error_dev, stream));
+  }
+  if (section.kind == ValueKind::kDexp) {
+    TFC_RETURN_IF_ERROR(
+        EvaluateCurves(params_dev->curves, section.k, error_dev, buffers.table_dev, stream));
   }
   return WithCodes(section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;

@@ -8,8 +8,10 @@
 
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
+#include "cuda/dexp_curves.h"
 #include "cuda/encode_state.h"
 #include "cuda/sent_slots.h"
+#include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_spec.h"
 #include "cuda/value_statistics.h"
@@ -31,7 +33,10 @@ struct CodedBuffers {
   Extremes* extremes_dev;
   SumBuffers sums[2];
   QuantizerBuffers quantizer;
-  float* levels_dev;  // log
+  float* levels_dev;     // log
+  SortedBuffers sorted;  // Ranks,
+  float* table_dev;      // and what they decode to.
+  CurveBuffers curves;   // dexp
 };
 
 // For up to max_k values.
@@ -50,12 +55,15 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
                          const SentResidual& residual, unsigned char* frame_dev,
                          cudaStream_t stream);
 
-// For decoding: what a section begins with, and the levels that this makes.
+// For decoding: what a section begins with, and the levels or the table that this makes.
 struct ParamBuffers {
   ValueParams* params_dev;
   float* levels_dev;  // log
+  float* table_dev;   // Ranks
 };
-void TakeParamBuffers(bool has_log, Workspace* workspace, ParamBuffers* buffers);
+// For sections of up to max_ranks values where they are ranks.
+void TakeParamBuffers(bool has_log, uint32_t max_ranks, Workspace* workspace,
+                      ParamBuffers* buffers);
 
 // As AddScaled of values.h, of a kind that IsCoded: the first bytes of the section are read and
 // checked on the device.

@@ -42,6 +42,7 @@ constexpr Row<ValueKind> kValueCodecs[] = {
     {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
     {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
     {"quantile", ValueKind::kQuantile}, {"log", ValueKind::kLog},
+    {"dexp", ValueKind::kDexp},
 };
 
 constexpr Row<JointKind> kJointCodecs[] = {
@@ -154,6 +155,9 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       spec.base = params.Float("base");
       spec.max_levels = static_cast<uint32_t>(params.Int("tau")) + 1;
       spec.num_bits = BitsFor(2 * uint64_t{spec.max_levels} + 1);
+      break;
+    case ValueKind::kDexp:
+      spec.num_curves = 2;
       break;
   }
   return spec;

@@ -90,6 +90,7 @@ class SumDecoder {
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
   SketchExtent max_sketch_{};       // Of grouped sketches.
   bool has_log_ = false;            // Among the value codecs.
+  uint32_t max_ranks_ = 0;          // Values of a section that are ranks.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/byte_io.h"
+#include "core/value/double_exponential.h"
 #include "core/value/fixed_point.h"
 #include "core/value/log_levels.h"
 #include "core/value/power_levels.h"
@@ -30,6 +31,7 @@ struct ValueParams {
   SignMeans means;           // sign
   LogScale log_scale;        // log
   const float* levels;       // log: magnitudes, descending.
+  CurvePart curves[2];       // dexp: of each sign.
   const uint32_t* codes;     // quantile and ranks, for encoding: found before.
   const float* table;        // Ranks: what each of them decodes to,
   uint32_t num_ranks;        // and how many there are.

@@ -6,6 +6,7 @@
 
 #include "core/bit_io.h"
 #include "core/host_device.h"
+#include "core/value/double_exponential.h"
 #include "core/value/log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/ceil_div.h"
@@ -23,7 +24,8 @@ enum class ValueKind {
   kTernary,
   kSign,
   kQuantile,
-  kLog
+  kLog,
+  kDexp
 };
 
 // Whether sections begin with something that all values have in common: coded_values.h.
@@ -33,19 +35,23 @@ inline bool IsCoded(ValueKind kind) {
 
 // Whether the length of a section depends on its values, and not on their number alone.
 TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
-  return kind == ValueKind::kQuantile || kind == ValueKind::kLog;
+  return kind == ValueKind::kQuantile || kind == ValueKind::kLog || kind == ValueKind::kDexp;
 }
+// Whether a code is the place of its value among all values, sorted, and decodes to a float of a
+// table that is made first.
+TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) { return kind == ValueKind::kDexp; }
 // Whether elements are taken out of the support before it is encoded: MarkKept.
 inline bool Narrows(ValueKind kind) { return kind == ValueKind::kLog; }
 
 struct ValueSpec {
   ValueKind kind;
-  int num_bits;          // Of a code, or of what stands for one; not ternary and quantile.
+  int num_bits;          // Of a code, or of what stands for one; not ternary, quantile, ranks.
   uint32_t bucket_size;  // qsgd
   uint32_t num_buckets;  // quantile: at most; of a section, as many.
   double clip;           // ternary
   double base;           // log
   uint32_t max_levels;   // log
+  uint32_t num_curves;   // dexp: at most; of a section, as many.
 
   // Of k values; where it IsMeasured, at most.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
@@ -55,6 +61,7 @@ struct ValueSpec {
   }
   // All but ternary.
   TFC_HOST_DEVICE int CodeBits(uint64_t k) const {
+    if (HasRanks(kind)) return BitsFor(k);
     return kind == ValueKind::kQuantile ? BitsFor(NumBuckets(k)) : num_bits;
   }
   // None of quantile is empty.
@@ -70,9 +77,11 @@ struct ValueSpec {
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
     if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
+    if (kind == ValueKind::kDexp)
+      return HeaderBytes(kind) + CurvePart::kCurveBytes * (num_curves - 1);
     return HeaderBytes(kind);
   }
-  // What precedes the codes at every k.
+  // What precedes the codes at every k > 0.
   TFC_HOST_DEVICE static uint64_t HeaderBytes(ValueKind kind) {
     switch (kind) {
       case ValueKind::kQsgd:
@@ -88,6 +97,8 @@ struct ValueSpec {
         return 8;
       case ValueKind::kLog:
         return LogScale::kNumBytes;
+      case ValueKind::kDexp:
+        return 2 * sizeof(uint32_t) + CurvePart::kCurveBytes;
       default:
         return 0;
     }

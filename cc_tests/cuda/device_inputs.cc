@@ -47,7 +47,7 @@ std::vector<std::string> AllCodecs() {
     for (const std::string& setting : SettingsOf(value))
       if (value != "raw") codecs.push_back("raw|" + setting);
   // Sections that are measured after the filter has added to the support.
-  for (const char* value : {"quantile", "log"})
+  for (const char* value : {"quantile", "log", "dexp"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   // Values that are not those at the indices that are sent.
   for (const char* value : {"quantile", "qsgd:bits=4,bucket=10", "ternary"})
@@ -125,6 +125,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|nonzero|delta_binary|sign",
       "residual|topk:ratio=0.05|bitmap|quantile:buckets=20",
       "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
+      "residual|topk:ratio=0.05|bitmap|dexp",
+      "none|dense|raw|dexp",
       "residual|topk:ratio=0.05|delta_adaptive|bf16",
       "none|nonzero|delta_adaptive|fp16",
       "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",

@@ -19,6 +19,11 @@ struct DoubleExponential {
   float c = 0;
   float d = 0;
 
+  TFC_HOST_DEVICE bool IsFinite() const {
+    return IsFiniteBits(FloatBits(a)) && IsFiniteBits(FloatBits(b)) && IsFiniteBits(FloatBits(c)) &&
+           IsFiniteBits(FloatBits(d));
+  }
+
   // e^exponent, the same bits on every machine. Clamped to the range of a float: sums and products
   // of finite parameters with a few of these are finite doubles.
   TFC_HOST_DEVICE static double Term(double exponent) {
