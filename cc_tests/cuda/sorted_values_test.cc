@@ -7,7 +7,9 @@
 
 #include "contract_inputs.h"
 #include "core/bit_io.h"
+#include "core/hash.h"
 #include "core/value/sorted_values.h"
+#include "cuda/value_codes.h"
 #include "device_inputs.h"
 #include "device_memory.h"
 
@@ -85,6 +87,25 @@ TEST(SortedValues, OrdersEveryInput) {
 TEST(SortedValues, OrdersManyValues) {
   const Stream stream;
   ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(NormalValues(300001, 1), false, stream));
+}
+
+// Ranks have up to 31 bits, which no test has values enough for.
+TEST(SortedValues, PacksRanksOfAnyWidth) {
+  Random random(1);
+  for (int num_bits = 1; num_bits <= 31; ++num_bits) {
+    std::vector<uint32_t> ranks(5 * BitPacking::kGroup + 3);
+    for (uint32_t& rank : ranks) rank = static_cast<uint32_t>(random.Next64() >> (64 - num_bits));
+    ranks[3] = (1u << num_bits) - 1;
+    Bytes expected(PackedBytes(ranks.size(), num_bits)), actual(expected.size());
+    PackBits(ranks, num_bits, SerialExecutor(), expected.data());
+    const BitPacking packing(actual.data(), num_bits);
+    for (size_t begin = 0; begin < ranks.size(); begin += BitPacking::kGroup) {
+      const size_t size = std::min<size_t>(BitPacking::kGroup, ranks.size() - begin);
+      packing.Store(begin / BitPacking::kGroup, &ranks[begin], static_cast<int>(size));
+    }
+    ASSERT_TRUE(actual == expected) << num_bits;
+    for (size_t i = 0; i < ranks.size(); ++i) ASSERT_EQ(packing.Load(i), ranks[i]) << num_bits;
+  }
 }
 
 }  // namespace
