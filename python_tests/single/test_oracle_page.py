@@ -62,7 +62,7 @@ class TestExamplesOfThePage:
     def test_dexp(self):
         section = bytes.fromhex(
             "02000000 0000803f 000000c1 57c57f05 0000a042 00000040 00004040"
-            "03000000 60254dbc 63b47440 4b9a813f f12e8abe 0000803f 0000a040 0835"
+            "03000000 5f254dbc 63b47440 4b9a813f f12e8abe 0000803f 0000a040 0835"
         )
         assert oracle_value.parse_dexp(section, 5)[1].tolist() == [0, 1, 4, 2, 3]
         np.testing.assert_allclose(oracle_value.read_dexp(section, 5), [3, 2, -1, -5, -4], rtol=1e-6)
