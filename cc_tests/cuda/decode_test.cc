@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/index/bloom_policy.h"
 #include "core/pipeline.h"
+#include "core/value/double_exponential.h"
 #include "core/value/log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/sum_decoder.h"
@@ -260,6 +261,31 @@ TEST(SumDecoder, RefusesALevelThatIsNotFinite) {
   RepairChecksum(&frame);
   EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
   EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
+// The numbers of values add up to k only where the sum wraps around.
+TEST(SumDecoder, RefusesMoreValuesOfASignThanThereAre) {
+  const Stream stream;
+  Bytes frame;
+  Append("dense|raw|dexp", HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 1, &frame);
+  unsigned char* section = frame.data() + kFrameHeaderBytes;
+  StoreUnaligned(section, static_cast<uint32_t>(kHostileSize) + 5);
+  StoreUnaligned(section + sizeof(uint32_t) + CurvePart::kCurveBytes, static_cast<uint32_t>(-5));
+  RepairChecksum(&frame);
+  EXPECT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
+}
+
+// The section says that there are two curves, and ends before the second.
+TEST(SumDecoder, RefusesACurveThatIsCutOff) {
+  const Stream stream;
+  const std::vector<TensorSpec> tensor = {{DType::kFloat32, 2}};
+  Bytes frame;
+  Append("dense|raw|dexp", HostGradient({1.0f, 2.0f}, DType::kFloat32), 1, &frame);
+  StoreUnaligned(frame.data() + kFrameHeaderBytes, uint32_t{1});
+  RepairChecksum(&frame);
+  EXPECT_EQ(SumOnHost(frame, 1, 1, tensor).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, tensor, stream).status.code(), StatusCode::kDataLoss);
 }
 
 TEST(SumDecoder, RefusesABytePastFiveTrits) {
