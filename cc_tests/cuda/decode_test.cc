@@ -282,7 +282,9 @@ TEST(SumDecoder, RefusesACurveThatIsCutOff) {
   const std::vector<TensorSpec> tensor = {{DType::kFloat32, 2}};
   Bytes frame;
   Append("dense|raw|dexp", HostGradient({1.0f, 2.0f}, DType::kFloat32), 1, &frame);
-  StoreUnaligned(frame.data() + kFrameHeaderBytes, uint32_t{1});
+  unsigned char* section = frame.data() + kFrameHeaderBytes;
+  StoreUnaligned(section, uint32_t{1});
+  StoreUnaligned(section + sizeof(uint32_t) + CurvePart::kCurveBytes, uint32_t{1});
   RepairChecksum(&frame);
   EXPECT_EQ(SumOnHost(frame, 1, 1, tensor).status.code(), StatusCode::kDataLoss);
   EXPECT_EQ(SumOnDevice(frame, 1, 1, tensor, stream).status.code(), StatusCode::kDataLoss);
