@@ -8,47 +8,28 @@
 #include <algorithm>
 
 #include "core/entropy/code_blocks.h"
+#include "core/index/rice.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kMaxRiceBits = 31;
-constexpr uint64_t kHeaderBytes = 6;
-
 // Unary digits that are written or seen at once, together with a one and kMaxRiceBits bits.
 constexpr int kMaxUnary = kMaxStreamBits - 1 - kMaxRiceBits;
 
-// A number in the Rice code with parameter r: shifted right by r, as so many zeros and a one; then
-// its r low bits.
-class Rice {
- public:
-  Rice(uint32_t number, int r)
-      : unary_(number >> r), low_(number & ((uint32_t{1} << r) - 1)), r_(r) {}
-
-  uint64_t length() const { return uint64_t{unary_} + 1 + static_cast<uint64_t>(r_); }
-  // The code as a bit string; where it is no longer than kMaxStreamBits.
-  uint64_t bits() const { return (uint64_t{low_} << 1 | 1) << unary_; }
-
-  void Write(BitWriter* writer) const {
-    uint32_t unary = unary_;
-    for (; unary > kMaxUnary; unary -= kMaxUnary) writer->Write(0, kMaxUnary);
-    writer->Write((uint64_t{low_} << 1 | 1) << unary, static_cast<int>(unary) + 1 + r_);
-  }
-
- private:
-  uint32_t unary_;
-  uint32_t low_;
-  int r_;
-};
+void WriteRice(const Rice& rice, BitWriter* writer) {
+  uint32_t unary = rice.unary;
+  for (; unary > kMaxUnary; unary -= kMaxUnary) writer->Write(0, kMaxUnary);
+  writer->Write(rice.last << unary, static_cast<int>(unary) + rice.num_last);
+}
 
 void WritePair(const Rice& zeros, const Rice& ones, BitWriter* writer) {
   const uint64_t length = zeros.length() + ones.length();
   if (length <= kMaxStreamBits) {
     writer->Write(zeros.bits() | ones.bits() << zeros.length(), static_cast<int>(length));
   } else {
-    zeros.Write(writer);
-    ones.Write(writer);
+    WriteRice(zeros, writer);
+    WriteRice(ones, writer);
   }
 }
 
@@ -67,26 +48,12 @@ uint64_t ReadRice(int r, BitReader* reader) {
   return unary << r | (bits >> (num_last + 1) & ((uint64_t{1} << r) - 1));
 }
 
-// The cheapest parameter for `numbers`, whose sum is given; the least one of equal ones. The cost
-// is a convex function of the parameter, since each number loses half of what is left of it.
 int ChooseRice(const std::vector<uint32_t>& numbers, uint64_t sum) {
-  const auto cost = [&](int r) {
+  return CheapestRice(numbers.size(), sum, [&](int r) {
     uint64_t num_unary = 0;
     for (const uint32_t number : numbers) num_unary += number >> r;
-    return num_unary + numbers.size() * static_cast<uint64_t>(r + 1);
-  };
-  int best = 0;
-  while (best < kMaxRiceBits && sum >> (best + 1) >= numbers.size()) ++best;  // log2 of the mean.
-  uint64_t best_cost = cost(best);
-  for (const int step : {-1, 1}) {
-    while (best + step >= 0 && best + step <= kMaxRiceBits) {
-      const uint64_t next_cost = cost(best + step);
-      if (next_cost > best_cost || (next_cost == best_cost && step > 0)) break;
-      best += step;
-      best_cost = next_cost;
-    }
-  }
-  return best;
+    return num_unary;
+  });
 }
 
 // Run i of zeros is before run i of ones. No run is empty but perhaps the first one, so that the
@@ -177,17 +144,14 @@ class RleIndexCodec : public IndexCodec {
     indices->clear();
     ByteReader reader(section);
     if (k == 0) return reader.ExpectEnd("rle");
-    uint32_t num_runs = 0;
-    uint8_t zero_bits = 0;
-    uint8_t one_bits = 0;
-    TFC_RETURN_IF_ERROR(reader.Read("rle number of runs", &num_runs));
-    TFC_RETURN_IF_ERROR(reader.Read("rle bits of zeros", &zero_bits));
-    TFC_RETURN_IF_ERROR(reader.Read("rle bits of ones", &one_bits));
-    // A run of zeros and one of ones have two bits at least.
-    if (num_runs > k || num_runs > 4 * uint64_t{reader.remaining()} || zero_bits > kMaxRiceBits ||
-        one_bits > kMaxRiceBits) {
-      return DataLoss("rle: ", num_runs, " runs of ", k, " ones in ", reader.remaining(),
-                      " bytes, with ", int{zero_bits}, " and ", int{one_bits}, " low bits");
+    RleHeader header{};
+    TFC_RETURN_IF_ERROR(reader.Read("rle number of runs", &header.num_runs));
+    TFC_RETURN_IF_ERROR(reader.Read("rle bits of zeros", &header.zero_bits));
+    TFC_RETURN_IF_ERROR(reader.Read("rle bits of ones", &header.one_bits));
+    if (!header.IsPossible(k, reader.remaining())) {
+      return DataLoss("rle: ", header.num_runs, " runs of ", k, " ones in ", reader.remaining(),
+                      " bytes, with ", int{header.zero_bits}, " and ", int{header.one_bits},
+                      " low bits");
     }
 
     // First all lengths, so that k and n are known to be right before k indices are allocated.
@@ -195,17 +159,17 @@ class RleIndexCodec : public IndexCodec {
       uint64_t zeros;
       uint64_t ones;
     };
-    const auto count = static_cast<int64_t>(num_runs);
+    const auto count = static_cast<int64_t>(header.num_runs);
     std::vector<Count> ends(static_cast<size_t>(NumBlocks(count, kCodeBlock)));
-    Runs runs(num_runs);
+    Runs runs(header.num_runs);
     TFC_RETURN_IF_ERROR(DecodeCodeBlocks(
         "rle", count, context.executor, &reader,
         [&](int64_t block, int64_t begin, int64_t end, BitReader* block_reader) -> Status {
           BitReader bits = *block_reader;
           Count sum = {0, 0};
           for (int64_t i = begin; i < end && sum.zeros + sum.ones <= n; ++i) {
-            const uint64_t zeros = ReadRice(zero_bits, &bits) + (i > 0);
-            const uint64_t ones = ReadRice(one_bits, &bits) + 1;
+            const uint64_t zeros = ReadRice(header.zero_bits, &bits) + (i > 0);
+            const uint64_t ones = ReadRice(header.one_bits, &bits) + 1;
             runs.zeros[i] = static_cast<uint32_t>(zeros);
             runs.ones[i] = static_cast<uint32_t>(ones);
             sum.zeros += zeros;
@@ -221,7 +185,7 @@ class RleIndexCodec : public IndexCodec {
       ends[block].zeros += ends[block - 1].zeros;
       ends[block].ones += ends[block - 1].ones;
     }
-    const Count total = ends.empty() ? Count{0, 0} : ends.back();
+    const Count total = ends.back();
     if (total.ones != k || total.zeros + total.ones > n) {
       return DataLoss("rle: runs of ", total.zeros, " zeros and ", total.ones, " ones for ", k,
                       " of ", n);
@@ -240,16 +204,7 @@ class RleIndexCodec : public IndexCodec {
     return OkStatus();
   }
 
-  uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override {
-    if (k == 0) return 0;
-    // Ones take at most a bit each, with parameter 0; and so do zeros, and one more.
-    uint64_t num_zero_bits = uint64_t{n} - k + 1;
-    for (int r = 1; r <= kMaxRiceBits; ++r) {
-      num_zero_bits = std::min(
-          num_zero_bits, ((uint64_t{n} - k) >> r) + uint64_t{k} * static_cast<uint64_t>(r + 1));
-    }
-    return kHeaderBytes + BytesOfBits(num_zero_bits + k) + MaxCodeBlockOverhead(k);
-  }
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override { return MaxRleBytes(n, k); }
 };
 
 std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<RleIndexCodec>(); }
