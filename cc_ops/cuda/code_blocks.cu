@@ -182,7 +182,7 @@ Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char
 Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
                            CodeReadBuffers* buffers) {
   const uint64_t num_tiles = max_extent.num_tiles();
-  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_extent.num_bytes, 4) + kPaddingWords);
+  buffers->words_dev = workspace->Take<uint32_t>(NumSectionWords(max_extent.num_bytes));
   buffers->streams_dev = workspace->Take<CodeStream>(max_extent.num_streams);
   buffers->notes_dev = workspace->Take<uint32_t>(num_tiles * kMaxCodeBits);
   buffers->starts_dev = workspace->Take<WalkStart>(num_tiles);
@@ -190,19 +190,20 @@ Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Wor
   return OkStatus();
 }
 
-Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes,
-                   const CodeReadBuffers& buffers, cudaStream_t stream) {
-  const uint64_t num_words = CeilDiv(num_bytes, 4) + kPaddingWords;
+uint64_t NumSectionWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) + kPaddingWords; }
+
+Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
+                   cudaStream_t stream) {
+  const uint64_t num_words = NumSectionWords(num_bytes);
   return LaunchThreads("load section", LoadSectionKernel, num_words, stream, section_dev, num_bytes,
-                       num_words, buffers.words_dev);
+                       num_words, words_dev);
 }
 
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
-                      const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
-                      cudaStream_t stream) {
+                      const uint32_t* words_dev, uint32_t bits, uint32_t* error_dev,
+                      CodeStream* streams_dev, cudaStream_t stream) {
   return LaunchWarps("find code blocks", FindCodeBlocksKernel, lists.max_used_lists(), stream,
-                     lists, heads_dev, extent.num_streams, buffers.words_dev, bits, error_dev,
-                     buffers.streams_dev);
+                     lists, heads_dev, extent.num_streams, words_dev, bits, error_dev, streams_dev);
 }
 
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,

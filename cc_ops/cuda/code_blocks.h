@@ -82,7 +82,7 @@ inline constexpr uint32_t kMaxCodeBits = 48;
 struct CodeHead {
   uint64_t blocks_begin;   // Where the lengths of the blocks stand in the words, in bytes,
   uint64_t end;            // and where the last block ends at most: not after the next list.
-  uint32_t max_code_bits;  // At most kMaxCodeBits.
+  uint32_t max_code_bits;  // At most kMaxCodeBits where tiles are walked.
 };
 
 // Codes that are read in a row. In the words, streams stand one after the other.
@@ -140,14 +140,16 @@ struct CodeReadBuffers {
 Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
                            CodeReadBuffers* buffers);
 
+// Enough words for a section, and for looking ahead at its end.
+uint64_t NumSectionWords(uint64_t num_bytes);
 // Copies a section to the words.
-Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes,
-                   const CodeReadBuffers& buffers, cudaStream_t stream);
+Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
+                   cudaStream_t stream);
 // Makes the blocks of all lists, of which heads_dev tells, streams. Sets bits of *error_dev where
 // the lengths do not fit; everything does nothing where one is set before.
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
-                      const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
-                      cudaStream_t stream);
+                      const uint32_t* words_dev, uint32_t bits, uint32_t* error_dev,
+                      CodeStream* streams_dev, cudaStream_t stream);
 // Follows the notes of all tiles, which code_walk.h writes. Sets bits of *error_dev where a stream
 // has not all of its items.
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,

@@ -175,6 +175,9 @@ class StreamMap {
         FirstAfter(1, num_streams_, [&](uint64_t s) { return FirstTile(s) > tile; }) - 1;
     // Before the first stream, nothing is.
     if (tile < FirstTile(stream)) return {0, 0, 0};
+    return TileOf(stream, tile);
+  }
+  __device__ WalkTile TileOf(uint64_t stream, uint64_t tile) const {
     const uint64_t begin = streams_[stream].begin * 8 + (tile - FirstTile(stream)) * kWalkTileBits;
     const uint64_t end = streams_[stream].end * 8;
     return {stream, begin, begin + kWalkTileBits < end ? begin + kWalkTileBits : end};

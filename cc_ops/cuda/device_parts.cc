@@ -34,6 +34,7 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"delta_adaptive", IndexKind::kDeltaAdaptive},
     {"delta_flag", IndexKind::kDeltaFlag},
     {"huffman", IndexKind::kHuffman},
+    {"rle", IndexKind::kRle},
     {"bloom", IndexKind::kBloom},
 };
 constexpr Row<ValueKind> kValueCodecs[] = {

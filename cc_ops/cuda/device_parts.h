@@ -26,6 +26,7 @@ enum class IndexKind {
   kDeltaAdaptive,
   kDeltaFlag,
   kHuffman,
+  kRle,
   kBloom
 };
 

@@ -11,6 +11,7 @@
 #include "cuda/log_levels.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
+#include "cuda/rle.h"
 #include "cuda/select_largest.h"
 #include "cuda/values.h"
 
@@ -31,6 +32,7 @@ struct FrameEncoder::Buffers {
   DeltaBuffers deltas;
   DeltaWriteBuffers prefixed;
   HuffmanWriteBuffers huffman;
+  RleWriteBuffers rle;
   BloomBuffers bloom;
   uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
   const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
@@ -102,6 +104,8 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   }
   if (spec_.index == IndexKind::kHuffman)
     TFC_RETURN_IF_ERROR(TakeHuffmanWriteBuffers(byte_code_, max_k_, workspace, &buffers->huffman));
+  if (spec_.index == IndexKind::kRle)
+    TFC_RETURN_IF_ERROR(TakeRleWriteBuffers(n_, max_k_, workspace, &buffers->rle));
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k_);
@@ -191,6 +195,10 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
     *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();
     return MeasureHuffmanIndices(byte_code_, buffers->indices_dev, k_dev, buffers->huffman, stream);
   }
+  if (spec_.index == IndexKind::kRle) {
+    *num_payload_bytes_dev = buffers->rle.num_bytes_dev();
+    return MeasureRuns(buffers->indices_dev, k_dev, buffers->rle, stream);
+  }
   if (spec_.index == IndexKind::kBloom) {
     *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
     buffers->sent_dev = buffers->bloom.chosen_dev;
@@ -248,6 +256,8 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
                                   stream);
     case IndexKind::kHuffman:
       return WriteHuffmanIndices(buffers.indices_dev, k_dev, buffers.huffman, section_dev, stream);
+    case IndexKind::kRle:
+      return WriteRuns(buffers.indices_dev, k_dev, buffers.rle, section_dev, stream);
     case IndexKind::kBloom:
       return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }

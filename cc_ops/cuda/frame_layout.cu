@@ -39,6 +39,7 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
     case IndexKind::kHuffman:
+    case IndexKind::kRle:
       return *num_payload_bytes;
     case IndexKind::kBloom:
       return kBloomHeaderBytes + *num_payload_bytes;

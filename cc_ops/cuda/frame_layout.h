@@ -25,8 +25,8 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
 
 // Lengths that the data decide.
 struct DataLengths {
-  // Of delta_binary, of the filter of bloom; of the whole section of delta_adaptive, delta_flag and
-  // huffman.
+  // Of delta_binary, of the filter of bloom; of the whole section of delta_adaptive, delta_flag,
+  // huffman and rle.
   const uint64_t* num_payload_bytes_dev;
   // Of the section of joint codecs and of values that are measured; else null.
   const uint64_t* num_value_bytes_dev;

@@ -167,12 +167,12 @@ Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev
   const CodeExtent extent = ExtentOf(1, k, num_bytes);
   const ByteEntries::Source source = {buffers.tables_dev, (1u << code.max_length) - 1};
   const CodeHead head = {0, num_bytes, static_cast<uint32_t>(kBytesPerIndex * code.max_length)};
-  TFC_RETURN_IF_ERROR(LoadSection(section_dev, num_bytes, codes, stream));
+  TFC_RETURN_IF_ERROR(LoadSection(section_dev, num_bytes, codes.words_dev, stream));
   TFC_RETURN_IF_ERROR(BuildTables(code, buffers.tables_dev, stream));
   TFC_RETURN_IF_ERROR(
       Launch("begin section", BeginSectionKernel, 1, kWarpThreads, stream, head, buffers.head_dev));
-  TFC_RETURN_IF_ERROR(
-      FindCodeBlocks(list, buffers.head_dev, extent, codes, bits, error_dev, stream));
+  TFC_RETURN_IF_ERROR(FindCodeBlocks(list, buffers.head_dev, extent, codes.words_dev, bits,
+                                     error_dev, codes.streams_dev, stream));
   TFC_RETURN_IF_ERROR(WalkTiles<ByteEntries>(source, extent, codes, error_dev, stream));
   TFC_RETURN_IF_ERROR(FollowWalk(extent, codes, bits, error_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchThreads("decode bytes", DecodeBytesKernel, extent.max_used_tiles(),

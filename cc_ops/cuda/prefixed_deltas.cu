@@ -345,12 +345,12 @@ Status DecodePrefixedDeltas(bool is_adaptive, const KeyLists& lists, const CodeS
                             uint32_t* keys_dev, cudaStream_t stream) {
   const CodeReadBuffers& codes = buffers.codes;
   const CodeExtent extent = ExtentOf(lists.num_lists, lists.max_keys, sections.num_bytes);
-  TFC_RETURN_IF_ERROR(LoadSection(sections.data_dev, sections.num_bytes, codes, stream));
+  TFC_RETURN_IF_ERROR(LoadSection(sections.data_dev, sections.num_bytes, codes.words_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("read schemes", ReadSchemesKernel, lists.max_used_lists(), stream,
                                   is_adaptive, lists, sections, codes.words_dev, bits, error_dev,
                                   buffers.readings_dev, buffers.heads_dev));
-  TFC_RETURN_IF_ERROR(
-      FindCodeBlocks(lists, buffers.heads_dev, extent, codes, bits, error_dev, stream));
+  TFC_RETURN_IF_ERROR(FindCodeBlocks(lists, buffers.heads_dev, extent, codes.words_dev, bits,
+                                     error_dev, codes.streams_dev, stream));
   TFC_RETURN_IF_ERROR(
       WalkTiles<PrefixCodes>(buffers.readings_dev, extent, codes, error_dev, stream));
   TFC_RETURN_IF_ERROR(FollowWalk(extent, codes, bits, error_dev, stream));

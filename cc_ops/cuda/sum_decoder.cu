@@ -13,6 +13,7 @@
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
+#include "cuda/rle.h"
 #include "cuda/sum_decoder.h"
 #include "cuda/threelc.h"
 #include "cuda/values.h"
@@ -96,6 +97,10 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
     case IndexKind::kHuffman:
       if (kBytesPerIndex * k <= 8 * found) return OkStatus();
       return DataLoss("index section: ", k, " indices do not fit in ", found, " bytes");
+    case IndexKind::kRle:
+      if (found > kRleHeaderBytes) return OkStatus();
+      return DataLoss("index section: runs need more than ", kRleHeaderBytes, " bytes, found ",
+                      found);
     case IndexKind::kBloom:  // Its header tells: it is read on the device.
       return OkStatus();
   }
@@ -142,6 +147,7 @@ struct SumDecoder::Buffers {
   DeltaBuffers deltas;
   DeltaReadBuffers prefixed;
   HuffmanReadBuffers huffman;
+  RleReadBuffers rle;
   BloomBuffers bloom;
   ParamBuffers params;
   ThreelcDecodeBuffers threelc;
@@ -199,6 +205,7 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const CodeExtent indices = ExtentOf(1, header.k, task.frame.sections.indices.size());
   if (HasPrefixedDeltas(index)) max_deltas_.Cover(indices);
   if (index == IndexKind::kHuffman) max_words_.Cover(indices);
+  if (index == IndexKind::kRle) max_runs_.Cover(RleExtentOf(indices.num_items, indices.num_bytes));
   if (is_sketch) max_sketch_.max_k = std::max(max_sketch_.max_k, header.k);
   if (is_compressed)
     max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, num_value_bytes));
@@ -224,8 +231,10 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   if (max_deltas_.num_streams > 0) {
     TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->prefixed));
   }
-  if (max_words_.num_streams == 0) return OkStatus();
-  return TakeHuffmanReadBuffers(max_words_, workspace, &buffers->huffman);
+  if (max_words_.num_streams > 0)
+    TFC_RETURN_IF_ERROR(TakeHuffmanReadBuffers(max_words_, workspace, &buffers->huffman));
+  if (max_runs_.num_streams == 0) return OkStatus();
+  return TakeRleReadBuffers(max_runs_, workspace, &buffers->rle);
 }
 
 // Sets indices_dev to the support of a frame, or its error.
@@ -270,6 +279,9 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
                                              header.k, buffers.huffman, kIndexError, error_dev,
                                              buffers.indices_dev, stream));
       break;
+    case IndexKind::kRle:
+      return ReadRuns({section_dev, num_bytes, header.n, header.k}, buffers.rle, kIndexError,
+                      error_dev, buffers.indices_dev, stream);
     case IndexKind::kBloom:
       return ReadBloom(section_dev, num_bytes, header.k, header.seed, marks, buffers.bloom,
                        {kIndexError, kPolicyError}, error_dev, buffers.indices_dev, stream);

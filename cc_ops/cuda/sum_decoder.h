@@ -85,6 +85,7 @@ class SumDecoder {
   uint32_t max_k_ = 0;              // Of frames with an explicit support.
   CodeExtent max_deltas_{};         // Of index sections with prefixed deltas.
   CodeExtent max_words_{};          // Of index sections with Huffman words.
+  CodeExtent max_runs_{};           // Of index sections with run lengths.
   uint32_t max_marks_ = 0;          // n of frames that go through marks.
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.

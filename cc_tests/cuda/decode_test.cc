@@ -145,6 +145,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.9|delta_adaptive|fp16",
                                    "topk:ratio=0.2|delta_flag:flag_bits=3|bf16",
                                    "topk:ratio=0.2|huffman|bf16",
+                                   "topk:ratio=0.2|rle|bf16",
+                                   "topk:ratio=0.9|rle|raw",
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",
@@ -328,12 +330,13 @@ TEST(SumDecoder, NamesRankTensorAndCodec) {
   const Stream stream;
   Bytes packets;
   Append("dense|raw|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
-  Append("topk:ratio=0.5|rle|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
+  Append("topk:ratio=0.5|raw|deflate", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
   const std::vector<TensorSpec> tensors = {{DType::kFloat32, 20}};
   const Status unknown = SumOnDevice(packets, 2, 1, tensors, stream).status;
   EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(unknown.message().find("rank 1, tensor 0: the index codec 'rle' has no device variant"),
-            std::string::npos)
+  EXPECT_NE(
+      unknown.message().find("rank 1, tensor 0: the value codec 'deflate' has no device variant"),
+      std::string::npos)
       << unknown.message();
 
   packets.clear();

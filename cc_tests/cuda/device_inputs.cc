@@ -131,6 +131,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "none|nonzero|delta_adaptive|fp16",
       "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",
       "none|topk:ratio=0.3|huffman|raw",
+      "residual|topk:ratio=0.3|rle|fp16",
+      "none|nonzero|rle|raw",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "momentum|topk:ratio=0.05|raw|fp16",

@@ -153,7 +153,6 @@ TEST(FrameEncoder, EncodesTheSizesOfARealModel) {
 
 TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
   const std::pair<const char*, const char*> cases[] = {
-      {"topk|rle|raw", "index codec 'rle'"},
       {"topk|bloom:policy=p2|raw", "the policy 'p2' of the index codec 'bloom'"},
       {"topk|raw|minmax", "value codec 'minmax'"},
       {"nonzero|skcompress:buckets=1025,groups=1", "joint codec 'skcompress'"},

@@ -187,6 +187,7 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes) {
 
 inline int __popc(unsigned word) { return __builtin_popcount(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
+inline int __ffsll(long long word) { return __builtin_ffsll(word); }
 inline unsigned __brev(unsigned word) {
   unsigned reversed = 0;
   for (int bit = 0; bit < 32; ++bit) reversed |= (word >> bit & 1) << (31 - bit);
