@@ -98,13 +98,8 @@ class RleStates {
   uint32_t one_bits_;
 };
 
-// What is before a block makes no difference to it.
-__device__ RlePlace FirstPlace(const StreamMap& map, const RleStates& states, uint64_t i,
-                               const WalkTile& tile, uint32_t state) {
-  return states.PlaceOf(i == map.FirstTile(tile.stream) ? 0 : state, tile.begin);
-}
-
-// A thread for each state of each tile.
+// A thread for each state of each tile. A block that is whole ends in state 0, in which each block
+// begins.
 __global__ void MapRleTilesKernel(RleSource source, const uint32_t* error, uint32_t* maps) {
   if (HasError(error)) return;
   const StreamMap map = source.Map();
@@ -117,9 +112,9 @@ __global__ void MapRleTilesKernel(RleSource source, const uint32_t* error, uint3
     const WalkTile tile = map.At(i);
     uint32_t after = state;
     if (tile.exists()) {
-      const RlePlace place = states.Walk(source.words, FirstPlace(map, states, i, tile, state),
-                                         tile.end, [](uint64_t) {});
-      after = states.StateOf(place, tile.end);
+      const RlePlace begin = states.PlaceOf(state, tile.begin);
+      const RlePlace end = states.Walk(source.words, begin, tile.end, [](uint64_t) {});
+      after = states.StateOf(end, tile.end);
     }
     MapOf(maps, i)[state] = static_cast<uint8_t>(after);
   }
@@ -135,7 +130,7 @@ __global__ void CountRleCodesKernel(RleSource source, const uint8_t* states_of,
     const WalkTile tile = map.At(i);
     uint64_t count = 0, last_end = tile.begin;
     if (tile.exists()) {
-      states.Walk(source.words, FirstPlace(map, states, i, tile, states_of[i]), tile.end,
+      states.Walk(source.words, states.PlaceOf(states_of[i], tile.begin), tile.end,
                   [&](uint64_t end) {
                     ++count;
                     last_end = end;

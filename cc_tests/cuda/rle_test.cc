@@ -225,13 +225,19 @@ TEST(RleIndex, MayHaveFewerIndicesThanThereIsRoomFor) {
 // Any parameters, also those that no encoder chooses: all states that a tile may begin in.
 TEST(RleIndex, TakesAnyParameters) {
   const Stream stream;
-  for (const auto& [zero_bits, one_bits] :
-       {std::pair<int, int>{0, 0}, {31, 31}, {31, 0}, {0, 31}, {17, 30}, {1, 2}, {30, 17}}) {
+  for (const auto& [zero_bits, one_bits] : {std::pair<int, int>{0, 0},
+                                            {31, 31},
+                                            {31, 0},
+                                            {0, 31},
+                                            {1, 2},
+                                            {31, 30},
+                                            {29, 31},
+                                            {17, 30}}) {
     SCOPED_TRACE(testing::Message() << zero_bits << " and " << one_bits);
     Random random(static_cast<uint64_t>(32 * zero_bits + one_bits));
-    Section section(2000, static_cast<uint8_t>(zero_bits), static_cast<uint8_t>(one_bits));
+    Section section(4000, static_cast<uint8_t>(zero_bits), static_cast<uint8_t>(one_bits));
     uint32_t k = 0, n = 0;
-    for (uint32_t i = 0; i < 2000; ++i) {
+    for (uint32_t i = 0; i < 4000; ++i) {
       const uint32_t zeros = random.Below(3), ones = random.Below(9);
       section.Add(zeros).Add(ones);
       k += ones + 1;
