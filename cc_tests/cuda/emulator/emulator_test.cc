@@ -219,6 +219,13 @@ TEST(Emulator, CopiesKnowDeviceMemory) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
+TEST(Emulator, FindsTheFirstBitCountedFromOne) {
+  EXPECT_EQ(__ffs(0), 0);
+  EXPECT_EQ(__ffsll(0), 0);
+  for (int bit = 0; bit < 64; ++bit)
+    EXPECT_EQ(__ffsll(static_cast<long long>(-1ull << bit)), bit + 1);
+}
+
 TEST(Emulator, ScansWantTheirStorage) {
   uint64_t* data = nullptr;
   ASSERT_EQ(cudaMalloc(&data, 16), cudaSuccess);
