@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/hash.h"
 #include "core/registry.h"
@@ -78,6 +79,10 @@ std::vector<float> Sampled(size_t d, const Curve& curve) {
   return values;
 }
 
+uint32_t LemmaOneSegmentsOf(const std::vector<float>& magnitudes) {
+  return LemmaOneSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
+}
+
 // Values of two-sided exponential tails, in an order that is not theirs.
 std::vector<float> Tails(size_t size) {
   Random random(size);
@@ -104,12 +109,12 @@ TEST(PolyTest, TheSuggestionIsLemmaOnesForAUnitCurve) {
   // p = ceil(2 sqrt(M)) with M = 3 (1 - e^-3) = 2.85, whatever the unit of the values.
   for (double unit : {1e-20, 1e-3, 1.0, 1e30}) {
     const auto curve = [=](double x) { return unit * std::exp(-3 * x); };
-    EXPECT_EQ(SuggestedSegments(Sampled(1001, curve)), 4u) << unit;
+    EXPECT_EQ(LemmaOneSegmentsOf(Sampled(1001, curve)), 4u) << unit;
   }
-  EXPECT_EQ(SuggestedSegments(std::vector<float>{5.0f}), 1u);
-  EXPECT_EQ(SuggestedSegments(std::vector<float>(100, 0.0f)), 1u);
-  EXPECT_EQ(SuggestedSegments(std::vector<float>(100, Limits::denorm_min())), 1u);
-  EXPECT_EQ(SuggestedSegments(Sampled(1001, [](double x) { return 1 - x / 2; })), 1u);
+  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>{5.0f}), 1u);
+  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>(100, 0.0f)), 1u);
+  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>(100, Limits::denorm_min())), 1u);
+  EXPECT_EQ(LemmaOneSegmentsOf(Sampled(1001, [](double x) { return 1 - x / 2; })), 1u);
 }
 
 TEST(PolyTest, FindsPolynomialsOfItsDegree) {
@@ -203,6 +208,27 @@ TEST(PolyTest, RejectsDegreesLengthsRangesAndCoefficients) {
   EXPECT_TRUE(is_rejected(16, Limits::infinity()));
   EXPECT_TRUE(is_rejected(20, Limits::quiet_NaN()));
   EXPECT_TRUE(is_rejected(section.size() - 2, uint8_t{0x3F}));  // Rank 7 of 5.
+}
+
+// More of them would be read one after the other by GPUs.
+TEST(PolyTest, RejectsMoreSegmentsThanASignMayHave) {
+  const auto codec = MakePoly();
+  for (uint32_t num_segments : {256u, 257u}) {
+    Bytes section;
+    ByteWriter writer(&section);
+    writer.Write(uint32_t{1});
+    writer.Write(num_segments);
+    for (uint32_t i = 0; i < num_segments; ++i) {
+      writer.Write(uint32_t{1});
+      for (int j = 0; j < 3; ++j) writer.Write(0.0f);
+    }
+    writer.Write(uint32_t{0});
+    const int num_bits = BitsFor(num_segments);
+    section.resize(section.size() + PackedBytes(num_segments, num_bits));
+    std::vector<float> decoded(num_segments);
+    EXPECT_EQ(codec->Decode(section, All(num_segments), {}, Span<float>(decoded)).code(),
+              num_segments == 256 ? StatusCode::kOk : StatusCode::kDataLoss);
+  }
 }
 
 }  // namespace

@@ -16,12 +16,6 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kMaxSegments = 256;
-// Where the heuristic chooses: at most the pieces of DeepReduce's Figure 5, and values enough to
-// pay for the parameters of each.
-constexpr uint32_t kMaxSuggestedSegments = 8;
-constexpr uint32_t kMinSuggestedLength = 64;
-
 using Segments = std::vector<PolynomialSegment>;
 
 std::vector<float> Magnitudes(Span<const uint64_t> items, Executor* executor) {
@@ -38,8 +32,7 @@ void WriteSegments(const Segments& segments, uint32_t degree, ByteWriter* writer
     writer->Write(segment.length);
     writer->Write(segment.range.least);
     writer->Write(segment.range.largest);
-    writer->WriteArray(
-        Span<const float>(segment.coefficients.data(), segment.NumCoefficients(degree)));
+    writer->WriteArray(Span<const float>(segment.coefficients, segment.NumCoefficients(degree)));
   }
 }
 
@@ -60,6 +53,9 @@ Status ReadSegment(uint32_t degree, ByteReader* reader, PolynomialSegment* segme
 Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Segments* segments) {
   uint32_t num_segments = 0;
   TFC_RETURN_IF_ERROR(reader->Read("number of segments", &num_segments));
+  if (num_segments > kMaxSegments) {
+    return DataLoss(num_segments, " segments of a sign, at most ", kMaxSegments, " expected");
+  }
   for (uint32_t i = 0; i < num_segments; ++i) {
     PolynomialSegment segment;
     TFC_RETURN_IF_ERROR(ReadSegment(degree, reader, &segment));
@@ -95,9 +91,8 @@ class Poly : public ValueCodec {
 
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     const uint64_t max_segments = segments_ == 0 ? kMaxSuggestedSegments : segments_;
-    const uint64_t segment_bytes =
-        sizeof(uint32_t) + 2 * sizeof(float) + (degree_ + 1) * sizeof(float);
-    return 3 * sizeof(uint32_t) + std::min<uint64_t>(2 * max_segments, k) * segment_bytes +
+    return 3 * sizeof(uint32_t) +
+           std::min<uint64_t>(2 * max_segments, k) * PolynomialSegment::NumBytes(degree_ + 1) +
            PackedBytes(k, BitsFor(k));
   }
 
@@ -124,9 +119,7 @@ class Poly : public ValueCodec {
     const std::vector<float> magnitudes = Magnitudes(items, executor);
     uint32_t max_segments = segments_;
     if (segments_ == 0) {
-      const auto affordable = static_cast<uint32_t>(magnitudes.size() / kMinSuggestedLength);
-      max_segments = std::min({SuggestedSegments(magnitudes), kMaxSuggestedSegments,
-                               std::max<uint32_t>(1, affordable)});
+      max_segments = SuggestedSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
     }
     return FitSegments(magnitudes, degree_, max_segments, executor);
   }
