@@ -21,16 +21,6 @@ namespace {
 // What is not asked for: room for more values than there are.
 constexpr uint32_t kSpare = 37;
 
-template <typename T>
-std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
-  std::vector<T> values(size);
-  EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
-                            stream.get()),
-            cudaSuccess);
-  stream.Synchronize();
-  return values;
-}
-
 // Of values that stand backwards behind a list of indices, where `listed`.
 BucketCodes QuantizeOnDevice(const std::vector<float>& values, uint32_t max_buckets, bool listed,
                              const Stream& stream) {

@@ -29,6 +29,17 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+// What stands in memory that others own.
+template <typename T>
+std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
+  std::vector<T> values(size);
+  EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
+                            stream.get()),
+            cudaSuccess);
+  stream.Synchronize();
+  return values;
+}
+
 template <typename T>
 class DeviceVector {
  public:

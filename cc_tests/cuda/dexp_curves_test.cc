@@ -17,16 +17,6 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-template <typename T>
-std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
-  std::vector<T> values(size);
-  EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
-                            stream.get()),
-            cudaSuccess);
-  stream.Synchronize();
-  return values;
-}
-
 // As the core's section begins.
 Bytes Serialize(const std::vector<CurvePart>& parts) {
   Bytes bytes;

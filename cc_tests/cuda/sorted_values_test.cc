@@ -20,16 +20,6 @@ namespace {
 // What is not asked for: room for more values than there are.
 constexpr uint32_t kSpare = 37;
 
-template <typename T>
-std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
-  std::vector<T> values(size);
-  EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
-                            stream.get()),
-            cudaSuccess);
-  stream.Synchronize();
-  return values;
-}
-
 std::vector<uint32_t> KeysOf(const SortedValues& sorted) {
   std::vector<uint32_t> keys;
   for (uint64_t item : sorted.nonnegative()) keys.push_back(ItemKey(item));

@@ -1,0 +1,66 @@
+// The segments of a section of poly on the device, and the values that they stand for.
+#ifndef TFCOMPRESS_CUDA_POLYNOMIAL_SEGMENTS_H_
+#define TFCOMPRESS_CUDA_POLYNOMIAL_SEGMENTS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/value/polynomial_basis.h"
+#include "cuda/binary_search.h"
+#include "cuda/workspace.h"
+
+namespace tfcompress {
+namespace device {
+
+inline constexpr uint32_t kNumSigns = 2;
+// Of a section: the degree and the number of nonnegative values' segments precede them; the number
+// of the other ones stands between.
+inline constexpr uint64_t kSegmentsBegin = 2 * sizeof(uint32_t);
+
+struct SectionSegment {
+  uint32_t begin;     // The rank of its first value.
+  uint32_t sign_bit;  // Of all of its values.
+  uint64_t offset;    // Where it stands in the section.
+  PolynomialSegment segment;
+  PolynomialBasis basis;
+
+  // The value of a rank that is one of its own.
+  __device__ float ValueOf(uint32_t rank) const {
+    const int64_t position = rank - begin;
+    const double t = basis.PointAt(position);
+    double previous = 0;
+    double current = 1;
+    double y = 0;
+    for (uint32_t j = 0; j < basis.size; ++j) {
+      y += NormalOrZero(segment.coefficients[j]) * current;
+      const double next = PolynomialBasis::Next(t, current, basis.beta[j], previous);
+      previous = current;
+      current = next;
+    }
+    const PolynomialScale scale(segment.range);
+    return FloatFromBits(segment.range.RoundedBits(scale.MagnitudeOf(y)) | sign_bit);
+  }
+};
+
+// Ascending by their begins, first those of nonnegative values: no rank is in two of them.
+struct SegmentTable {
+  SectionSegment* segments_dev;
+  uint32_t* num_of_sign_dev;  // kNumSigns.
+
+  __device__ uint32_t NumSegments() const { return num_of_sign_dev[0] + num_of_sign_dev[1]; }
+  // The segment of a rank that is below k.
+  __device__ const SectionSegment& Find(uint32_t rank) const {
+    return segments_dev[FirstAfter(1, NumSegments(),
+                                   [&](uint64_t s) { return segments_dev[s].begin > rank; }) -
+                        1];
+  }
+};
+
+// For up to max_segments of a sign.
+void TakeSegmentTable(uint32_t max_segments, Workspace* workspace, SegmentTable* table);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_POLYNOMIAL_SEGMENTS_H_
