@@ -10,6 +10,7 @@
 #include "cuda/bucket_quantizer.h"
 #include "cuda/dexp_curves.h"
 #include "cuda/encode_state.h"
+#include "cuda/polynomial_fit.h"
 #include "cuda/sent_slots.h"
 #include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
@@ -37,6 +38,7 @@ struct CodedBuffers {
   SortedBuffers sorted;  // Ranks,
   float* table_dev;      // and what they decode to.
   CurveBuffers curves;   // dexp
+  FitBuffers fit;        // poly
 };
 
 // For up to max_k values.
@@ -58,12 +60,24 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
 // For decoding: what a section begins with, and the levels or the table that this makes.
 struct ParamBuffers {
   ValueParams* params_dev;
-  float* levels_dev;  // log
-  float* table_dev;   // Ranks
+  float* levels_dev;      // log
+  float* table_dev;       // What ranks decode to.
+  SegmentTable segments;  // poly
 };
-// For sections of up to max_ranks values where they are ranks.
-void TakeParamBuffers(bool has_log, uint32_t max_ranks, Workspace* workspace,
-                      ParamBuffers* buffers);
+
+// What frames that are decoded need room for.
+struct ParamNeeds {
+  bool has_log = false;
+  bool has_poly = false;
+  uint32_t max_ranks = 0;
+
+  void Add(ValueKind kind, uint32_t k) {
+    has_log |= kind == ValueKind::kLog;
+    has_poly |= kind == ValueKind::kPoly;
+    if (HasRanks(kind) && k > max_ranks) max_ranks = k;
+  }
+};
+void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffers* buffers);
 
 // As AddScaled of values.h, of a kind that IsCoded: the first bytes of the section are read and
 // checked on the device.

@@ -43,7 +43,7 @@ constexpr Row<ValueKind> kValueCodecs[] = {
     {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
     {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
     {"quantile", ValueKind::kQuantile}, {"log", ValueKind::kLog},
-    {"dexp", ValueKind::kDexp},
+    {"dexp", ValueKind::kDexp},         {"poly", ValueKind::kPoly},
 };
 
 constexpr Row<JointKind> kJointCodecs[] = {
@@ -159,6 +159,10 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       break;
     case ValueKind::kDexp:
       spec.num_curves = 2;
+      break;
+    case ValueKind::kPoly:
+      spec.poly = {static_cast<uint32_t>(params.Int("degree")),
+                   static_cast<uint32_t>(params.Int("segments"))};
       break;
   }
   return spec;

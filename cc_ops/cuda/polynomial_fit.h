@@ -13,16 +13,6 @@
 namespace tfcompress {
 namespace device {
 
-// What there is of poly in a spec.
-struct PolynomialConfig {
-  uint32_t degree;
-  uint32_t segments;  // Of a sign, at most; 0: as many as the heuristic suggests.
-
-  TFC_HOST_DEVICE uint32_t MaxSegments() const {
-    return segments == 0 ? kMaxSuggestedSegments : segments;
-  }
-};
-
 // A segment before it is fitted, and where it is farthest from the line that joins its ends.
 struct CurvePiece {
   uint32_t begin;

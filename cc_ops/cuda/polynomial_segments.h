@@ -25,6 +25,8 @@ struct SectionSegment {
   PolynomialSegment segment;
   PolynomialBasis basis;
 
+  // Of its bytes in the section.
+  __device__ uint64_t End() const { return offset + PolynomialSegment::NumBytes(basis.size); }
   // The value of a rank that is one of its own.
   __device__ float ValueOf(uint32_t rank) const {
     const int64_t position = rank - begin;

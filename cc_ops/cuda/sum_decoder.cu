@@ -198,8 +198,7 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const IndexKind index = task.decoder.index;
   const bool is_compressed = task.decoder.joint == JointKind::kSkcompress;
   const bool is_sketch = is_compressed || task.decoder.joint == JointKind::kSketchml;
-  has_log_ |= task.decoder.value == ValueKind::kLog;
-  if (HasRanks(task.decoder.value)) max_ranks_ = std::max(max_ranks_, header.k);
+  params_.Add(task.decoder.value, header.k);
   if (task.decoder.joint == JointKind::kThreelc)
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
   const CodeExtent indices = ExtentOf(1, header.k, task.frame.sections.indices.size());
@@ -221,7 +220,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->remainders_dev = buffers->errors_dev + tasks_.size();
   buffers->wide_dev = workspace->Take<float>(max_wide_);
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
-  TakeParamBuffers(has_log_, max_ranks_, workspace, &buffers->params);
+  TakeParamBuffers(params_, workspace, &buffers->params);
   TakeBloomState(workspace, &buffers->bloom);
   TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_threelc_bytes_, workspace, &buffers->threelc));
   if (max_sketch_.max_k > 0)

@@ -16,6 +16,7 @@
 #include "core/packets.h"
 #include "core/status.h"
 #include "cuda/code_blocks.h"
+#include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_parts.h"
 #include "cuda/grouped_sketch.h"
@@ -90,8 +91,7 @@ class SumDecoder {
   uint32_t max_wide_ = 0;           // n of targets that are not float32.
   uint64_t max_threelc_bytes_ = 0;  // Of sections.
   SketchExtent max_sketch_{};       // Of grouped sketches.
-  bool has_log_ = false;            // Among the value codecs.
-  uint32_t max_ranks_ = 0;          // Values of a section that are ranks.
+  ParamNeeds params_;               // Of sections of values.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

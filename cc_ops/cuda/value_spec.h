@@ -8,6 +8,7 @@
 #include "core/host_device.h"
 #include "core/value/double_exponential.h"
 #include "core/value/log_levels.h"
+#include "core/value/polynomial_basis.h"
 #include "core/value/trits.h"
 #include "cuda/ceil_div.h"
 
@@ -25,7 +26,8 @@ enum class ValueKind {
   kSign,
   kQuantile,
   kLog,
-  kDexp
+  kDexp,
+  kPoly
 };
 
 // Whether sections begin with something that all values have in common: coded_values.h.
@@ -33,13 +35,15 @@ inline bool IsCoded(ValueKind kind) {
   return kind != ValueKind::kRaw && kind != ValueKind::kFp16 && kind != ValueKind::kBf16;
 }
 
-// Whether the length of a section depends on its values, and not on their number alone.
-TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
-  return kind == ValueKind::kQuantile || kind == ValueKind::kLog || kind == ValueKind::kDexp;
-}
 // Whether a code is the place of its value among all values, sorted, and decodes to a float of a
 // table that is made first.
-TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) { return kind == ValueKind::kDexp; }
+TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) {
+  return kind == ValueKind::kDexp || kind == ValueKind::kPoly;
+}
+// Whether the length of a section depends on its values, and not on their number alone.
+TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
+  return kind == ValueKind::kQuantile || kind == ValueKind::kLog || HasRanks(kind);
+}
 // Whether elements are taken out of the support before it is encoded: MarkKept.
 inline bool Narrows(ValueKind kind) { return kind == ValueKind::kLog; }
 
@@ -52,6 +56,7 @@ struct ValueSpec {
   double base;           // log
   uint32_t max_levels;   // log
   uint32_t num_curves;   // dexp: at most; of a section, as many.
+  PolynomialConfig poly;
 
   // Of k values; where it IsMeasured, at most.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
@@ -73,12 +78,13 @@ struct ValueSpec {
     if (kind == ValueKind::kSign) return 2;
     return kind == ValueKind::kLog || (kind == ValueKind::kTernary && clip != 0) ? 1 : 0;
   }
-  // What precedes the codes.
+  // What precedes the codes, of poly at most.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
     if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
     if (kind == ValueKind::kDexp)
       return HeaderBytes(kind) + CurvePart::kCurveBytes * (num_curves - 1);
+    if (kind == ValueKind::kPoly) return poly.MaxBytes(k);
     return HeaderBytes(kind);
   }
   // What precedes the codes at every k > 0.

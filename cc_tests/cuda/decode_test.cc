@@ -141,6 +141,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.9|bitmap|log:base=2,tau=5",
                                    "dense|raw|dexp",
                                    "topk:ratio=0.2|bitmap|dexp",
+                                   "dense|raw|poly",
+                                   "topk:ratio=0.2|bitmap|poly:degree=8,segments=3",
                                    "topk:ratio=0.2|delta_adaptive|bf16",
                                    "topk:ratio=0.9|delta_adaptive|fp16",
                                    "topk:ratio=0.2|delta_flag:flag_bits=3|bf16",

@@ -33,6 +33,7 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "sketchml") return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
+  if (part == "poly") return {"poly", "poly:degree=2,segments=20"};
   if (part == "log") return {"log", "log:base=2,tau=5"};
   return {part};
 }
@@ -47,7 +48,7 @@ std::vector<std::string> AllCodecs() {
     for (const std::string& setting : SettingsOf(value))
       if (value != "raw") codecs.push_back("raw|" + setting);
   // Sections that are measured after the filter has added to the support.
-  for (const char* value : {"quantile", "log", "dexp"})
+  for (const char* value : {"quantile", "log", "dexp", "poly"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   // Values that are not those at the indices that are sent.
   for (const char* value : {"quantile", "qsgd:bits=4,bucket=10", "ternary"})
@@ -127,6 +128,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
       "residual|topk:ratio=0.05|bitmap|dexp",
       "none|dense|raw|dexp",
+      "residual|topk:ratio=0.05|bitmap|poly",
+      "none|dense|raw|poly:degree=1,segments=3",
       "residual|topk:ratio=0.05|delta_adaptive|bf16",
       "none|nonzero|delta_adaptive|fp16",
       "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",

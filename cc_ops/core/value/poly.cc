@@ -70,16 +70,15 @@ Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Seg
 
 class Poly : public ValueCodec {
  public:
-  // 0 segments: as many as the heuristic suggests.
-  Poly(uint32_t degree, uint32_t segments) : degree_(degree), segments_(segments) {}
+  explicit Poly(const PolynomialConfig& config) : config_(config) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
     const SortedValues sorted(values, context.executor);
     ByteWriter writer(out);
-    writer.Write(degree_);
-    WriteSegments(Fit(sorted.nonnegative(), context.executor), degree_, &writer);
-    WriteSegments(Fit(sorted.negative(), context.executor), degree_, &writer);
+    writer.Write(config_.degree);
+    WriteSegments(Fit(sorted.nonnegative(), context.executor), config_.degree, &writer);
+    WriteSegments(Fit(sorted.negative(), context.executor), config_.degree, &writer);
     sorted.WriteRanks(context.executor, &writer);
     return OkStatus();
   }
@@ -90,10 +89,7 @@ class Poly : public ValueCodec {
   }
 
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    const uint64_t max_segments = segments_ == 0 ? kMaxSuggestedSegments : segments_;
-    return 3 * sizeof(uint32_t) +
-           std::min<uint64_t>(2 * max_segments, k) * PolynomialSegment::NumBytes(degree_ + 1) +
-           PackedBytes(k, BitsFor(k));
+    return config_.MaxBytes(k) + PackedBytes(k, BitsFor(k));
   }
 
   // What it is for these values: no bound from their range alone comes close.
@@ -117,11 +113,11 @@ class Poly : public ValueCodec {
   Segments Fit(Span<const uint64_t> items, Executor* executor) const {
     if (items.empty()) return {};
     const std::vector<float> magnitudes = Magnitudes(items, executor);
-    uint32_t max_segments = segments_;
-    if (segments_ == 0) {
+    uint32_t max_segments = config_.segments;
+    if (config_.segments == 0) {
       max_segments = SuggestedSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
     }
-    return FitSegments(magnitudes, degree_, max_segments, executor);
+    return FitSegments(magnitudes, config_.degree, max_segments, executor);
   }
 
   static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
@@ -151,8 +147,7 @@ class Poly : public ValueCodec {
     return GatherRanks(table, packed, executor, values);
   }
 
-  uint32_t degree_;
-  uint32_t segments_;
+  PolynomialConfig config_;
 };
 
 }  // namespace
@@ -164,8 +159,9 @@ Definition<ValueCodec> PolyValue() {
             "largest number of segments of a sign; 0: as many as Lemma 1 suggests, up to 8", 0,
             kMaxSegments}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Poly>(static_cast<uint32_t>(params.Int("degree")),
-                                          static_cast<uint32_t>(params.Int("segments")));
+            return std::make_unique<Poly>(
+                PolynomialConfig{static_cast<uint32_t>(params.Int("degree")),
+                                 static_cast<uint32_t>(params.Int("segments"))});
           },
           "the range of a segment; never the sign",
           "12 + (16 + 4 degree) segments + ceil(log2 k) k / 8"};

@@ -148,6 +148,22 @@ TFC_HOST_DEVICE uint32_t SuggestedSegments(uint64_t size, const MagnitudeAt& mag
   return suggested < most ? suggested : most;
 }
 
+// What there is of poly in a spec.
+struct PolynomialConfig {
+  uint32_t degree;
+  uint32_t segments;  // Of a sign, at most; 0: as many as the heuristic suggests.
+
+  TFC_HOST_DEVICE uint32_t MaxSegments() const {
+    return segments == 0 ? kMaxSuggestedSegments : segments;
+  }
+  // Of what stands in a section of k values before their ranks: the degree, and the segments of
+  // each sign after their number.
+  TFC_HOST_DEVICE uint64_t MaxBytes(uint64_t k) const {
+    const uint64_t most = 2 * uint64_t{MaxSegments()};
+    return 3 * sizeof(uint32_t) + (most < k ? most : k) * PolynomialSegment::NumBytes(degree + 1);
+  }
+};
+
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_VALUE_POLYNOMIAL_BASIS_H_
