@@ -112,7 +112,8 @@ struct Broken {
 
 std::vector<Broken> BrokenSections() {
   return {
-      {"another coding", [](Section* s) { s->groups[0].cells[0] = 2; }},
+      {"another coding of words", [](Section* s) { s->groups[0].cells[0] = 2; }},
+      {"another coding of numbers", [](Section* s) { s->groups[1].cells[0] = 2; }},
       {"no coding", [](Section* s) { s->groups[2].cells.clear(); }},
       {"a byte too many after words", [](Section* s) { s->groups[0].cells.push_back(0); }},
       {"a byte too many after numbers", [](Section* s) { s->groups[1].cells.push_back(0); }},
