@@ -287,6 +287,7 @@ def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], 
     sizes = _core.linear_sizes(encoded.spec, n)
     with tf.device(_HOST):
         size, num_kept = tf.constant(n, tf.int64), tf.constant(sizes["kept"], tf.int64)
+        shape = tf.constant([n], tf.int64)
     indices, values, nanoseconds = ops.linear_recover(summed, size, encoded.seed, encoded.spec)
     finite = _all_finite(values)
     second_round, elapsed = 0, tf.constant(0, tf.int64)
@@ -299,7 +300,7 @@ def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], 
         kept = ops.select_largest(values, num_kept)
         indices, values = tf.gather(indices, kept), tf.gather(values, kept)
         second_round = sizes["candidates"]
-    flat = tf.scatter_nd(indices[:, tf.newaxis], values, tf.constant([n], tf.int64))
+    flat = tf.scatter_nd(indices[:, tf.newaxis], values, shape)
     everything = sizes["kept"] >= n
     flat = tf.ensure_shape(_poisoned(flat, finite), [n])
     return _Recovered(flat, None if everything else indices, second_round, nanoseconds, elapsed)
@@ -323,33 +324,46 @@ def _commit(encoded: Encoded, indices: tf.Tensor | None, finite: tf.Tensor) -> N
         return
 
     def take() -> tf.Tensor:
-        for tensor, slots, bounds in zip(encoded.tensors, encoded.new_slots, encoded.bounds, strict=True):
+        sent = _sent(indices, encoded.bounds)
+        for tensor, slots, own in zip(encoded.tensors, encoded.new_slots, sent, strict=True):
             if slots:
-                for slot, value in zip(tensor.slots, _cleared(tensor, slots, indices, bounds), strict=True):
+                for slot, value in zip(tensor.slots, _cleared(tensor, slots, own), strict=True):
                     slot.assign(value, read_value=False)
         return tf.constant(True)
 
     tf.cond(finite, take, lambda: tf.constant(False))
 
 
-def _cleared(
-    tensor: Tensor, slots: Sequence[tf.Tensor], indices: tf.Tensor | None, bounds: tuple[int, int]
-) -> list[tf.Tensor]:
+def _sent(indices: tf.Tensor | None, bounds: Sequence[tuple[int, int]]) -> list[tf.Tensor | None]:
+    """Of `indices`, which ascend, those of each tensor, from its first element; None for all."""
+    if indices is None:
+        return [None] * len(bounds)
+    begins = [begin for begin, _ in bounds]
+    found = tf.searchsorted(indices, tf.constant([*begins, bounds[-1][1]], tf.int64))
+    # One copy from where the gradients lie, not one for each tensor.
+    with tf.device(_HOST):
+        places = tf.unstack(tf.identity(found))
+    return [
+        indices[place:next_place] - begin
+        for place, next_place, begin in zip(places[:-1], places[1:], begins, strict=True)
+    ]
+
+
+def _cleared(tensor: Tensor, slots: Sequence[tf.Tensor], sent: tf.Tensor | None) -> list[tf.Tensor]:
     """The slots of one tensor without what was sent: of the residual its rounding stays.
 
     Where everything was sent nothing is stale, and the velocity stays.
     """
     residual, *velocities = slots
-    if indices is None:
+    if sent is None:
         return [_rounding(tensor, residual), *velocities]
-    begin, end = tf.unstack(tf.searchsorted(indices, tf.constant(bounds, tf.int64)))
-    local = (indices[begin:end] - bounds[0])[:, tf.newaxis]
+    local = sent[:, tf.newaxis]
 
     def replaced(slot: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
         return tf.reshape(tf.tensor_scatter_nd_update(tf.reshape(slot, [-1]), local, values), slot.shape)
 
     left = _rounding(tensor, tf.gather_nd(tf.reshape(residual, [-1]), local))
-    zeros = tf.zeros([end - begin], tf.float32)
+    zeros = tf.zeros_like(left)
     return [replaced(residual, left), *(replaced(velocity, zeros) for velocity in velocities)]
 
 
@@ -365,12 +379,14 @@ def _rows(encoded: Encoded, recovered: _Recovered) -> list[list[tf.Tensor]]:
     width = tf.as_dtype(encoded.tensors[0].compressor.payload_dtype).size
     sent_bytes = (size + recovered.second_round) * width
     rows = []
-    for begin, end in encoded.bounds:
-        sent, kept = (
-            tf.constant(_share(total, begin, end, n), tf.int64) for total in (sent_bytes, encoded.num_kept)
-        )
-        times = [_share(each, begin, end, n) for each in (encoded.nanoseconds, recovered.nanoseconds)]
-        rows.append([sent, sent, *times, tf.constant(end - begin, tf.int64), kept])
+    with tf.device(_HOST):
+        for begin, end in encoded.bounds:
+            sent, kept = (
+                tf.constant(_share(total, begin, end, n), tf.int64)
+                for total in (sent_bytes, encoded.num_kept)
+            )
+            times = [_share(each, begin, end, n) for each in (encoded.nanoseconds, recovered.nanoseconds)]
+            rows.append([sent, sent, *times, tf.constant(end - begin, tf.int64), kept])
     return rows
 
 
