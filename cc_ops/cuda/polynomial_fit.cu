@@ -318,7 +318,7 @@ __global__ void FindCoefficientsKernel(SegmentTable table, const double* block_s
       double sum = 0;
       for (uint64_t block = 0; block < CeilDiv(length, kBlockElements); ++block)
         sum += block_sums[(first + block) * kMaxCoefficients + j];
-      coefficient = static_cast<float>(sum / segment->basis.SquaredNorm(j, length));
+      coefficient = RoundToNormal(sum / segment->basis.SquaredNorm(j, length));
     }
     segment->segment.coefficients[j] = coefficient;
   }

@@ -60,8 +60,8 @@ struct CurvePart {
   };
   TFC_HOST_DEVICE Terms At(uint32_t rank) const {
     const double x = static_cast<double>(rank) * Step();
-    return {double{range.largest} * curve.a * DoubleExponential::Term(curve.b * x),
-            double{range.largest} * curve.c * DoubleExponential::Term(curve.d * x)};
+    return {double{range.largest} * NormalOrZero(curve.a) * DoubleExponential::Term(curve.b * x),
+            double{range.largest} * NormalOrZero(curve.c) * DoubleExponential::Term(curve.d * x)};
   }
   TFC_HOST_DEVICE Terms Factors(uint32_t offset) const {
     const double x = static_cast<double>(offset) * Step();

@@ -73,7 +73,7 @@ PolynomialSegment FitSegment(Span<const float> magnitudes, uint32_t degree, Exec
   for (uint32_t j = 0; j < basis.size; ++j) {
     double sum = 0;
     for (const Sums& block : blocks) sum += block[j];
-    segment.coefficients[j] = static_cast<float>(sum / basis.SquaredNorm(j, segment.length));
+    segment.coefficients[j] = RoundToNormal(sum / basis.SquaredNorm(j, segment.length));
   }
   return segment;
 }
