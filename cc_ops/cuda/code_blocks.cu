@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "core/frame.h"
 #include "cuda/code_walk.h"
 #include "cuda/cuda_status.h"
 #include "cuda/raw_bytes.h"
@@ -60,7 +63,8 @@ __global__ void LoadSectionKernel(const unsigned char* section, uint64_t num_byt
 }
 
 // A warp a list: makes streams of its blocks, and of the slots after them, in which nothing is.
-// False where the lengths do not fit.
+// False where the lengths do not fit, or a block is longer than all of its codes can be: following
+// it would take as long as it says.
 __device__ bool PlaceStreams(const KeyLists& lists, const ListBlocks& blocks, uint32_t list,
                              const CodeHead& head, const uint32_t* words, CodeStream* streams) {
   const uint32_t size = lists.SizeOf(list);
@@ -69,6 +73,7 @@ __device__ bool PlaceStreams(const KeyLists& lists, const ListBlocks& blocks, ui
   uint64_t begin = head.blocks_begin + 4 * num_others;
   if (begin > head.end) return false;
   const uint64_t first_slot = blocks.FirstSlot(list);
+  bool fits = true;
   for (uint64_t row = 0; first_slot + row < blocks.EndSlot(list); row += kWarpThreads) {
     const uint64_t block = row + ThisLane();
     const bool has_length = block < num_others;
@@ -79,19 +84,21 @@ __device__ bool PlaceStreams(const KeyLists& lists, const ListBlocks& blocks, ui
     stream.list = list;
     stream.block = static_cast<uint32_t>(block);
     stream.max_code_bits = head.max_code_bits;
-    stream.is_last = !has_length;
+    stream.is_open = !has_length;
     stream.begin = block < num_blocks ? begin + up_to_own - length : head.end;
     stream.end = has_length ? begin + up_to_own : head.end;
     if (block < num_blocks) {
       const uint64_t first_item = block * kCodeBlockItems;
       stream.first_item = lists.BeginOf(list) + first_item;
       stream.num_items = has_length ? kCodeBlockItems : size - first_item;
-      if (!has_length) stream.end = LastEnd(stream, head.end);
+      const uint64_t longest = LongestEnd(stream, head.end);
+      fits &= stream.is_open || stream.end <= longest;
+      if (stream.is_open) stream.end = longest;
     }
     if (first_slot + block < blocks.EndSlot(list)) streams[first_slot + block] = stream;
     begin += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
   }
-  return begin <= head.end;
+  return __any_sync(kAllLanes, !fits) == 0 && begin <= head.end;
 }
 
 __global__ void FindCodeBlocksKernel(KeyLists lists, const CodeHead* heads, uint64_t num_slots,
@@ -153,7 +160,8 @@ Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max
   buffers->max_items = max_items;
   buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
   buffers->num_slots = NumBlockSlots(num_lists, max_items);
-  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4));
+  // Longer ones are in no frame.
+  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(std::min(max_bytes, kMaxFrameBytes), 4));
   buffers->sizes_dev = workspace->Take<CodeListSize>(num_lists);
   buffers->tile_begins_dev = workspace->Take<uint32_t>(buffers->max_tiles);
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->num_slots + 1);

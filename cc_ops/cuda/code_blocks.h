@@ -88,12 +88,12 @@ struct CodeHead {
 // Codes that are read in a row. In the words, streams stand one after the other.
 struct CodeStream {
   uint64_t begin;       // In bytes,
-  uint64_t end;         // at most, where it is the last one.
+  uint64_t end;         // at most, where it is open.
   uint64_t first_item;  // Of the items of all lists.
   uint64_t num_items;   // May be 0.
   uint32_t list;
-  uint32_t block;  // Of the list,
-  bool is_last;    // and whether no other comes after it.
+  uint32_t block;  // Of the list.
+  bool is_open;    // It may end before its end: where, list_ends_dev of the buffers says then.
   uint32_t max_code_bits;
 };
 
@@ -133,7 +133,7 @@ struct CodeReadBuffers {
   CodeStream* streams_dev;
   uint32_t* notes_dev;      // kMaxCodeBits for each tile.
   WalkStart* starts_dev;    // Of each tile.
-  uint64_t* list_ends_dev;  // Where the last stream of each list ends; set by reading it.
+  uint64_t* list_ends_dev;  // Where the open stream of each list ends; set by reading it.
 };
 
 // For up to num_lists lists in sections of up to that extent.

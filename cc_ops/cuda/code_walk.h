@@ -2,7 +2,10 @@
 //
 // To write, `Codes` is a class with
 //   Codes(Source, list)                               from something that a kernel can be given
-//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list
+//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list; to be
+//   measured,
+//                                                     it may be longer than kMaxCodeBits
+// and for WriteCodes
 //   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint64_t begin,
 //                  uint32_t* words)                   what stands before all lengths, of a block;
 //                                                     the list begins at byte `begin`
@@ -56,7 +59,7 @@ class ListBlocks {
 
 struct ItemCode {
   uint64_t bits;
-  uint32_t num_bits;  // At most kMaxCodeBits.
+  uint32_t num_bits;  // At most kMaxCodeBits where it is written by WriteTile.
 };
 
 // Bits of the tiles of all lists.
@@ -88,6 +91,22 @@ __device__ void WriteTile(const Codes& codes, const KeyTile& tile, const uint32_
   }
 }
 
+// Where the codes of tile `t` of all begin, in bits, in a list that begins at a byte; by all lanes.
+// Before the first tile of a block, writes how long the block is, unless it is the last one.
+__device__ inline uint64_t BeginTile(const ListBlocks& blocks, const CodeWriteBuffers& buffers,
+                                     const KeyTile& tile, uint64_t t, uint64_t list_begin) {
+  const uint64_t* ends = buffers.ends_dev;
+  const uint64_t lengths_begin = list_begin + buffers.sizes_dev[tile.list].blocks_begin;
+  const uint64_t num_others = NumCodeBlocks(tile.size) - 1;
+  const uint64_t block = tile.tile / kCodeBlockTiles;
+  const uint64_t first_slot = blocks.FirstSlot(tile.list);
+  const uint64_t slot = first_slot + block;
+  if (tile.tile % kCodeBlockTiles == 0 && block < num_others && ThisLane() == 0)
+    OrBits(buffers.words_dev, 8 * (lengths_begin + 4 * block), ends[slot + 1] - ends[slot]);
+  const uint64_t first_byte = lengths_begin + 4 * num_others + ends[slot] - ends[first_slot];
+  return 8 * first_byte + buffers.tile_begins_dev[t];
+}
+
 template <typename Codes>
 __global__ void WriteCodesKernel(const typename Codes::Source source, KeyLists lists,
                                  CodeWriteBuffers buffers, const uint32_t* items,
@@ -95,25 +114,17 @@ __global__ void WriteCodesKernel(const typename Codes::Source source, KeyLists l
   __shared__ uint32_t rows[kBlockWarps][kRowWords];
   uint32_t* row_words = rows[threadIdx.x / kWarpThreads];
   const ListBlocks blocks(lists, buffers.num_slots);
-  const uint64_t* ends = buffers.ends_dev;
   for (uint64_t t = ThisWarp(); t < buffers.max_tiles; t += NumWarps()) {
     const KeyTile tile = lists.At(t);
     if (!tile.exists()) continue;
     const Codes codes(source, tile.list);
     const uint64_t list_begin = begins == nullptr ? 0 : begins[tile.list];
-    const uint64_t lengths_begin = list_begin + buffers.sizes_dev[tile.list].blocks_begin;
-    const uint64_t num_others = NumCodeBlocks(tile.size) - 1;
-    const uint64_t block = tile.tile / kCodeBlockTiles;
-    const uint64_t first_slot = blocks.FirstSlot(tile.list);
-    const uint64_t slot = first_slot + block;
     if (tile.tile % kCodeBlockTiles == 0 && ThisLane() == 0) {
-      const bool is_last = block == num_others;
+      const uint64_t block = tile.tile / kCodeBlockTiles;
+      const bool is_last = block + 1 == NumCodeBlocks(tile.size);
       codes.WriteHead(items + tile.begin, block, is_last, list_begin, buffers.words_dev);
-      if (!is_last)
-        OrBits(buffers.words_dev, 8 * (lengths_begin + 4 * block), ends[slot + 1] - ends[slot]);
     }
-    const uint64_t first_byte = lengths_begin + 4 * num_others + ends[slot] - ends[first_slot];
-    WriteTile(codes, tile, items, 8 * first_byte + buffers.tile_begins_dev[t], row_words,
+    WriteTile(codes, tile, items, BeginTile(blocks, buffers, tile, t, list_begin), row_words,
               buffers.words_dev);
   }
 }
@@ -142,8 +153,8 @@ __device__ inline bool HasError(const uint32_t* error) {
   return __any_sync(kAllLanes, *error != 0) != 0;
 }
 
-// Where a last stream that begins so ends at most.
-__device__ inline uint64_t LastEnd(const CodeStream& stream, uint64_t end) {
+// Where a stream that begins so ends at most, by how long its codes may be, and not after `end`.
+__device__ inline uint64_t LongestEnd(const CodeStream& stream, uint64_t end) {
   const uint64_t longest = stream.begin + (stream.num_items * stream.max_code_bits + 7) / 8;
   return longest < end ? longest : end;
 }
@@ -227,12 +238,12 @@ Status WalkTiles(const typename Codes::Source& source, const CodeExtent& extent,
 }
 
 // Whether the last code of a stream, which ends at bit `position`, ends the stream, and what fills
-// its last byte up is zero. Of the last stream of a list, notes where that is.
+// its last byte up is zero. Of an open stream, notes where that is.
 __device__ inline bool EndsStream(const CodeStream& stream, uint64_t position,
                                   const uint32_t* words, uint64_t* list_ends) {
   const uint64_t end = (position + 7) / 8;
   if (end > stream.end || !EndsItsByte(words, position)) return false;
-  if (!stream.is_last) return end == stream.end;
+  if (!stream.is_open) return end == stream.end;
   list_ends[stream.list] = end;
   return true;
 }

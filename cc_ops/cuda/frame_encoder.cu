@@ -181,29 +181,32 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
                                     cudaStream_t stream) const {
   uint32_t* k_dev = &buffers->state_dev->k;
   buffers->sent_dev = buffers->indices_dev;
-  if (spec_.index == IndexKind::kDeltaBinary) {
-    *num_payload_bytes_dev = buffers->deltas.num_payload_bytes_dev();
-    return MeasureDeltas(KeyLists::One(k_dev, max_k_), buffers->indices_dev, buffers->deltas,
-                         stream);
-  }
-  if (HasPrefixedDeltas(spec_.index)) {
-    *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
-    return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k_),
-                                 buffers->indices_dev, buffers->prefixed, stream);
-  }
-  if (spec_.index == IndexKind::kHuffman) {
-    *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();
-    return MeasureHuffmanIndices(byte_code_, buffers->indices_dev, k_dev, buffers->huffman, stream);
-  }
-  if (spec_.index == IndexKind::kRle) {
-    *num_payload_bytes_dev = buffers->rle.num_bytes_dev();
-    return MeasureRuns(buffers->indices_dev, k_dev, buffers->rle, stream);
-  }
-  if (spec_.index == IndexKind::kBloom) {
-    *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
-    buffers->sent_dev = buffers->bloom.chosen_dev;
-    return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), seed, buffers->indices_dev, max_k_,
-                         buffers->marks, buffers->bloom, k_dev, stream);
+  switch (spec_.index) {
+    case IndexKind::kImplied:
+    case IndexKind::kRaw:
+    case IndexKind::kBitmap:
+      return OkStatus();
+    case IndexKind::kDeltaBinary:
+      *num_payload_bytes_dev = buffers->deltas.num_payload_bytes_dev();
+      return MeasureDeltas(KeyLists::One(k_dev, max_k_), buffers->indices_dev, buffers->deltas,
+                           stream);
+    case IndexKind::kDeltaAdaptive:
+    case IndexKind::kDeltaFlag:
+      *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
+      return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k_),
+                                   buffers->indices_dev, buffers->prefixed, stream);
+    case IndexKind::kHuffman:
+      *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();
+      return MeasureHuffmanIndices(byte_code_, buffers->indices_dev, k_dev, buffers->huffman,
+                                   stream);
+    case IndexKind::kRle:
+      *num_payload_bytes_dev = buffers->rle.num_bytes_dev();
+      return MeasureRuns(buffers->indices_dev, k_dev, buffers->rle, stream);
+    case IndexKind::kBloom:
+      *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
+      buffers->sent_dev = buffers->bloom.chosen_dev;
+      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), seed, buffers->indices_dev, max_k_,
+                           buffers->marks, buffers->bloom, k_dev, stream);
   }
   return OkStatus();
 }

@@ -56,9 +56,6 @@ Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
 
 // ---- Decoding ----------------------------------------------------------------------------------
 
-// What any section may have.
-inline constexpr uint32_t kMaxSketchLists = kNumSigns * kMaxSketchGroups;
-
 struct SketchLayout {
   uint32_t num_rows;
   uint32_t num_buckets[kNumSigns];
@@ -78,12 +75,6 @@ struct SketchDecodeBuffers {
   DeltaReadBuffers prefixed;
   CellReadBuffers coded_cells;
   uint32_t* keys_dev;
-};
-
-// What sections need of the workspace.
-struct SketchExtent {
-  uint32_t max_k;             // Of all.
-  CodeExtent max_compressed;  // Of those in the format kSkcompress.
 };
 
 Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,

@@ -1,6 +1,7 @@
 #include "core/bit_io.h"
 #include "core/entropy/package_merge.h"
 #include "cuda/bit_strings.h"
+#include "cuda/canonical_words.h"
 #include "cuda/code_walk.h"
 #include "cuda/cuda_status.h"
 #include "cuda/huffman_cells.h"
@@ -10,9 +11,6 @@
 namespace tfcompress {
 namespace device {
 namespace {
-
-// The first byte of the cells: how they are coded.
-enum CellCoding : uint8_t { kPacked = 0, kHuffman = 1 };
 
 // ---- Writing ------------------------------------------------------------------------------------
 
@@ -138,7 +136,7 @@ __global__ void WriteCellsKernel(CellWords::Source source, KeyLists lists, uint6
     const SketchGroup& group = source.groups[tile.list];
     if (tile.tile == 0 && group.has_code && ThisLane() == 0) {
       WordWriter writer = {words, 8 * group.cells_begin};
-      writer.Write(kHuffman, 8);
+      writer.Write(static_cast<uint64_t>(CellCoding::kHuffman), 8);
       WriteLengthRuns(all_lengths + group.first_symbol, group.width, &writer);
     }
     const uint64_t begin =
@@ -151,43 +149,51 @@ __global__ void WriteCellsKernel(CellWords::Source source, KeyLists lists, uint6
 // ---- Reading ------------------------------------------------------------------------------------
 
 // Sets the code of m symbols, and the symbols by the places of their words; by one thread.
-__device__ void SetCode(const uint8_t* lengths, uint32_t m, CanonicalCode* code,
-                        uint16_t* symbols) {
-  uint32_t num_words[kMaxHuffmanBits + 1] = {};
+// `num_words` has room for kMaxHuffmanBits + 1 numbers.
+__device__ void SetCode(const uint8_t* lengths, uint32_t m, uint32_t* num_words,
+                        CanonicalCode* code, uint16_t* symbols) {
+  for (uint32_t length = 0; length <= kMaxHuffmanBits; ++length) num_words[length] = 0;
   for (uint32_t symbol = 0; symbol < m; ++symbol) ++num_words[lengths[symbol]];
   code->Set(num_words);
+  // From here on: the place of the next word of each length.
   uint32_t place = 0;
-  for (uint32_t length = code->min_length; length <= code->max_length; ++length) {
-    for (uint32_t symbol = 0; symbol < m; ++symbol)
-      if (lengths[symbol] == length) symbols[place++] = static_cast<uint16_t>(symbol);
+  for (uint32_t length = 1; length <= kMaxHuffmanBits; ++length) {
+    const uint32_t count = num_words[length];
+    num_words[length] = place;
+    place += count;
   }
+  for (uint32_t symbol = 0; symbol < m; ++symbol)
+    if (lengths[symbol] != 0) symbols[num_words[lengths[symbol]]++] = static_cast<uint16_t>(symbol);
 }
 
 // Reads what stands before the cells of a group, and makes of them a stream: one without items
 // where they are numbers. False where they are neither.
 __device__ bool ReadCellHead(const CellReadBuffers& buffers, uint32_t list, uint64_t end,
-                             WordReader* reader, SketchGroup* group, CodeStream* stream) {
-  const uint64_t coding = reader->Peek() & 0xFF;
+                             WordReader* reader, uint32_t* num_words, SketchGroup* group,
+                             CodeStream* stream) {
+  const auto coding = static_cast<CellCoding>(reader->Peek() & 0xFF);
   reader->Skip(8);
-  if (!reader->Finish() || coding > kHuffman) return false;
+  if (!reader->Finish()) return false;
+  if (coding != CellCoding::kPacked && coding != CellCoding::kHuffman) return false;
   group->cells_begin = reader->position / 8;
-  group->has_code = coding == kHuffman;
+  group->has_code = coding == CellCoding::kHuffman;
   stream->begin = stream->end = group->cells_begin;
   if (!group->has_code)
     return group->cells_begin + PackedBytes(group->num_cells, BitsFor(group->width)) == end;
   uint8_t* lengths = buffers.lengths_dev + group->first_symbol;
   if (!ReadWordLengths(group->width, reader, lengths)) return false;
   CanonicalCode* code = &buffers.codes_dev[list];
-  SetCode(lengths, group->width, code, buffers.symbols_dev + group->first_symbol);
+  SetCode(lengths, group->width, num_words, code, buffers.symbols_dev + group->first_symbol);
   *stream = {reader->position / 8, end, group->first_cell, group->num_cells, list, 0, false,
              code->max_length};
-  return true;
+  return LongestEnd(*stream, end) == end;
 }
 
 // A warp a group, of which one lane reads.
 __global__ void ReadCellHeadsKernel(uint64_t num_lists, CodeReadBuffers codes,
                                     CellReadBuffers buffers, uint32_t bits, uint32_t* error,
                                     SketchGroup* groups) {
+  __shared__ uint32_t num_words[kBlockWarps][kMaxHuffmanBits + 1];
   if (HasError(error)) return;
   for (uint64_t i = ThisWarp(); i < num_lists && ThisLane() == 0; i += NumWarps()) {
     const auto list = static_cast<uint32_t>(i);
@@ -197,7 +203,9 @@ __global__ void ReadCellHeadsKernel(uint64_t num_lists, CodeReadBuffers codes,
     stream.begin = stream.end = end;
     if (group->width != 0) {
       WordReader reader = {codes.words_dev, end, 8 * codes.list_ends_dev[list]};
-      if (!ReadCellHead(buffers, list, end, &reader, group, &stream)) atomicOr(error, bits);
+      if (!ReadCellHead(buffers, list, end, &reader, num_words[threadIdx.x / kWarpThreads], group,
+                        &stream))
+        atomicOr(error, bits);
     }
     codes.streams_dev[list] = stream;
   }
@@ -209,7 +217,7 @@ class CellCodes {
 
   __device__ CellCodes(Source codes, uint32_t list) : code_(codes + list) {}
 
-  __device__ uint32_t Length(uint64_t window) const { return code_->Read(window).length; }
+  __device__ uint32_t Length(uint64_t window) const { return ReadWord(*code_, window).length; }
 
  private:
   const CanonicalCode* code_;
@@ -228,7 +236,7 @@ __global__ void DecodeCellsKernel(CodeExtent extent, CodeReadBuffers codes, Cell
     const uint16_t* symbols = buffers.symbols_dev + groups[stream.list].first_symbol;
     uint16_t* cells = buffers.cells_dev + stream.first_item;
     const auto decode = [&](uint64_t item, uint64_t window) {
-      const CanonicalWord word = code.Read(window);
+      const CanonicalWord word = ReadWord(code, window);
       cells[item] = symbols[word.place];
       return word.length;
     };

@@ -17,7 +17,7 @@ namespace device {
 struct KeyTile {
   uint32_t list;
   uint32_t begin;       // Of the list among all keys,
-  uint32_t size;        // and how many it has; 0 past the last tile.
+  uint32_t size;        // and how many it has; past the last tile, see exists().
   uint64_t first_tile;  // Of the list among all tiles.
   uint64_t tile;        // Of the list's tiles.
 

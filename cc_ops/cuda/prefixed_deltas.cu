@@ -1,4 +1,5 @@
 #include "cuda/bit_strings.h"
+#include "cuda/canonical_words.h"
 #include "cuda/code_walk.h"
 #include "cuda/cuda_status.h"
 #include "cuda/digits.h"
@@ -29,6 +30,7 @@ __global__ void CountDeltaBitsKernel(KeyLists lists, uint64_t max_tiles, const u
   static_assert(kMaxDeltaBits == kWarpThreads);
   uint32_t* own = of_warps[threadIdx.x / kWarpThreads];
   own[ThisLane()] = 0;
+  __syncwarp();
   const uint64_t begin = max_tiles * ThisWarp() / NumWarps();
   const uint64_t end = max_tiles * (ThisWarp() + 1) / NumWarps();
   uint32_t list = 0;
@@ -204,7 +206,7 @@ class PrefixCodes {
   __device__ PrefixCodes(Source readings, uint32_t list) : reading_(readings + list) {}
 
   __device__ DeltaLayout At(uint64_t window) const {
-    const CanonicalWord prefix = reading_->prefixes.Read(window);
+    const CanonicalWord prefix = ReadWord(reading_->prefixes, window);
     return {static_cast<uint8_t>(prefix.length), reading_->widths[prefix.place]};
   }
   __device__ uint32_t Length(uint64_t window) const {
@@ -266,7 +268,7 @@ __global__ void SumDistancesKernel(const DeltaReading* readings, CodeExtent exte
       if (i < end) distances[i] = key + up_to_own - own;
       key += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
     }
-    if (!stream.is_last && key != LastKey(reading, words, stream.block) && ThisLane() == 0)
+    if (!stream.is_open && key != LastKey(reading, words, stream.block) && ThisLane() == 0)
       atomicOr(error, bits);
   }
 }

@@ -149,25 +149,22 @@ __device__ void WriteLast(const Rice& rice, uint64_t begin, uint32_t* words) {
   OrBits(words, begin + rice.unary, rice.last);
 }
 
-__global__ void WriteRunsKernel(Runs::Source source, const uint32_t* k, const CodeListSize* size,
-                                const uint32_t* tile_begins, const uint64_t* ends,
-                                uint32_t* words) {
+__global__ void WriteRunsKernel(Runs::Source source, const uint32_t* k, KeyLists runs,
+                                CodeWriteBuffers buffers) {
   if (*k == 0) return;
   const RunCodes codes(source);
-  const uint64_t count = source.header->num_runs;
-  const uint64_t first_byte = size->blocks_begin + 4 * (NumCodeBlocks(count) - 1);
+  const ListBlocks blocks(runs, buffers.num_slots);
+  uint32_t* words = buffers.words_dev;
   if (ThisThread() == 0) WriteHead(*source.header, words);
-  for (uint64_t tile = ThisWarp(); tile < NumTiles(count); tile += NumWarps()) {
-    const uint64_t block = tile / kCodeBlockTiles;
-    const bool begins_block = tile % kCodeBlockTiles == 0;
-    if (begins_block && block + 1 < NumCodeBlocks(count) && ThisLane() == 0)
-      OrBits(words, 8 * (size->blocks_begin + 4 * block), ends[block + 1] - ends[block]);
-    uint64_t begin = 8 * (first_byte + ends[block]) + tile_begins[tile];
+  for (uint64_t t = ThisWarp(); t < buffers.max_tiles; t += NumWarps()) {
+    const KeyTile tile = runs.At(t);
+    if (!tile.exists()) continue;
+    uint64_t begin = BeginTile(blocks, buffers, tile, t, 0);
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
-      const uint64_t i = tile * kTileElements + row + ThisLane();
-      const uint32_t own = i < count ? codes.At(nullptr, i).num_bits : 0;
+      const uint64_t i = tile.FirstKey() + row + ThisLane();
+      const uint32_t own = i < tile.size ? codes.At(nullptr, i).num_bits : 0;
       const uint32_t up_to_own = InclusiveSum(own);
-      if (i < count) {
+      if (i < tile.size) {
         const Rice zeros = codes.Zeros(i);
         const uint64_t own_begin = begin + up_to_own - own;
         WriteLast(zeros, own_begin, words);
@@ -181,6 +178,10 @@ __global__ void WriteRunsKernel(Runs::Source source, const uint32_t* k, const Co
 Runs::Source SourceOf(const uint32_t* indices_dev, const uint32_t* k_dev,
                       const RleWriteBuffers& buffers) {
   return {indices_dev, k_dev, buffers.starts_dev, buffers.header_dev};
+}
+
+KeyLists RunsOf(const RleWriteBuffers& buffers) {
+  return KeyLists::One(&buffers.header_dev->num_runs, buffers.codes.max_items);
 }
 
 }  // namespace
@@ -213,7 +214,7 @@ Status MeasureRuns(const uint32_t* indices_dev, const uint32_t* k_dev,
                                     stream, source, buffers.bit_counts_dev));
   TFC_RETURN_IF_ERROR(Launch("choose rice", ChooseRiceKernel, 1, kWarpThreads, stream,
                              buffers.bit_counts_dev, buffers.header_dev, codes.sizes_dev));
-  const KeyLists runs = KeyLists::One(&buffers.header_dev->num_runs, codes.max_items);
+  const KeyLists runs = RunsOf(buffers);
   TFC_RETURN_IF_ERROR(MeasureCodes<RunCodes>(source, runs, codes.max_tiles, buffers.starts_dev,
                                              codes.tile_begins_dev, stream));
   return PlaceCodeBlocks(runs, codes, stream);
@@ -225,8 +226,8 @@ Status WriteRuns(const uint32_t* indices_dev, const uint32_t* k_dev, const RleWr
   const SectionWords words = {codes.words_dev, buffers.num_bytes_dev(), k_dev};
   TFC_RETURN_IF_ERROR(ClearSection(words, codes.max_items, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("write runs", WriteRunsKernel, codes.max_tiles, stream,
-                                  SourceOf(indices_dev, k_dev, buffers), k_dev, codes.sizes_dev,
-                                  codes.tile_begins_dev, codes.ends_dev, codes.words_dev));
+                                  SourceOf(indices_dev, k_dev, buffers), k_dev, RunsOf(buffers),
+                                  codes));
   return StoreSection(words, codes.max_items, section_dev, stream);
 }
 

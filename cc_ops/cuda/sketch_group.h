@@ -1,8 +1,12 @@
-// One group of a sketch, as kernels are told of it.
+// The groups of a sketch, as kernels and those who make room for them are told of them.
 #ifndef TFCOMPRESS_CUDA_SKETCH_GROUP_H_
 #define TFCOMPRESS_CUDA_SKETCH_GROUP_H_
 
 #include <cstdint>
+
+#include "core/joint/bucket_groups.h"
+#include "core/sketch/sign_split.h"
+#include "cuda/code_blocks.h"
 
 namespace tfcompress {
 namespace device {
@@ -22,6 +26,15 @@ struct SketchGroup {
   uint64_t cells_begin;
   bool has_code;              // The cells are words of a Huffman code,
   uint32_t num_length_bytes;  // before which their lengths stand.
+};
+
+// What any section may have.
+inline constexpr uint32_t kMaxSketchLists = kNumSigns * kMaxSketchGroups;
+
+// What sections need of the workspace.
+struct SketchExtent {
+  uint32_t max_k;             // Of all.
+  CodeExtent max_compressed;  // Of those in the format kSkcompress.
 };
 
 }  // namespace device

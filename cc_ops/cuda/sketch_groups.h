@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/float_order.h"
+#include "core/joint/bucket_groups.h"
 #include "core/sketch/sketch_columns.h"
 #include "cuda/key_lists.h"
 #include "cuda/launch.h"
@@ -13,10 +14,6 @@
 
 namespace tfcompress {
 namespace device {
-
-// Of a section, and of a group before its keys: its length, its numbers of keys and columns.
-inline constexpr uint64_t kSketchHeaderBytes = 2 * sizeof(uint32_t);
-inline constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
 
 // What a cell is before a key is put into it.
 inline constexpr uint32_t kEmptyCell = 0xFFFFFFFFu;
@@ -63,7 +60,7 @@ __device__ void ForEachOfLists(const KeyLists& lists, uint64_t max_tiles, const 
                                const Body& body) {
   for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
     const KeyTile tile = lists.At(t);
-    if (tile.size == 0) continue;
+    if (!tile.exists()) continue;
     const uint64_t num_tiles = lists.EndTileOf(tile.list) - tile.first_tile;
     const uint64_t count = count_of(tile.list);
     const uint64_t end = count * (tile.tile + 1) / num_tiles;

@@ -75,6 +75,10 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
     return DataLoss("value section: expected ", k * width, " bytes, found ",
                     frame.sections.values.size());
   }
+  if (HasRanks(decoder.value) && frame.sections.values.size() < PackedBytes(k, BitsFor(k))) {
+    return DataLoss("value section: ", k, " ranks do not fit in ", frame.sections.values.size(),
+                    " bytes");
+  }
   const uint64_t found = frame.sections.indices.size();
   switch (decoder.index) {
     case IndexKind::kImplied:
@@ -186,7 +190,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
     }
   }
   Workspace measure;
-  Buffers buffers;
+  Buffers buffers{};
   TFC_RETURN_IF_ERROR(decoder.Take(&measure, &buffers));
   decoder.workspace_bytes_ = measure.num_bytes();
   return decoder;
@@ -203,7 +207,10 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
     max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
   const CodeExtent indices = ExtentOf(1, header.k, task.frame.sections.indices.size());
   if (HasPrefixedDeltas(index)) max_deltas_.Cover(indices);
-  if (index == IndexKind::kHuffman) max_words_.Cover(indices);
+  if (index == IndexKind::kHuffman) {
+    max_words_.Cover(indices);
+    if (byte_codes_.count(header.n) == 0) byte_codes_[header.n] = ByteCode::For(header.n);
+  }
   if (index == IndexKind::kRle) max_runs_.Cover(RleExtentOf(indices.num_items, indices.num_bytes));
   if (is_sketch) max_sketch_.max_k = std::max(max_sketch_.max_k, header.k);
   if (is_compressed)
@@ -274,7 +281,7 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       break;
     }
     case IndexKind::kHuffman:
-      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(ByteCode::For(header.n), section_dev, num_bytes,
+      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(byte_codes_.at(header.n), section_dev, num_bytes,
                                              header.k, buffers.huffman, kIndexError, error_dev,
                                              buffers.indices_dev, stream));
       break;
@@ -382,7 +389,7 @@ Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
   }
   if (tasks_.empty()) return OkStatus();
   Workspace carve(workspace.data_dev);
-  Buffers buffers;
+  Buffers buffers{};
   TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.errors_dev, 0, 2 * tasks_.size() * sizeof(uint32_t), stream));

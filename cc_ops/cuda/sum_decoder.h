@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "core/dtype.h"
@@ -19,7 +20,8 @@
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_parts.h"
-#include "cuda/grouped_sketch.h"
+#include "cuda/huffman_index.h"
+#include "cuda/sketch_group.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -83,15 +85,16 @@ class SumDecoder {
   std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  uint32_t max_k_ = 0;              // Of frames with an explicit support.
-  CodeExtent max_deltas_{};         // Of index sections with prefixed deltas.
-  CodeExtent max_words_{};          // Of index sections with Huffman words.
-  CodeExtent max_runs_{};           // Of index sections with run lengths.
-  uint32_t max_marks_ = 0;          // n of frames that go through marks.
-  uint32_t max_wide_ = 0;           // n of targets that are not float32.
-  uint64_t max_threelc_bytes_ = 0;  // Of sections.
-  SketchExtent max_sketch_{};       // Of grouped sketches.
-  ParamNeeds params_;               // Of sections of values.
+  uint32_t max_k_ = 0;                       // Of frames with an explicit support.
+  CodeExtent max_deltas_{};                  // Of index sections with prefixed deltas.
+  CodeExtent max_words_{};                   // Of index sections with Huffman words,
+  std::map<uint32_t, ByteCode> byte_codes_;  // whose codes follow from n.
+  CodeExtent max_runs_{};                    // Of index sections with run lengths.
+  uint32_t max_marks_ = 0;                   // n of frames that go through marks.
+  uint32_t max_wide_ = 0;                    // n of targets that are not float32.
+  uint64_t max_threelc_bytes_ = 0;           // Of sections.
+  SketchExtent max_sketch_{};                // Of grouped sketches.
+  ParamNeeds params_;                        // Of sections of values.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

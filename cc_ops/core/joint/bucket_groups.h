@@ -14,6 +14,14 @@ inline constexpr uint32_t kMaxSketchBuckets = 32768;  // Of a sign: less than Mi
 inline constexpr uint32_t kMaxSketchGroups = 256;     // Of a sign.
 inline constexpr uint32_t kMaxSketchRows = 8;
 
+// Of a section before its means, and of a group before its keys: its length, its numbers of keys
+// and of columns.
+inline constexpr uint64_t kSketchHeaderBytes = 2 * sizeof(uint32_t);
+inline constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
+
+// How skcompress says what the cells of a group are.
+enum class CellCoding : uint8_t { kPacked = 0, kHuffman = 1 };
+
 struct GroupedSketchConfig {
   uint32_t buckets;
   uint32_t groups;

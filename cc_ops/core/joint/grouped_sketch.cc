@@ -232,13 +232,12 @@ class GroupedSketch : public SparseCodec {
   }
 
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
-    constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
     const uint64_t num_buckets = std::min<uint64_t>(kNumSigns * config_.buckets, k);
     const uint64_t num_groups = std::min<uint64_t>(kNumSigns * config_.groups, num_buckets);
     const auto num_columns = static_cast<uint64_t>(std::ceil(config_.columns * k)) + num_groups;
     const int cell_bits = BitsFor((config_.buckets + config_.groups - 1) / config_.groups);
     // Every group rounds the length of its cells up to whole bytes.
-    return 4 * sizeof(uint32_t) + num_buckets * sizeof(float) +
+    return kSketchHeaderBytes + kNumSigns * sizeof(uint32_t) + num_buckets * sizeof(float) +
            num_groups * (kGroupHeaderBytes + 1 + format_.MaxExtraCellBytes()) +
            format_.MaxKeyBytes(k, num_groups) + PackedBytes(config_.rows * num_columns, cell_bits);
   }

@@ -15,8 +15,6 @@
 namespace tfcompress {
 namespace {
 
-enum class CellCoding : uint8_t { kPacked = 0, kHuffman = 1 };
-
 class SkcompressFormat : public GroupFormat {
  public:
   const char* name() const override { return "skcompress"; }

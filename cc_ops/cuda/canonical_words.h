@@ -1,0 +1,45 @@
+// Reads the words of canonical Huffman codes, and their lengths.
+#ifndef TFCOMPRESS_CUDA_CANONICAL_WORDS_H_
+#define TFCOMPRESS_CUDA_CANONICAL_WORDS_H_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/entropy/huffman_words.h"
+#include "cuda/canonical_code.h"
+
+namespace tfcompress {
+namespace device {
+
+struct CanonicalWord {
+  uint32_t length;
+  uint32_t place;  // Among all words, in their order.
+};
+
+// The word at bit 0 of the window: whatever the bits are, there is one.
+__device__ inline CanonicalWord ReadWord(const CanonicalCode& code, uint64_t window) {
+  const uint32_t bits = __brev(static_cast<uint32_t>(window)) >> (32 - kMaxHuffmanBits);
+  uint32_t length = code.min_length;
+  while (bits >= code.ends[length]) ++length;
+  const uint32_t place = code.first_places[length] + (bits >> (kMaxHuffmanBits - length));
+  return {length, place < code.last_place ? place : code.last_place};
+}
+
+// Reads the lengths of the words of m symbols, which are in whole bytes; false where they are none.
+template <typename Reader>
+__device__ bool ReadWordLengths(uint32_t m, Reader* reader, uint8_t* lengths) {
+  int64_t previous = -1;
+  for (uint32_t symbol = 0; symbol < m;) {
+    const LengthRun run = ReadLengthRun(previous, m - symbol, reader);
+    if (!run.is_valid) return false;
+    for (uint32_t i = 0; i < run.count; ++i) lengths[symbol++] = static_cast<uint8_t>(run.length);
+    previous = run.length;
+  }
+  return reader->Finish() && CheckHuffmanLengths(lengths, m) == LengthsError::kNone;
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_CANONICAL_WORDS_H_
