@@ -160,8 +160,9 @@ __device__ uint32_t MaxCodeBits(const DeltaScheme& scheme) {
   return max_bits;
 }
 
-__device__ void SetReading(const DeltaScheme& scheme, DeltaReading* reading) {
-  uint32_t num_words[kMaxHuffmanBits + 1] = {};
+// `num_words` has room for kMaxHuffmanBits + 1 numbers.
+__device__ void SetReading(const DeltaScheme& scheme, uint32_t* num_words, DeltaReading* reading) {
+  for (uint32_t length = 0; length <= kMaxHuffmanBits; ++length) num_words[length] = 0;
   for (uint32_t c = 0; c < scheme.num_classes; ++c) ++num_words[scheme.lengths[c]];
   reading->prefixes.Set(num_words);
   uint32_t place = 0;
@@ -192,7 +193,7 @@ __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections
       atomicOr(error, bits);
       continue;
     }
-    SetReading(*scheme, &readings[list]);
+    SetReading(*scheme, space->next_words, &readings[list]);
     readings[list].last_keys_begin = reader.position / 8;
     heads[list].blocks_begin = reader.position / 8 + 4 * (NumCodeBlocks(lists.SizeOf(list)) - 1);
     heads[list].max_code_bits = MaxCodeBits(*scheme);
