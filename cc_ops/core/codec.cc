@@ -2,6 +2,11 @@
 
 namespace tfcompress {
 
+Status CheckNumElements(const char* what, uint64_t n) {
+  if (n <= kMaxElements) return OkStatus();
+  return InvalidArgument("a ", what, " of ", n, " elements is above the limit of ", kMaxElements);
+}
+
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {
   int64_t previous = -1;
   for (size_t i = 0; i < indices.size(); ++i) {

@@ -20,6 +20,8 @@
 namespace tfcompress {
 
 inline constexpr uint64_t kMaxElements = (uint64_t{1} << 31) - 1;
+// InvalidArgument for more elements than that; `what` has them, e.g. "gradient".
+Status CheckNumElements(const char* what, uint64_t n);
 
 // What a codec may use besides its input.
 struct CodecContext {

@@ -28,10 +28,7 @@ Status EncodeSections(const Compressor& compressor, Span<const float> dense,
 
 Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
                    const MemorySlots& slots, const CodecContext& context, Bytes* frame) {
-  if (gradient.n > kMaxElements) {
-    return InvalidArgument("a gradient of ", gradient.n, " elements is above the limit of ",
-                           kMaxElements);
-  }
+  TFC_RETURN_IF_ERROR(CheckNumElements("gradient", gradient.n));
   if (slots.size() != static_cast<size_t>(compressor.memory().num_slots())) {
     return InvalidArgument("the memory of '", compressor.spec(), "' needs ",
                            compressor.memory().num_slots(), " slots, got ", slots.size());

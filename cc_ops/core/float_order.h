@@ -54,6 +54,9 @@ TFC_HOST_DEVICE inline float FlushSubnormal(float value) {
   return RoundToNormal(NormalOrZero(value));
 }
 
+// Values apart by sign: first those that are not negative (-0 counts as 0), then those that are.
+inline constexpr uint32_t kNumSigns = 2;
+
 // OrderedKey(0.0f): keys below it are those of negative numbers.
 inline constexpr uint32_t kZeroKey = 0x80000000u;
 

@@ -39,6 +39,25 @@ __device__ bool ReadWordLengths(uint32_t m, Reader* reader, uint8_t* lengths) {
   return reader->Finish() && CheckHuffmanLengths(lengths, m) == LengthsError::kNone;
 }
 
+// Sets the code of the words of m symbols, and calls put(place, symbol) for those that have one; by
+// one thread. `num_words` has room for kMaxHuffmanBits + 1 numbers.
+template <typename Put>
+__device__ void SetCode(const uint8_t* lengths, uint32_t m, uint32_t* num_words,
+                        CanonicalCode* code, const Put& put) {
+  for (uint32_t length = 0; length <= kMaxHuffmanBits; ++length) num_words[length] = 0;
+  for (uint32_t symbol = 0; symbol < m; ++symbol) ++num_words[lengths[symbol]];
+  code->Set(num_words);
+  // From here on: the place of the next word of each length.
+  uint32_t place = 0;
+  for (uint32_t length = 1; length <= kMaxHuffmanBits; ++length) {
+    const uint32_t count = num_words[length];
+    num_words[length] = place;
+    place += count;
+  }
+  for (uint32_t symbol = 0; symbol < m; ++symbol)
+    if (lengths[symbol] != 0) put(num_words[lengths[symbol]]++, symbol);
+}
+
 }  // namespace device
 }  // namespace tfcompress
 

@@ -21,9 +21,7 @@ __global__ void TellFiniteKernel(const EncodeState* state, bool* finite) {
 Result<Compensator> Compensator::Make(const std::string& memory, DType dtype, uint64_t n) {
   Compensator compensator;
   TFC_ASSIGN_OR_RETURN(compensator.memory_, DeviceMemoryOf(memory));
-  if (n > kMaxElements) {
-    return InvalidArgument("a gradient of ", n, " elements is above the limit of ", kMaxElements);
-  }
+  TFC_RETURN_IF_ERROR(CheckNumElements("gradient", n));
   compensator.dtype_ = dtype;
   compensator.n_ = static_cast<uint32_t>(n);
   Workspace measure;

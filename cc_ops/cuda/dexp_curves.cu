@@ -10,8 +10,6 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr uint32_t kSigns = 2;
-
 // ---- Cells -------------------------------------------------------------------------------------
 
 // One thread a sign: kMaxCells steps.
@@ -71,7 +69,7 @@ __global__ void SumCellPartsKernel(const uint32_t* keys, const CurveWork* work, 
 // A warp a cell.
 __global__ void AverageCellsKernel(const CurvePart* parts, const double* nonnegative,
                                    const double* negative, CurveWork* work) {
-  for (uint64_t row = ThisWarp(); row < kSigns * kMaxCells; row += NumWarps()) {
+  for (uint64_t row = ThisWarp(); row < kNumSigns * kMaxCells; row += NumWarps()) {
     const uint64_t sign = row / kMaxCells, cell = row % kMaxCells;
     CurveWork& own = work[sign];
     if (cell >= own.fit.num_points) continue;
@@ -128,9 +126,9 @@ __global__ void FitCurvesKernel(CurveWork* work, CurvePart* parts) {
 
 __global__ void EvaluateCurvesKernel(const CurvePart* parts, const uint32_t* error, float* table) {
   if (error != nullptr && *error != 0) return;
-  __shared__ CurvePart::Terms factors[kSigns * CurvePart::kStride];
+  __shared__ CurvePart::Terms factors[kNumSigns * CurvePart::kStride];
   const CurvePart nonnegative = parts[0], negative = parts[1];
-  if (threadIdx.x < kSigns * CurvePart::kStride) {
+  if (threadIdx.x < kNumSigns * CurvePart::kStride) {
     const CurvePart& part = threadIdx.x < CurvePart::kStride ? nonnegative : negative;
     factors[threadIdx.x] = part.Factors(threadIdx.x % CurvePart::kStride);
   }
@@ -153,21 +151,21 @@ void TakeCurveBuffers(uint32_t max_count, Workspace* workspace, CurveBuffers* bu
   buffers->max_parts = CeilDiv(max_count, kSumPart) + kMaxCells;
   for (double*& sums_dev : buffers->sums_dev)
     sums_dev = workspace->Take<double>(buffers->max_parts);
-  buffers->work_dev = workspace->Take<CurveWork>(kSigns);
+  buffers->work_dev = workspace->Take<CurveWork>(kNumSigns);
 }
 
 Status FitCurves(const SortedBuffers& sorted, const uint32_t* count_dev,
                  const CurveBuffers& buffers, CurvePart* parts_dev, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(Launch("shape cells", ShapeCellsKernel, kSigns, kWarpThreads, stream,
+  TFC_RETURN_IF_ERROR(Launch("shape cells", ShapeCellsKernel, kNumSigns, kWarpThreads, stream,
                              sorted.keys_dev(), sorted.num_nonnegative_dev, count_dev,
                              buffers.work_dev, parts_dev));
   TFC_RETURN_IF_ERROR(LaunchWarps(
       "sum cell parts", SumCellPartsKernel, CeilDiv(buffers.max_parts, kPartsPerWarp), stream,
       sorted.keys_dev(), buffers.work_dev, buffers.sums_dev[0], buffers.sums_dev[1]));
-  TFC_RETURN_IF_ERROR(LaunchWarps("average cells", AverageCellsKernel, kSigns * kMaxCells, stream,
-                                  parts_dev, buffers.sums_dev[0], buffers.sums_dev[1],
+  TFC_RETURN_IF_ERROR(LaunchWarps("average cells", AverageCellsKernel, kNumSigns * kMaxCells,
+                                  stream, parts_dev, buffers.sums_dev[0], buffers.sums_dev[1],
                                   buffers.work_dev));
-  return Launch("fit curves", FitCurvesKernel, kSigns, kWarpThreads, stream, buffers.work_dev,
+  return Launch("fit curves", FitCurvesKernel, kNumSigns, kWarpThreads, stream, buffers.work_dev,
                 parts_dev);
 }
 

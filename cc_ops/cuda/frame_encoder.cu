@@ -54,9 +54,7 @@ bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKi
 Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype, uint64_t n) {
   FrameEncoder encoder;
   TFC_ASSIGN_OR_RETURN(encoder.spec_, DeviceSpecOf(compressor));
-  if (n > kMaxElements) {
-    return InvalidArgument("a gradient of ", n, " elements is above the limit of ", kMaxElements);
-  }
+  TFC_RETURN_IF_ERROR(CheckNumElements("gradient", n));
   encoder.dtype_ = dtype;
   encoder.n_ = static_cast<uint32_t>(n);
   const bool has_ratio = encoder.spec_.ratio > 0;

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "core/float_order.h"
 #include "core/joint/bucket_groups.h"
-#include "core/sketch/sign_split.h"
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
 #include "cuda/key_lists.h"

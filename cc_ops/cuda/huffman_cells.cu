@@ -148,24 +148,6 @@ __global__ void WriteCellsKernel(CellWords::Source source, KeyLists lists, uint6
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// Sets the code of m symbols, and the symbols by the places of their words; by one thread.
-// `num_words` has room for kMaxHuffmanBits + 1 numbers.
-__device__ void SetCode(const uint8_t* lengths, uint32_t m, uint32_t* num_words,
-                        CanonicalCode* code, uint16_t* symbols) {
-  for (uint32_t length = 0; length <= kMaxHuffmanBits; ++length) num_words[length] = 0;
-  for (uint32_t symbol = 0; symbol < m; ++symbol) ++num_words[lengths[symbol]];
-  code->Set(num_words);
-  // From here on: the place of the next word of each length.
-  uint32_t place = 0;
-  for (uint32_t length = 1; length <= kMaxHuffmanBits; ++length) {
-    const uint32_t count = num_words[length];
-    num_words[length] = place;
-    place += count;
-  }
-  for (uint32_t symbol = 0; symbol < m; ++symbol)
-    if (lengths[symbol] != 0) symbols[num_words[lengths[symbol]]++] = static_cast<uint16_t>(symbol);
-}
-
 // Reads what stands before the cells of a group, and makes of them a stream: one without items
 // where they are numbers. False where they are neither.
 __device__ bool ReadCellHead(const CellReadBuffers& buffers, uint32_t list, uint64_t end,
@@ -183,7 +165,9 @@ __device__ bool ReadCellHead(const CellReadBuffers& buffers, uint32_t list, uint
   uint8_t* lengths = buffers.lengths_dev + group->first_symbol;
   if (!ReadWordLengths(group->width, reader, lengths)) return false;
   CanonicalCode* code = &buffers.codes_dev[list];
-  SetCode(lengths, group->width, num_words, code, buffers.symbols_dev + group->first_symbol);
+  uint16_t* symbols = buffers.symbols_dev + group->first_symbol;
+  SetCode(lengths, group->width, num_words, code,
+          [&](uint32_t place, uint32_t symbol) { symbols[place] = static_cast<uint16_t>(symbol); });
   *stream = {reader->position / 8, end, group->first_cell, group->num_cells, list, 0, false,
              code->max_length};
   return LongestEnd(*stream, end) == end;

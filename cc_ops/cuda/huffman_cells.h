@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/entropy/huffman_words.h"
-#include "core/sketch/sign_split.h"
+#include "core/float_order.h"
 #include "core/status.h"
 #include "cuda/canonical_code.h"
 #include "cuda/code_blocks.h"

@@ -19,9 +19,7 @@ struct LargestSelector::Buffers {
 };
 
 Result<LargestSelector> LargestSelector::Make(uint64_t n, uint64_t count) {
-  if (n > kMaxElements) {
-    return InvalidArgument("a vector of ", n, " elements is above the limit of ", kMaxElements);
-  }
+  TFC_RETURN_IF_ERROR(CheckNumElements("vector", n));
   if (count > n) return InvalidArgument("a vector of ", n, " elements has no ", count, " largest");
   LargestSelector selector;
   selector.n_ = static_cast<uint32_t>(n);

@@ -85,9 +85,7 @@ Result<LinearCoder> LinearCoder::Make(const LinearCompressor& compressor, uint64
   LinearCoder coder;
   coder.spec_ = compressor.spec();
   TFC_RETURN_IF_ERROR(coder.Parse(compressor).WithContext("spec '" + compressor.spec() + "'"));
-  if (n > kMaxElements) {
-    return InvalidArgument("a vector of ", n, " elements is above the limit of ", kMaxElements);
-  }
+  TFC_RETURN_IF_ERROR(CheckNumElements("vector", n));
   const auto size = static_cast<int64_t>(n);
   coder.n_ = static_cast<uint32_t>(n);
   coder.payload_size_ = static_cast<uint32_t>(compressor.codec().PayloadSize(size));

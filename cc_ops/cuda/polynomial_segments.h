@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/float_order.h"
 #include "core/value/polynomial_basis.h"
 #include "cuda/binary_search.h"
 #include "cuda/workspace.h"
@@ -13,7 +14,6 @@
 namespace tfcompress {
 namespace device {
 
-inline constexpr uint32_t kNumSigns = 2;
 // Of a section: the degree and the number of nonnegative values' segments precede them; the number
 // of the other ones stands between.
 inline constexpr uint64_t kSegmentsBegin = 2 * sizeof(uint32_t);

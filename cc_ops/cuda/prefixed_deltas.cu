@@ -160,18 +160,6 @@ __device__ uint32_t MaxCodeBits(const DeltaScheme& scheme) {
   return max_bits;
 }
 
-// `num_words` has room for kMaxHuffmanBits + 1 numbers.
-__device__ void SetReading(const DeltaScheme& scheme, uint32_t* num_words, DeltaReading* reading) {
-  for (uint32_t length = 0; length <= kMaxHuffmanBits; ++length) num_words[length] = 0;
-  for (uint32_t c = 0; c < scheme.num_classes; ++c) ++num_words[scheme.lengths[c]];
-  reading->prefixes.Set(num_words);
-  uint32_t place = 0;
-  for (uint32_t length = 1; length <= kMaxHuffmanBits; ++length) {
-    for (uint32_t c = 0; c < scheme.num_classes; ++c)
-      if (scheme.lengths[c] == length) reading->widths[place++] = scheme.widths[c];
-  }
-}
-
 // A warp a list, of which one lane reads: headers are short.
 __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections sections,
                                   const uint32_t* words, uint32_t bits, uint32_t* error,
@@ -193,8 +181,10 @@ __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections
       atomicOr(error, bits);
       continue;
     }
-    SetReading(*scheme, space->next_words, &readings[list]);
-    readings[list].last_keys_begin = reader.position / 8;
+    DeltaReading* reading = &readings[list];
+    SetCode(scheme->lengths, scheme->num_classes, space->next_words, &reading->prefixes,
+            [&](uint32_t place, uint32_t c) { reading->widths[place] = scheme->widths[c]; });
+    reading->last_keys_begin = reader.position / 8;
     heads[list].blocks_begin = reader.position / 8 + 4 * (NumCodeBlocks(lists.SizeOf(list)) - 1);
     heads[list].max_code_bits = MaxCodeBits(*scheme);
   }

@@ -122,7 +122,7 @@ class RunCodes {
  public:
   using Source = Runs::Source;
 
-  __device__ explicit RunCodes(const Source& source, uint32_t = 0)
+  __device__ RunCodes(const Source& source, uint32_t)
       : runs_(source), zero_bits_(source.header->zero_bits), one_bits_(source.header->one_bits) {}
 
   __device__ Rice Zeros(uint64_t i) const { return Rice(runs_.Zeros(i), zero_bits_); }
@@ -152,7 +152,7 @@ __device__ void WriteLast(const Rice& rice, uint64_t begin, uint32_t* words) {
 __global__ void WriteRunsKernel(Runs::Source source, const uint32_t* k, KeyLists runs,
                                 CodeWriteBuffers buffers) {
   if (*k == 0) return;
-  const RunCodes codes(source);
+  const RunCodes codes(source, 0);
   const ListBlocks blocks(runs, buffers.num_slots);
   uint32_t* words = buffers.words_dev;
   if (ThisThread() == 0) WriteHead(*source.header, words);

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "core/float_order.h"
 #include "core/joint/bucket_groups.h"
-#include "core/sketch/sign_split.h"
 #include "cuda/code_blocks.h"
 
 namespace tfcompress {

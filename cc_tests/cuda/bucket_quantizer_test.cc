@@ -13,6 +13,7 @@
 #include "device_encode.h"
 #include "device_inputs.h"
 #include "device_memory.h"
+#include "given_values.h"
 
 namespace tfcompress {
 namespace device {
@@ -21,25 +22,17 @@ namespace {
 // What is not asked for: room for more values than there are.
 constexpr uint32_t kSpare = 37;
 
-// Of values that stand backwards behind a list of indices, where `listed`.
 BucketCodes QuantizeOnDevice(const std::vector<float>& values, uint32_t max_buckets, bool listed,
                              const Stream& stream) {
   const auto count = static_cast<uint32_t>(values.size());
-  std::vector<float> order = values;
-  std::vector<uint32_t> indices(count);
-  for (uint32_t i = 0; i < count; ++i) indices[i] = count - 1 - i;
-  if (listed) std::reverse(order.begin(), order.end());
-  const DeviceVector<float> values_dev(order, stream);
-  const DeviceVector<uint32_t> indices_dev(indices, stream), count_dev({count}, stream);
-  const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count},
-                                   listed ? indices_dev.data_dev() : nullptr};
+  const GivenValues given(values, listed, stream);
   QuantizerBuffers buffers;
   Workspace measure;
   ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
   ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, &carve, &buffers));
-  ExpectOk(QuantizeToBuckets(selected, count_dev.data_dev(), buffers, stream.get()));
+  ExpectOk(QuantizeToBuckets(given.selected(), given.count_dev(), buffers, stream.get()));
   const uint32_t num_buckets = Read(buffers.num_buckets_dev(), 1, stream)[0];
   EXPECT_LE(num_buckets, std::min(count, max_buckets));
   return {Read(buffers.means_dev, std::min(num_buckets, max_buckets), stream),

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cuda/sum_decoder.h"
+#include "fuzz/frame_fields.h"
 
 namespace tfcompress {
 namespace device {
@@ -54,6 +55,24 @@ Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                                           workspace.buffer(), stream.get(), stats);
   for (const auto& tensor : memory) sums.tensors.push_back(tensor->ToHost(stream));
   return sums;
+}
+
+Bytes FrameWithValues(const std::string& spec, uint32_t n, uint32_t k, const Bytes& section) {
+  const std::vector<float> values(n, 1.0f);
+  Bytes frame = EncodeOnHost(*Parse(spec), {values, DType::kFloat32}, {}, 1).frame;
+  frame.resize(frame_fields::kHeaderBytes);
+  frame.insert(frame.end(), section.begin(), section.end());
+  SetField(frame_fields::kK, k, &frame);
+  SetField(frame_fields::kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
+  SetField(frame_fields::kNumValueBytes, static_cast<uint32_t>(section.size()), &frame);
+  RepairChecksum(&frame);
+  return frame;
+}
+
+void ExpectRefused(const Bytes& frame, const std::vector<TensorSpec>& tensors,
+                   const Stream& stream) {
+  EXPECT_EQ(SumOnHost(frame, 1, 1, tensors).status.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(SumOnDevice(frame, 1, 1, tensors, stream).status.code(), StatusCode::kDataLoss);
 }
 
 void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,

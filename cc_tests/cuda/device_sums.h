@@ -32,6 +32,11 @@ Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
 Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
                  Span<DecodeStats> stats = {});
+// A frame of `spec`, of k of n elements, whose value section is `section`, as if it were whole.
+Bytes FrameWithValues(const std::string& spec, uint32_t n, uint32_t k, const Bytes& section);
+// Both the core and the device refuse a frame as damaged.
+void ExpectRefused(const Bytes& frame, const std::vector<TensorSpec>& tensors,
+                   const Stream& stream);
 void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
                     const std::vector<TensorSpec>& tensors, const Stream& stream,
                     size_t offset = 0);

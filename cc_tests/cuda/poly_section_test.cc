@@ -9,7 +9,6 @@
 #include "core/byte_io.h"
 #include "core/value/polynomial_basis.h"
 #include "device_sums.h"
-#include "fuzz/frame_fields.h"
 
 namespace tfcompress {
 namespace device {
@@ -32,14 +31,7 @@ struct Section {
 
 // A frame of k values that has the bytes as its section.
 Bytes FrameOf(const Bytes& section, uint32_t k) {
-  const std::vector<float> values(k, 1.0f);
-  Bytes frame = EncodeOnHost(*Parse("dense|raw|poly"), {values, DType::kFloat32}, {}, 1).frame;
-  frame.resize(frame_fields::kHeaderBytes);
-  frame.insert(frame.end(), section.begin(), section.end());
-  SetField(frame_fields::kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
-  SetField(frame_fields::kNumValueBytes, static_cast<uint32_t>(section.size()), &frame);
-  RepairChecksum(&frame);
-  return frame;
+  return FrameWithValues("dense|raw|poly", k, k, section);
 }
 
 // Of k values, whose ranks are their positions.
@@ -66,9 +58,7 @@ Bytes BytesOf(const Section& section, uint32_t k) {
 Bytes FrameOf(const Section& section, uint32_t k) { return FrameOf(BytesOf(section, k), k); }
 
 void ExpectRefused(const Bytes& frame, uint32_t k, const Stream& stream) {
-  const std::vector<TensorSpec> tensor = {{DType::kFloat32, k}};
-  EXPECT_EQ(SumOnHost(frame, 1, 1, tensor).status.code(), StatusCode::kDataLoss);
-  EXPECT_EQ(SumOnDevice(frame, 1, 1, tensor, stream).status.code(), StatusCode::kDataLoss);
+  ExpectRefused(frame, {{DType::kFloat32, k}}, stream);
 }
 
 // Of six values; the last segment is shorter than the degree.

@@ -12,6 +12,7 @@
 #include "cuda/value_codes.h"
 #include "device_inputs.h"
 #include "device_memory.h"
+#include "given_values.h"
 
 namespace tfcompress {
 namespace device {
@@ -36,24 +37,16 @@ std::vector<uint32_t> RanksOf(const SortedValues& sorted, size_t count) {
   return ranks;
 }
 
-// Of values that stand backwards behind a list of indices, where `listed`.
 void ExpectSameOrder(const std::vector<float>& values, bool listed, const Stream& stream) {
   const auto count = static_cast<uint32_t>(values.size());
-  std::vector<float> order = values;
-  std::vector<uint32_t> indices(count);
-  for (uint32_t i = 0; i < count; ++i) indices[i] = count - 1 - i;
-  if (listed) std::reverse(order.begin(), order.end());
-  const DeviceVector<float> values_dev(order, stream);
-  const DeviceVector<uint32_t> indices_dev(indices, stream), count_dev({count}, stream);
-  const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count},
-                                   listed ? indices_dev.data_dev() : nullptr};
+  const GivenValues given(values, listed, stream);
   SortedBuffers buffers;
   Workspace measure;
   ExpectOk(TakeSortedBuffers(count + kSpare, &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
   ExpectOk(TakeSortedBuffers(count + kSpare, &carve, &buffers));
-  ExpectOk(SortValues(selected, count_dev.data_dev(), buffers, stream.get()));
+  ExpectOk(SortValues(given.selected(), given.count_dev(), buffers, stream.get()));
 
   const SortedValues expected(values, SerialExecutor());
   ASSERT_EQ(Read(buffers.num_nonnegative_dev, 1, stream)[0], expected.nonnegative().size());

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "core/codec.h"
+#include "core/float_order.h"
 #include "core/span.h"
 
 namespace tfcompress {
-
-inline constexpr uint32_t kNumSigns = 2;
 
 // The elements of one sign, in the order of their keys.
 struct SignPart {

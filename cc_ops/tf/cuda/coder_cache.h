@@ -2,12 +2,15 @@
 #ifndef TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
 #define TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
+#include "core/linear_compressor.h"
 #include "core/status.h"
+#include "cuda/linear_coder.h"
 
 namespace tfcompress {
 
@@ -34,6 +37,8 @@ class CoderCache {
   std::tuple<std::shared_ptr<const Compressor>, Sizes...> last_key_;
   std::shared_ptr<const Coder> last_;
 };
+
+using LinearCoderCache = CoderCache<device::LinearCoder, LinearCompressor, uint64_t>;
 
 }  // namespace tfcompress
 

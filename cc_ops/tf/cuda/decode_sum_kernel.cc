@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "core/pipeline.h"
-#include "cuda/stream_timer.h"
 #include "cuda/sum_decoder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
@@ -87,11 +86,11 @@ class DeviceDecodeSumKernel : public tensorflow::OpKernel {
     std::vector<SumTarget> targets;
     OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
     std::vector<DecodeStats> stats(targets.size());
-    device::StreamTimer timer;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    OP_REQUIRES_OK(ctx, SumEither(ctx, {inputs, attributes_.positions, targets}, &stats));
+    const auto work = [&] {
+      return SumEither(ctx, {inputs, attributes_.positions, targets}, &stats);
+    };
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
     ShareTime(nanoseconds, targets, &stats);
     OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
   }

@@ -8,11 +8,14 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "core/status.h"
+#include "cuda/stream_timer.h"
 #include "cuda/workspace.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/status_conversion.h"
 
 namespace tfcompress {
 
@@ -34,6 +37,17 @@ absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
 Status WaitFor(cudaStream_t stream);
+
+// Does work(), which returns an absl::Status, and finds how long what it has put on the kernel's
+// stream takes. Waits for it.
+template <typename Work>
+absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
+                          int64_t* nanoseconds) {
+  device::StreamTimer timer;
+  TF_RETURN_IF_ERROR(ToTensorFlow(timer.Start(StreamOf(ctx))));
+  TF_RETURN_IF_ERROR(work());
+  return ToTensorFlow(timer.Stop(StreamOf(ctx), nanoseconds));
+}
 
 }  // namespace tfcompress
 

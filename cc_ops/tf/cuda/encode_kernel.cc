@@ -2,7 +2,6 @@
 
 #include "core/pipeline.h"
 #include "cuda/frame_encoder.h"
-#include "cuda/stream_timer.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
@@ -116,11 +115,9 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
   void Compute(OpKernelContext* ctx) override {
     EncodeInputs inputs;
     OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, &inputs));
-    device::StreamTimer timer;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    OP_REQUIRES_OK(ctx, EncodeEither(ctx, inputs, &encoders_));
+    const auto work = [&] { return EncodeEither(ctx, inputs, &encoders_); };
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
   }
 

@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "cuda/linear_coder.h"
-#include "cuda/stream_timer.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
@@ -17,8 +16,6 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 constexpr int kNanoseconds = 1;  // After the payload.
-
-using LinearCoderCache = CoderCache<device::LinearCoder, LinearCompressor, uint64_t>;
 
 absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inputs,
                             LinearCoderCache* coders) {
@@ -42,11 +39,9 @@ class DeviceLinearEncodeKernel : public tensorflow::OpKernel {
   void Compute(OpKernelContext* ctx) override {
     LinearEncodeInputs inputs;
     OP_REQUIRES_OK(ctx, ReadLinearEncodeInputs(ctx, &compressors_, &inputs));
-    device::StreamTimer timer;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    OP_REQUIRES_OK(ctx, EncodeOnDevice(ctx, inputs, &coders_));
+    const auto work = [&] { return EncodeOnDevice(ctx, inputs, &coders_); };
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
   }
 

@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "cuda/linear_coder.h"
-#include "cuda/stream_timer.h"
 #include "cuda/wide_indices.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
@@ -73,8 +72,6 @@ absl::Status RecoverOnHost(OpKernelContext* ctx, const LinearRecoverInputs& inpu
   return ToTensorFlow(WaitFor(stream));
 }
 
-using LinearCoderCache = CoderCache<device::LinearCoder, LinearCompressor, uint64_t>;
-
 absl::Status RecoverEither(OpKernelContext* ctx, const LinearRecoverInputs& inputs,
                            LinearCoderCache* coders) {
   const auto found = coders->Get(inputs.compressor, static_cast<uint64_t>(inputs.n));
@@ -97,11 +94,9 @@ class DeviceLinearRecoverKernel : public tensorflow::OpKernel {
   void Compute(OpKernelContext* ctx) override {
     LinearRecoverInputs inputs;
     OP_REQUIRES_OK(ctx, ReadLinearRecoverInputs(ctx, &compressors_, &inputs));
-    device::StreamTimer timer;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Start(StreamOf(ctx))));
-    OP_REQUIRES_OK(ctx, RecoverEither(ctx, inputs, &coders_));
+    const auto work = [&] { return RecoverEither(ctx, inputs, &coders_); };
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(timer.Stop(StreamOf(ctx), &nanoseconds)));
+    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
   }
 
