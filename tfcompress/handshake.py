@@ -1,43 +1,65 @@
-"""The check, before the first step, that all ranks mean the same thing."""
+"""The check, before a list of gradients is exchanged for the first time, that all ranks are configured alike."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
 
+from tfcompress import comm
 from tfcompress._version import __version__
-from tfcompress.exchange import Ranks
+from tfcompress.comm import Ranks
 
 
-def check_equal_configuration(
-    ranks: Ranks, settings: dict[str, object], tensors: Sequence[tuple[str, str, list[int | None], str]]
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """What ranks have agreed on.
+
+    Attributes:
+      number: Of the exchange, free on all ranks.
+      steps: Of the rank that has done most: one that restored a checkpoint, beside others that did not.
+    """
+
+    number: int
+    steps: int
+
+
+def agree(
+    ranks: Ranks,
+    steps: int,
+    settings: dict[str, object],
+    gradients: Sequence[tuple[str, str, list[int | None], list[str]]],
+) -> Agreement:
     """Compares this rank's configuration with that of all others.
 
-    Different specs would not hang, but would surface as unreadable frames in the middle of training.
+    Ranks that differ would hang in a collective, or fail later on frames that they cannot read.
 
     Args:
       ranks: The ranks that exchange.
+      steps: Steps that this rank has done.
       settings: What must be equal on all ranks, such as the reduction; JSON-able.
-      tensors: Name, dtype name, shape and spec of each gradient, in order. Numbers that Keras appends
+      gradients: Name, dtype name, shape and routes of each gradient, in order. Numbers that Keras appends
         to names do not count: they depend on what else a process has built.
 
     Raises:
       ValueError: On every rank, when any two differ, saying in what.
     """
-    plain = [[re.sub(r"_\d+(?=/|:|$)", "", name), *rest] for name, *rest in tensors]
-    mine = {
+    plain = [[re.sub(r"_\d+(?=/|:|$)", "", name), *rest] for name, *rest in gradients]
+    configuration = {
         "tfcompress version": __version__,
         **settings,
         "number of gradients": len(plain),
         "gradients": plain,
     }
-    all_ranks = [json.loads(message) for message in ranks.gather_messages(json.dumps(mine).encode())]
-    for rank, theirs in enumerate(all_ranks):
-        if theirs != all_ranks[0]:
+    message = json.dumps([configuration, comm.num_exchanges(), steps])
+    all_ranks = [json.loads(each) for each in ranks.gather_messages(message.encode())]
+    configurations, numbers, all_steps = zip(*all_ranks, strict=True)
+    for rank, theirs in enumerate(configurations):
+        if theirs != configurations[0]:
             raise ValueError(
                 "ranks are configured differently, so nothing was exchanged: "
-                + _difference(rank, all_ranks[0], theirs)
+                + _difference(rank, configurations[0], theirs)
             )
+    return Agreement(max(numbers), max(all_steps))
 
 
 def _difference(rank: int, first: dict, other: dict) -> str:
@@ -55,6 +77,6 @@ def _difference(rank: int, first: dict, other: dict) -> str:
     raise AssertionError("called with equal configurations")
 
 
-def _describe(tensor: list) -> str:
-    name, dtype, shape, spec = tensor
-    return f"'{name}' ({dtype} {shape}, '{spec}')"
+def _describe(gradient: list) -> str:
+    name, dtype, shape, routes = gradient
+    return f"'{name}' ({dtype} {shape}, {', then '.join(routes)})"

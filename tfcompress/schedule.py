@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-from tfcompress.compressor import Compressor, PerVariable, Policy, as_policy
+from tfcompress.policy import Compressor, PerVariable, Policy, as_policy, check_memories
 
 _WARMUP_RATIOS = (0.25, 0.0625, 0.015625, 0.004)
 
@@ -13,7 +13,9 @@ class Schedule:
     """Different compressors for different parts of training, such as a warm-up.
 
     Early gradients change quickly, and a residual of them is stale when it is sent: papers begin with
-    dense gradients and lower the ratio in stages. The memory goes on from one stage to the next.
+    dense gradients and lower the ratio in stages. The memory goes on from one stage to the next. Stages may
+    travel differently: all-reduced at first, then compressed and gathered. A stage without memory, beside
+    others that have one, has theirs.
 
     Example::
 
@@ -35,7 +37,7 @@ class Schedule:
           then: What is applied after the last stage.
 
         Raises:
-          ValueError: A stage has no step.
+          ValueError: A stage has no step, or two stages have memories of different kinds.
           TypeError: Something is not a compressor.
         """
         lengths = [length for length, _ in stages]
@@ -43,6 +45,7 @@ class Schedule:
             raise ValueError(f"every stage must last at least one step, got {lengths}")
         self.boundaries = tuple(sum(lengths[: i + 1]) for i in range(len(lengths)))
         self.policies: tuple[Policy, ...] = tuple(as_policy(each) for each in (*[c for _, c in stages], then))
+        check_memories(self.policies)
 
     @classmethod
     def of_ratios(cls, compressor: Compressor, ratios: Sequence[float], steps_each: int) -> "Schedule":
@@ -120,6 +123,6 @@ def as_plan(compression: object) -> Policy | Schedule:
     """Returns what a user gave as `compression=`: a compressor, {pattern: compressor} or a schedule.
 
     Raises:
-      TypeError: It is none of these; says the mend.
+      TypeError: Another object; the message says what to pass.
     """
     return compression if isinstance(compression, Schedule | PerVariable) else as_policy(compression)

@@ -1,24 +1,19 @@
-"""What was really sent: bytes, elements and times, for each tensor and in total."""
+"""Statistics of what was sent: bytes, elements and times, for each variable and in total."""
 
 import collections
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfcompress.routes.base import Counts
+from tfcompress.state import make_variable
+
 # What is counted for each tensor, in the order in which `Counter.add` takes it.
-COLUMNS = (
-    "dense_bytes",
-    "sent_bytes",
-    "received_bytes",
-    "encode_nanoseconds",
-    "decode_nanoseconds",
-    "elements",
-    "sent_elements",
-)
-_SENT_AND_RECEIVED = [COLUMNS.index("sent_bytes"), COLUMNS.index("received_bytes")]
+COLUMNS = tuple(field.name for field in dataclasses.fields(Counts))
+_PADDED = [COLUMNS.index("payload_bytes"), COLUMNS.index("wire_bytes")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +24,11 @@ class TensorStats:
       name: The tensor, or "total".
       steps: Number of steps.
       dense_bytes: Bytes of the uncompressed gradients.
-      sent_bytes: Bytes of this rank's frames: headers, tables and indices included.
-      received_bytes: Bytes of the other ranks' frames.
+      dense_wire_bytes: Bytes that Horovod's own collectives would move in and out of this rank for these
+        gradients: a ring all-reduce of dense ones, a gather of rows.
+      payload_bytes: Bytes of this rank's frames or payloads: headers, tables and indices included.
+      wire_bytes: Bytes that the collectives move in and out of this rank, by their algorithm and the number
+        of ranks. Those of a gather grow with the ranks, those of an all-reduce hardly.
       encode_nanoseconds: Time spent encoding, memory included; the sum over tensors, which may have
         been encoded side by side.
       decode_nanoseconds: Time spent decoding and summing all ranks' frames.
@@ -43,8 +41,9 @@ class TensorStats:
     name: str
     steps: int
     dense_bytes: int
-    sent_bytes: int
-    received_bytes: int
+    dense_wire_bytes: int
+    payload_bytes: int
+    wire_bytes: int
     encode_nanoseconds: int
     decode_nanoseconds: int
     elements: int
@@ -53,10 +52,10 @@ class TensorStats:
 
     @property
     def ratio(self) -> float:
-        """Uncompressed bytes for each byte sent; 1 when there was nothing to send."""
-        if not self.sent_bytes:
-            return float("inf") if self.dense_bytes else 1.0
-        return self.dense_bytes / self.sent_bytes
+        """Wire bytes of Horovod's own collectives for each wire byte moved; 1 when there was nothing to move."""
+        if not self.wire_bytes:
+            return float("inf") if self.dense_wire_bytes else 1.0
+        return self.dense_wire_bytes / self.wire_bytes
 
     @property
     def density(self) -> float:
@@ -76,7 +75,7 @@ class TensorStats:
 class TotalStats(TensorStats):
     """The sum over all tensors; the residual norm is that of all residuals together.
 
-    Bytes sent and received include the zeros that packets are padded with.
+    Payload and wire bytes include the zeros that packets are padded with.
 
     Attributes:
       communication_nanoseconds: Time from when the last local gradient was ready for the exchange until
@@ -95,7 +94,7 @@ class Stats:
       names: One for each tensor, in the order of the gradients.
       counts: int64 [tensors, 1 + columns]: the steps, and the sums over them.
       communication_nanoseconds: See `TotalStats`.
-      padding: int64 [2]: bytes sent and received besides the tensors' frames.
+      padding: int64 [2]: payload and wire bytes besides those of the tensors.
       slots: The memory's variables of each tensor, for those who want the residual norms.
       residual_norms: float64 [tensors], or None if they were not asked for.
     """
@@ -119,7 +118,7 @@ class Stats:
         """Their sum."""
         steps = int(self.counts[:, 0].max(initial=0))
         sums = self.counts[:, 1:].sum(axis=0)
-        sums[_SENT_AND_RECEIVED] += self.padding
+        sums[_PADDED] += self.padding
         norm = None if self.residual_norms is None else float(np.linalg.norm(self.residual_norms))
         return TotalStats("total", steps, *sums.tolist(), norm, self.communication_nanoseconds)
 
@@ -144,11 +143,12 @@ class Stats:
         """Returns one line: bytes, ratio, density, times and residual norm of a mean step."""
         total = self.total
         if not total.steps:
-            return "nothing was exchanged: there was no step, or there is one rank only"
+            return "nothing was exchanged through this object: it took no step, or there is one rank only"
         line = (
-            f"{total.steps} steps, {len(self.names)} tensors; a step: {total.per_step('sent_bytes'):,.0f} of "
-            f"{total.per_step('dense_bytes'):,.0f} B sent ({total.ratio:.1f} times fewer, "
-            f"density {total.density:.3g}), {total.per_step('received_bytes'):,.0f} B received, "
+            f"{total.steps} steps, {len(self.names)} tensors; a step: {total.per_step('wire_bytes'):,.0f} B "
+            f"on the wire where Horovod's all-reduce moves {total.per_step('dense_wire_bytes'):,.0f} "
+            f"({total.ratio:.1f} times fewer), payload {total.per_step('payload_bytes'):,.0f} of "
+            f"{total.per_step('dense_bytes'):,.0f} B, density {total.density:.3g}, "
             f"encode {total.milliseconds('encode'):.2f} ms, decode {total.milliseconds('decode'):.2f} ms, "
             f"communication {total.milliseconds('communication'):.2f} ms"
         )
@@ -156,7 +156,7 @@ class Stats:
 
     def __str__(self) -> str:
         headings = (
-            f"{'tensor':<28} {'before B/step':>13} {'sent B/step':>11} {'ratio':>7} {'density':>8} "
+            f"{'tensor':<28} {'dense B/step':>12} {'payload B/step':>14} {'wire B/step':>12} {'ratio':>7} {'density':>8} "
             f"{'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9}"
         )
         rows = [_row(tensor, "") for tensor in self.tensors]
@@ -167,8 +167,8 @@ class Stats:
 def _row(tensor: TensorStats, communication: str) -> str:
     norm = "" if tensor.residual_norm is None else f"{tensor.residual_norm:.3g}"
     return (
-        f"{tensor.name[-28:]:<28} {tensor.per_step('dense_bytes'):>13.0f} "
-        f"{tensor.per_step('sent_bytes'):>11.0f} {tensor.ratio:>7.1f} {tensor.density:>8.4f} "
+        f"{tensor.name[-28:]:<28} {tensor.per_step('dense_bytes'):>12.0f} "
+        f"{tensor.per_step('payload_bytes'):>14.0f} {tensor.per_step('wire_bytes'):>12.0f} {tensor.ratio:>7.1f} {tensor.density:>8.4f} "
         f"{tensor.milliseconds('encode'):>8.3f} {tensor.milliseconds('decode'):>8.3f} "
         f"{communication:>8} {norm:>9}"
     )
@@ -180,10 +180,9 @@ class Counter:
     def __init__(self, names: Sequence[str]) -> None:
         """Creates the variables, outside any graph that is being traced."""
         self._names = tuple(names)
-        with tf.init_scope():
-            self._sums = tf.Variable(tf.zeros([len(names), len(COLUMNS)], tf.int64), trainable=False)
-            # Steps, the nanoseconds of communication in them, and the padding of packets.
-            self._step_sums = tf.Variable(tf.zeros([4], tf.int64), trainable=False)
+        self._sums = make_variable(np.zeros([len(names), len(COLUMNS)], np.int64))
+        # Steps, the nanoseconds of communication in them, and the padding of packets.
+        self._step_sums = make_variable(np.zeros([4], np.int64))
 
     def add(
         self, columns: Sequence[tf.Tensor], communication_nanoseconds: tf.Tensor, padding: tf.Tensor
@@ -193,21 +192,22 @@ class Counter:
         Args:
           columns: int64 [tensors] for each of `COLUMNS`.
           communication_nanoseconds: int64 scalar, of the whole step.
-          padding: int64 [2], bytes sent and received besides the frames.
+          padding: int64 [2], payload and wire bytes besides those of the tensors.
         """
         self._sums.assign_add(tf.stack(columns, axis=1))
         step = tf.stack([tf.constant(1, tf.int64), communication_nanoseconds])
         self._step_sums.assign_add(tf.concat([step, padding], axis=0))
 
-    def read(self, slots: Sequence[Sequence[tf.Variable]]) -> Stats:
+    def read(self, slots: Mapping[str, Sequence[tf.Variable]]) -> Stats:
         """Returns the sums so far.
 
         Args:
-          slots: The memory's variables of each tensor.
+          slots: The memory's variables of tensors that have some, by name.
         """
         steps, communication, *padding = self._step_sums.numpy().tolist()
         counts = np.insert(self._sums.numpy(), 0, steps, axis=1)
-        return Stats(self._names, counts, communication, np.array(padding), tuple(slots))
+        owned = tuple(slots.get(name, ()) for name in self._names)
+        return Stats(self._names, counts, communication, np.array(padding), owned)
 
 
 def merge(parts: Sequence[Stats]) -> Stats:

@@ -32,7 +32,7 @@ py::dict DescribeLinearSpec(const std::string& spec) {
   return py::dict("spec"_a = compressor->spec(), "linear"_a = true, "memory"_a = parts[0],
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = py::none(),
                   "index"_a = py::none(), "value"_a = py::none(), "joint"_a = py::none(),
-                  "codec"_a = parts[1], "everything"_a = false,
+                  "codec"_a = parts[1], "everything"_a = false, "takes_rows"_a = false,
                   "exact"_a = compressor->codec().exact());
 }
 
@@ -50,7 +50,8 @@ py::dict DescribeSpec(const std::string& spec) {
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = parts[1],
                   "index"_a = part_or_none(!is_joint, 2), "value"_a = part_or_none(!is_joint, 3),
                   "joint"_a = part_or_none(is_joint, 2),
-                  "everything"_a = compressor->support_kind() == SupportKind::kEverything);
+                  "everything"_a = compressor->support_kind() == SupportKind::kEverything,
+                  "takes_rows"_a = !is_joint || !compressor->codec().needs_dense());
 }
 
 // "yes", what of it, or nothing.
@@ -121,8 +122,8 @@ void DefineSpecBindings(py::module_& module) {
       "describe_spec", &DescribeSpec, "spec"_a,
       "A dict of the canonical `spec`; whether it is `linear`; its `memory`; `num_slots`, the "
       "float32 vectors that the memory keeps; the parts `sparsifier`, `index`, `value` and "
-      "`joint`, None where the spec has no such part; and `everything`, whether all elements are "
-      "sent. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
+      "`joint`, None where the spec has no such part; `everything`, whether all elements are "
+      "sent; and `takes_rows`, whether its codecs take sparse rows. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
       "What a spec can name, one dict {id, name, doc, parameters, error, cost, device} each. "

@@ -1,4 +1,4 @@
-"""Moves packets between ranks. With the adapter and `elastic`, the only module that imports Horovod."""
+"""Talks to other ranks. With `elastic`, the only module that imports Horovod."""
 
 import functools
 import os
@@ -11,8 +11,13 @@ import tensorflow as tf
 AVERAGE = "average"
 SUM = "sum"
 
-# What Horovod can broadcast. Others, such as the uint32 state of a Keras 3 seed generator, stay local.
+# Dtypes that Horovod broadcasts as they are, and those that travel as their bytes.
 _BROADCAST_DTYPES = ("float16", "float32", "float64", "int32", "int64", "bool", "uint8", "int8")
+_BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "complex64", "complex128")
+
+# Exchanges that began, each of one optimizer or tape: their numbers are in the names of collectives. An object
+# that exists on one rank only, such as the optimizer of a model loaded for evaluation, never exchanges.
+_num_exchanges = 0
 
 
 @functools.cache
@@ -30,6 +35,38 @@ def _horovod() -> ModuleType:
 def require_horovod() -> None:
     """Raises ImportError, saying what is missing, where there is no Horovod."""
     _horovod()
+
+
+def has_exchanged() -> bool:
+    """Whether any optimizer or tape of this process has begun to exchange gradients."""
+    return _num_exchanges > 0
+
+
+def num_exchanges() -> int:
+    """Returns how many exchanges have begun: the first number that is free on this rank."""
+    return _num_exchanges
+
+
+def begin_exchange(number: int) -> str:
+    """Takes a number that is free on all ranks; returns the name of the exchange's collectives."""
+    global _num_exchanges
+    _num_exchanges = number + 1
+    return f"tfcompress_{number}"
+
+
+def talks_eagerly() -> bool:
+    """Whether ranks can talk while a function is traced: not in a TF1-style graph, which only a session runs."""
+    with tf.init_scope():
+        return tf.executing_eagerly()
+
+
+def is_compiled_by_xla() -> bool:
+    """Whether the function that is being traced is compiled by XLA, which has no Horovod."""
+    if tf.executing_eagerly():
+        return False
+    from tensorflow.python.ops import control_flow_util  # Has no public name.
+
+    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
 def is_elastic() -> bool:
@@ -232,6 +269,22 @@ class Ranks:
             gathered = gathered[end:]
         return messages
 
+    def find_difference(self, variables: Sequence[tf.Variable], name: str) -> tf.Tensor:
+        """Returns the position of the first variable that is not equal on all ranks, -1 if all are: int32 scalar.
+
+        Args:
+          variables: The same list on all ranks.
+          name: Equal on all ranks and unique among pending collectives.
+        """
+        mine = tf.stack([_checksum(variable) for variable in variables])
+        gathered = _horovod().allgather(
+            mine[tf.newaxis], name=f"HorovodAllgather_{name}_checksums", process_set=self._set()
+        )
+        differs = tf.reduce_any(gathered != gathered[:1], axis=0)
+        return tf.where(
+            tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
+        )
+
     def _set(self) -> object:
         return self._process_set or _horovod().global_process_set
 
@@ -274,10 +327,30 @@ def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
     return tf.float32 if dtype == tf.bfloat16 else dtype  # Horovod's all-reduce has no bfloat16.
 
 
+def _checksum(variable: tf.Variable) -> tf.Tensor:
+    """A sum of a variable's bytes in groups, weighted by nothing: int32 scalar, equal for equal variables."""
+    if variable.dtype == tf.bool:
+        return tf.reduce_sum(tf.cast(variable, tf.int32))
+    words = tf.int32 if variable.dtype.size % 4 == 0 else tf.uint8
+    return tf.reduce_sum(tf.cast(tf.bitcast(variable.read_value(), words), tf.int32))
+
+
 def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> None:
-    """Overwrites variables on all ranks with those of `root_rank`, but for dtypes that Horovod lacks."""
-    carried = [variable for variable in variables if variable.dtype.name in _BROADCAST_DTYPES]
-    _horovod().broadcast_variables(carried, root_rank=root_rank)
+    """Overwrites variables on all ranks with those of `root_rank`, whatever their numeric dtype.
+
+    Raises:
+      TypeError: A variable has a dtype that cannot travel, such as string; nothing was broadcast.
+    """
+    hvd = _horovod()
+    for variable in variables:
+        if variable.dtype.name not in _BROADCAST_DTYPES + _BROADCAST_AS_BYTES:
+            raise TypeError(f"variable '{variable.name}' of dtype {variable.dtype.name} cannot be broadcast")
+    hvd.broadcast_variables([v for v in variables if v.dtype.name in _BROADCAST_DTYPES], root_rank=root_rank)
+    for number, variable in enumerate(variables):
+        if variable.dtype.name in _BROADCAST_AS_BYTES:
+            own = tf.bitcast(variable.read_value(), tf.uint8)
+            root = hvd.broadcast(own, root_rank, name=f"tfcompress_broadcast_{number}")
+            variable.assign(tf.bitcast(root, variable.dtype))
 
 
 def broadcast_object(value: object, root_rank: int = 0) -> object:

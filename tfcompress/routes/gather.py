@@ -1,24 +1,29 @@
-"""The packed exchange: every compressed gradient of a step in one all-gather."""
+"""The gather route: the frames of all compressed gradients of a step travel in one all-gather."""
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfcompress import clock, exchange, ops
-from tfcompress.exchange import Ranks
-from tfcompress.statistics import COLUMNS
-from tfcompress.tensors import Tensor
+from tfcompress import clock, ops
+from tfcompress.comm import Ranks
+from tfcompress.routes.base import (
+    HOST,
+    Context,
+    Counts,
+    Member,
+    Outcome,
+    dense_wire_bytes,
+    gather_wire_bytes,
+    num_bytes,
+    num_elements,
+)
 
 # In a frame's header (FORMAT.md, "Frame"): the kind of support, and the number of elements or rows.
 _SUPPORT, _COUNT = 7, slice(16, 20)
-_BYTES = ("sent_bytes", "received_bytes")
 _ROWS = 4
-
-# Packets, seeds and specs are made and read there, also where gradients, and what encodes them, are on a GPU.
-_HOST = "CPU:0"
 
 # Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
 # A length that changes makes Horovod negotiate again, for about 1.5 kB and 30 packets; beyond 128 KiB lengths
@@ -56,113 +61,83 @@ class _Decoded:
     finite: tf.Tensor
 
 
-@dataclasses.dataclass(frozen=True)
-class Exchanged:
-    """What one exchange yields.
-
-    Attributes:
-      gradients: The reduced ones.
-      columns: int64 [gradients] for each of `statistics.COLUMNS`.
-      communication_nanoseconds: int64 scalar.
-      padding: int64 [2], bytes sent and received besides the frames.
-      finite: bool scalar, whether all gradients of all ranks were.
-      commit: Lets the memories have the step, if the bool scalar that it is called with is true.
-    """
-
-    gradients: list[tf.Tensor | tf.IndexedSlices]
-    columns: list[tf.Tensor]
-    communication_nanoseconds: tf.Tensor
-    padding: tf.Tensor
-    finite: tf.Tensor
-    commit: Callable[[tf.Tensor], None]
-
-
-def exchange_packet(
-    ranks: Ranks,
-    name: str,
-    scale: tf.Tensor,
-    step: tf.Tensor,
-    stage: tf.Tensor,
-    tensors: Sequence[Tensor],
-    gradients: Sequence[tf.Tensor | tf.IndexedSlices],
-) -> Exchanged:
+def exchange(
+    context: Context, members: Sequence[Member], gradients: Sequence[tf.Tensor | tf.IndexedSlices]
+) -> Outcome:
     """Encodes gradients, gathers all ranks' packets, and sums them.
 
     Args:
-      ranks: Who exchanges.
-      name: Of the collective.
-      scale: float32 scalar that multiplies the sums.
-      step: int64 scalar, different at every step.
-      stage: int64 scalar, which of the tensors' specs to apply.
-      tensors: What is known of each gradient; all have a spec.
+      context: The step.
+      members: What is known of each gradient.
       gradients: The local ones.
 
     Raises:
       tf.errors.DataLossError: A frame is broken; names rank, tensor and reason. No memory has changed
         but the residual rows of tables.
     """
-    with tf.device(_HOST):
-        seeds = [_seed(ranks, tensor, step) for tensor in tensors]
-        specs = [tf.gather(tensor.stages, stage) for tensor in tensors]
-    encoded = [_encode(*arguments) for arguments in zip(tensors, gradients, seeds, specs, strict=True)]
-    with tf.device(_HOST):
+    with tf.device(HOST):
+        seeds = [_seed(context, member) for member in members]
+    encoded = [_encode(*arguments) for arguments in zip(members, gradients, seeds, strict=True)]
+    with tf.device(HOST):
         packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
         start = clock.time_after([packet])
         with tf.control_dependencies([start]):
-            packets, end = clock.stamped(ranks.allgather_packet(packet, name))
+            packets, end = clock.stamped(context.ranks.allgather_packet(packet, context.name))
         elapsed = clock.nanoseconds_between(start, end)
-    decoded = _decode(packets, ranks.size_tensor(), scale, gradients)
-    finite = tf.reduce_all(tf.stack([each.finite for each in decoded]))
-    columns = _columns(gradients, encoded, decoded)
+    decoded = _decode(packets, context.ranks.size_tensor(), context.scale(), gradients)
+    counts = _count(context.ranks, gradients, encoded, decoded)
     sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))
-    frames_sent, frames_received = (tf.reduce_sum(columns[COLUMNS.index(c)]) for c in _BYTES)
-    padding = tf.stack([sent - frames_sent, gathered - sent - frames_received])
-    commit = functools.partial(_commit, encoded)
-    return Exchanged([each.total for each in decoded], columns, elapsed, padding, finite, commit)
+    frames = tf.reduce_sum(tf.stack([counts.payload_bytes, counts.wire_bytes]), axis=1)
+    return Outcome(
+        [each.total for each in decoded],
+        counts,
+        elapsed,
+        tf.stack([sent, gather_wire_bytes(sent, gathered)]) - frames,
+        tf.reduce_all(tf.stack([each.finite for each in decoded])),
+        functools.partial(_commit, encoded),
+    )
 
 
 def _pad(packet: tf.Tensor) -> tf.Tensor:
     """Appends zeros up to a length that changes seldom, or nothing."""
-    length = tf.size(packet)
+    length = tf.size(packet, out_type=tf.int64)
     power = tf.bitwise.left_shift(
-        1, tf.cast(tf.math.log(tf.cast(length, tf.float64)) / math.log(2.0), tf.int32)
+        tf.constant(1, tf.int64), tf.cast(tf.math.log(tf.cast(length, tf.float64)) / math.log(2.0), tf.int64)
     )
     quantum = tf.clip_by_value(power // 16, _SMALLEST_QUANTUM, _LARGEST_QUANTUM)
-    padding = tf.where(length < _PADDED_BYTES, -length % quantum, 0)
+    padding = tf.where(length < _PADDED_BYTES, -length % quantum, tf.constant(0, tf.int64))
     return tf.pad(packet, [[0, padding]])
 
 
-def _seed(ranks: Ranks, tensor: Tensor, step: tf.Tensor) -> tf.Tensor:
-    """Differs between steps, tensors and ranks; the core hashes it before it uses it."""
-    lane = (tensor.compressor.seed * 0x9E37 + tensor.number) % (1 << 16)
-    low = tf.cast(ranks.rank_tensor(), tf.int64) + (lane << 16)
-    return step * tf.constant(1 << 32, tf.int64) + low
+def _seed(context: Context, member: Member) -> tf.Tensor:
+    """Differs between steps, gradients and ranks; the core hashes it before it uses it."""
+    lane = (member.route.seed * 0x9E37 + member.number) % (1 << 16)
+    low = tf.cast(context.ranks.rank_tensor(), tf.int64) + (lane << 16)
+    return context.step * tf.constant(1 << 32, tf.int64) + low
 
 
-def _encode(
-    tensor: Tensor, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Tensor, spec: tf.Tensor
-) -> _Encoded:
+def _encode(member: Member, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:
     if isinstance(gradient, tf.IndexedSlices):
-        return _encode_rows(tensor, gradient, seed, spec)
-    frame, nanoseconds, new_slots = ops.encode(gradient, tensor.slots, seed, spec)
-    updates = list(zip(tensor.slots, new_slots, strict=True))
-    with tf.device(_HOST):
+        return _encode_rows(member, gradient, seed)
+    frame, nanoseconds, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
+    updates = list(zip(member.slots, new_slots, strict=True))
+    with tf.device(HOST):
         sent_elements = _sent_elements(frame, 1)
     return _Encoded(frame, nanoseconds, sent_elements, updates, [])
 
 
-def _encode_rows(tensor: Tensor, gradient: tf.IndexedSlices, seed: tf.Tensor, spec: tf.Tensor) -> _Encoded:
+def _encode_rows(member: Member, gradient: tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:
     touched, _ = tf.unique(gradient.indices)
-    undo = [(slot, tf.IndexedSlices(tf.gather(slot, touched), touched)) for slot in tensor.slots]
+    undo = [(slot, tf.IndexedSlices(tf.gather(slot, touched), touched)) for slot in member.slots]
     with tf.control_dependencies([slices.values for _, slices in undo]):
         frame, nanoseconds = ops.encode_rows(
             gradient.values,
             gradient.indices,
             tf.cast(gradient.dense_shape[0], tf.int64),
-            tensor.slots,
+            member.slots,
             seed,
-            spec,
-            tensor.compressor.row_sparsifier,
+            member.spec,
+            member.route.row_sparsifier,
         )
     width = tf.reduce_prod(tf.cast(gradient.dense_shape[1:], tf.int64))
     return _Encoded(frame, nanoseconds, _sent_elements(frame, width), [], undo)
@@ -215,13 +190,13 @@ def _decode_rows(
     )
     values = tf.ensure_shape(values, tf.TensorShape([None]).concatenate(gradient.values.shape[1:]))
     total = tf.IndexedSlices(values, tf.cast(rows, gradient.indices.dtype), gradient.dense_shape)
-    return _Decoded(_smaller_form(total, gradient, num_ranks), *measured)
+    return _Decoded(total, *measured)
 
 
-def _smaller_form(
+def smaller_form(
     total: tf.IndexedSlices, gradient: tf.IndexedSlices, num_ranks: tf.Tensor
 ) -> tf.Tensor | tf.IndexedSlices:
-    """The dense tensor where the ranks' rows together are known to be as many as the table's."""
+    """Returns the dense tensor where the ranks' rows together are known to be as many as the table's."""
     num_slices, ranks = gradient.values.shape[0], tf.get_static_value(num_ranks)
     num_rows = gradient.shape[0] if gradient.shape.rank else None
     if None in (num_slices, ranks, num_rows) or num_slices * ranks < num_rows:
@@ -229,8 +204,20 @@ def _smaller_form(
     return tf.ensure_shape(tf.convert_to_tensor(total), gradient.shape)
 
 
+def apply_rows_alone(member: Member, gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    """Returns what one rank alone applies: merged rows and their residual, as if all were sent; clears that."""
+    [slot] = member.slots
+    touched, positions = tf.unique(gradient.indices)
+    merged = tf.math.unsorted_segment_sum(gradient.values, positions, tf.size(touched))
+    applied = tf.cast(merged, tf.float32) + tf.gather(slot, touched)
+    finite = tf.reduce_all(tf.math.is_finite(applied))
+    kept = tf.where(finite, tf.zeros_like(applied), tf.gather(slot, touched))
+    slot.scatter_update(tf.IndexedSlices(kept, touched))
+    return tf.IndexedSlices(tf.cast(applied, gradient.dtype), touched, gradient.dense_shape)
+
+
 def _commit(encoded: Sequence[_Encoded], finite: tf.Tensor) -> None:
-    """Lets the memories have the step, or takes it back."""
+    """Updates the memories, or rolls back the residual rows of tables, which encoding has updated in place."""
     updates = [update for each in encoded for update in each.updates]
     undo = [item for each in encoded for item in each.undo]
     if not updates and not undo:
@@ -249,32 +236,20 @@ def _commit(encoded: Sequence[_Encoded], finite: tf.Tensor) -> None:
     tf.cond(finite, take, drop)
 
 
-def _columns(
+def _count(
+    ranks: Ranks,
     gradients: Sequence[tf.Tensor | tf.IndexedSlices],
     encoded: Sequence[_Encoded],
     decoded: Sequence[_Decoded],
-) -> list[tf.Tensor]:
-    sent = tf.stack([tf.size(each.frame, out_type=tf.int64) for each in encoded])
-    return [
+) -> Counts:
+    payload = tf.stack([tf.size(each.frame, out_type=tf.int64) for each in encoded])
+    return Counts(
         tf.stack([num_bytes(gradient) for gradient in gradients]),
-        sent,
-        tf.stack([each.num_bytes for each in decoded]) - sent,
+        dense_wire_bytes(gradients, ranks),
+        payload,
+        gather_wire_bytes(payload, tf.stack([each.num_bytes for each in decoded])),
         tf.stack([each.nanoseconds for each in encoded]),
         tf.stack([each.nanoseconds for each in decoded]),
         tf.stack([num_elements(gradient) for gradient in gradients]),
         tf.stack([each.sent_elements for each in encoded]),
-    ]
-
-
-def num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
-    """Returns the bytes of a gradient, int64 scalar; with `wire_dtype`, as all-reduce carries it."""
-    if isinstance(gradient, tf.IndexedSlices):
-        return num_bytes(gradient.values) + num_bytes(gradient.indices)
-    width = exchange.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
-    return tf.size(gradient, out_type=tf.int64) * width
-
-
-def num_elements(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """Returns the elements of a gradient, of a table those of its slices, int64 scalar."""
-    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-    return tf.size(values, out_type=tf.int64)
+    )

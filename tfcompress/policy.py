@@ -1,0 +1,440 @@
+"""What to apply to which variable, and when: compressors, patterns of names, schedules. Pure data, no TensorFlow."""
+
+import dataclasses
+import enum
+import functools
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+
+from tfcompress import _core
+
+# Specs that carry a tensor of each dtype bit by bit, for tensors that are not worth compressing.
+_PASS_THROUGH = {
+    "float32": "dense|raw|raw",
+    "float16": "dense|raw|fp16",
+    "bfloat16": "dense|raw|bf16",
+}
+COMPRESSED_DTYPES = tuple(_PASS_THROUGH)
+# Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
+_ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16", "dense|raw|bf16": "bfloat16"}
+# Codecs of sparse rows where the compressor's own codec takes dense gradients only, or payloads are summed.
+_ROWS = "nonzero|delta_binary|raw"
+# Sparsifiers that choose rows by their norms as they choose elements by their magnitudes.
+_ROW_SPARSIFIERS = ("topk", "threshold")
+
+Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
+
+
+class Transport(enum.Enum):
+    """How a gradient travels."""
+
+    ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
+    GATHER = "gather"  # Each rank's frame travels to all ranks, which decode and sum.
+    LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """What happens to one gradient in one stage of a schedule.
+
+    Attributes:
+      transport: How it travels.
+      spec: What is applied, its memory included.
+      wire_dtype: The dtype in which all-reduce carries the gradient or payload; None for its own.
+      row_sparsifier: What chooses among the rows of a table; "dense" elsewhere.
+      seed: See `Compressor`.
+      clip_norm: See `Compressor`.
+    """
+
+    transport: Transport
+    spec: str
+    wire_dtype: str | None = None
+    row_sparsifier: str = "dense"
+    seed: int = 0
+    clip_norm: float | None = None
+
+    def signature(self) -> "Route":
+        """Returns what a traced step cannot change: all but the spec of a frame, which is an input of the op."""
+        return dataclasses.replace(self, spec="") if self.transport is Transport.GATHER else self
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolution:
+    """What a plan means for one variable.
+
+    Attributes:
+      memory: The kind of its memory: "none", "residual" or "momentum".
+      num_slots: float32 vectors of the variable's size that the memory keeps.
+      routes: One for each stage.
+    """
+
+    memory: str
+    num_slots: int
+    routes: tuple[Route, ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _describe(spec: str) -> dict:
+    return _core.describe_spec(spec)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Compressor:
+    """A spec, and the tensors that it is applied to; immutable.
+
+    Pass one as `compression=` to the wrappers of this package or to Horovod's. State (residuals) is never in
+    here: it belongs to the optimizer, to the tape's variables, or, under Horovod's own wrappers, to the pair of
+    compressor and model. Compared and hashed by identity, as Horovod's caches need.
+
+    Attributes:
+      spec: The canonical spec, "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or
+        "[memory|]linear".
+      min_elements: Tensors with fewer elements travel uncompressed (default 1024): a header and a
+        codec cost more than they save there.
+      seed: Seed of the codecs that use randomness. Every step, tensor and rank derives its own.
+      exclude: Tensors that travel uncompressed: regular expressions of which one is found in the
+        variable's name, such as ("bias$", "norm"), or a function of name and shape that says so
+        (default: none). Horovod's own wrappers do not tell names: there it has no effect.
+      row_sparsifier: Which of the rows that the gradient of a table touches (IndexedSlices: embeddings) are
+        sent: a sparsifier that sees the Euclidean norm of each touched row, such as "topk:ratio=0.1", or
+        "dense" for all. Default: the spec's own top-k or threshold where rows have a residual, else "dense".
+        Row ids go through the spec's index codec, rows through its value codec.
+      row_residual: Whether tables have a residual too, which keeps rows that are not sent until they are
+        touched again: 4 bytes an element of the whole table, on every rank. Default: True where the spec
+        has a residual and a top-k or threshold sparsifier, and its index codec loses no row.
+      clip_norm: Local gradient clipping (Deep Gradient Compression 3.2): before anything else, all
+        gradients of this compressor in a step are scaled down together so that their Euclidean norm on
+        this rank is at most clip_norm / sqrt(ranks); None (default) leaves them. Horovod's own wrappers
+        show one gradient at a time: there each is clipped by itself.
+      payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
+        "float16", whose range ends at 65,504.
+
+    Raises:
+      ValueError: The spec or the row sparsifier is not one (the message lists what is known),
+        min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression, or
+        `row_residual` is combined with an index codec that loses rows.
+    """
+
+    spec: str
+    min_elements: int = 1024
+    seed: int = 0
+    exclude: Exclusion = ()
+    row_sparsifier: str | None = None
+    row_residual: bool | None = None
+    clip_norm: float | None = None
+    payload_dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        set_field = functools.partial(object.__setattr__, self)
+        set_field("spec", _core.canonical_spec(self.spec))
+        if self.min_elements < 0:
+            raise ValueError(f"min_elements must be at least 0, got {self.min_elements}")
+        if self.row_residual and self._loses_rows():
+            raise ValueError("row_residual needs an index codec that loses nothing, not bloom")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be above 0, got {self.clip_norm}")
+        if self.payload_dtype not in ("float32", "float16"):
+            raise ValueError(f"payload_dtype must be float32 or float16, got {self.payload_dtype!r}")
+        if self.row_sparsifier is not None:
+            _check_row_sparsifier(self.row_sparsifier)
+        if not callable(self.exclude):
+            patterns = (self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude)
+            for pattern in patterns:
+                check_pattern(pattern)
+            set_field("exclude", patterns)
+
+    def get_config(self) -> dict:
+        """Returns what `from_config` needs; JSON-able unless `exclude` is a function."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Compressor":
+        """Makes a compressor from `get_config()`."""
+        return cls(**config)
+
+    def compress(self, tensor: object) -> tuple[object, object]:
+        """Exchanges a gradient for stock Horovod, which calls this; see `tfcompress.stock`."""
+        from tfcompress import stock  # Needs TensorFlow and Horovod, which a policy does not.
+
+        return stock.adapter_of(self).compress(tensor)
+
+    def decompress(self, tensor: object, ctx: object) -> object:
+        """Returns the reduced gradient to stock Horovod, which calls this; see `tfcompress.stock`."""
+        from tfcompress import stock
+
+        return stock.adapter_of(self).decompress(tensor, ctx)
+
+    @property
+    def transport(self) -> Transport:
+        """How gradients travel that are neither small nor excluded."""
+        if self.spec in _ALLREDUCED:
+            return Transport.ALLREDUCE
+        return Transport.LINEAR if _describe(self.spec)["linear"] else Transport.GATHER
+
+    @property
+    def linear(self) -> bool:
+        """Whether sums travel, so that Horovod's all-reduce carries them."""
+        return self.transport is not Transport.GATHER
+
+    @property
+    def wire_dtype(self) -> str | None:
+        """The dtype in which all-reduce carries gradients or payloads; None for the gradient's own."""
+        return _ALLREDUCED[self.spec] if self.spec in _ALLREDUCED else self.payload_dtype
+
+    @property
+    def memory(self) -> str:
+        """The memory's part of the spec, such as "residual"."""
+        return _describe(self.spec)["memory"]
+
+    @property
+    def memory_kind(self) -> str:
+        """The memory's name: "none", "residual" or "momentum"."""
+        return self.memory.partition(":")[0]
+
+    @property
+    def num_slots(self) -> int:
+        """Number of float32 vectors that the memory keeps for each compressed tensor."""
+        return _describe(self.spec)["num_slots"]
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether tables have a residual; follows from the spec where `row_residual` is None."""
+        if self.row_residual is not None:
+            return self.row_residual
+        return self.row_sparsifier is None and self._own_row_sparsifier() is not None
+
+    @property
+    def rows_chosen_by(self) -> str:
+        """The sparsifier of rows; follows from the spec where `row_sparsifier` is None."""
+        if self.row_sparsifier is not None:
+            return self.row_sparsifier
+        return (self._own_row_sparsifier() if self.keeps_rows else None) or "dense"
+
+    def compressor_for(self, name: str) -> "Compressor":
+        """Returns itself: it is the policy of all variables."""
+        return self
+
+    def compressors(self) -> list["Compressor"]:
+        """Returns itself: it is the only one of this policy."""
+        return [self]
+
+    def route(self, name: str, dtype: str, shape: Sequence[int | None], is_table: bool = False) -> Route:
+        """Returns how one gradient travels.
+
+        Args:
+          name: The variable's.
+          dtype: The gradient's, such as "float32".
+          shape: The variable's; None for a dimension that is not known.
+          is_table: Whether the gradient is IndexedSlices.
+        """
+        route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
+        if dtype not in _PASS_THROUGH or self.transport is Transport.ALLREDUCE:
+            is_cast = self.transport is Transport.ALLREDUCE
+            return route(Transport.ALLREDUCE, "dense|raw|raw", self.wire_dtype if is_cast else None)
+        if self._passes_through(name, shape):
+            # Where the memory has the momentum, the optimizer has none for small tensors either.
+            memory = "" if is_table or self.memory_kind != "momentum" else f"{self.memory}|"
+            return route(Transport.GATHER, memory + _PASS_THROUGH[dtype])
+        if is_table:
+            return route(Transport.GATHER, self._row_spec(), row_sparsifier=self.rows_chosen_by)
+        wire_dtype = self.payload_dtype if self.transport is Transport.LINEAR else None
+        return route(self.transport, self.spec, wire_dtype)
+
+    def memory_for(self, route: Route, is_table: bool) -> tuple[str, int]:
+        """Returns the kind of memory that a gradient needs on a route, and its number of slots."""
+        if is_table:
+            passes = route.transport is not Transport.GATHER or route.spec in _PASS_THROUGH.values()
+            return ("residual", 1) if self.keeps_rows and not passes else ("none", 0)
+        description = _describe(route.spec)
+        return description["memory"].partition(":")[0], description["num_slots"]
+
+    def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
+        if None not in shape and functools.reduce(int.__mul__, shape, 1) < self.min_elements:
+            return True
+        if callable(self.exclude):
+            return bool(self.exclude(name, tuple(shape)))
+        return any(re.search(pattern, name) for pattern in self.exclude)
+
+    def _loses_rows(self) -> bool:
+        return "|bloom" in self.spec
+
+    def _own_row_sparsifier(self) -> str | None:
+        """The spec's sparsifier, where it may choose rows because the residual keeps those that are left out."""
+        is_kept = self.memory_kind == "residual" and self.transport is Transport.GATHER
+        if not is_kept:
+            return None
+        sparsifier = _describe(self.spec)["sparsifier"]
+        chooses = sparsifier.partition(":")[0] in _ROW_SPARSIFIERS
+        return sparsifier if chooses and not self._loses_rows() else None
+
+    def _row_spec(self) -> str:
+        if self.transport is Transport.LINEAR:
+            return _ROWS
+        if not _describe(self.spec)["takes_rows"]:
+            _warn_once(
+                f"the codec of '{self.spec}' takes dense gradients only: sparse rows (IndexedSlices) travel "
+                f"through '{_ROWS}' instead; sparse_as_dense=True makes them dense"
+            )
+            return _ROWS
+        return self.spec
+
+
+class PerVariable:
+    """Different compressors for different variables; what a mapping given as `compression=` becomes."""
+
+    def __init__(self, compressors: Mapping[str, Compressor], default: Compressor) -> None:
+        """Takes the compressors.
+
+        Args:
+          compressors: From regular expressions to compressors. The first one that is found in a
+            variable's name decides.
+          default: For variables that match none.
+
+        Raises:
+          ValueError: A key is not a regular expression.
+          TypeError: A value is not a `Compressor`.
+        """
+        self._compressors = {}
+        for pattern, compressor in compressors.items():
+            check_pattern(pattern)
+            self._compressors[pattern] = as_compressor(compressor)
+        self._default = default
+
+    def compressor_for(self, name: str) -> Compressor:
+        """Returns the compressor of the variable of this name."""
+        for pattern, compressor in self._compressors.items():
+            if re.search(pattern, name):
+                return compressor
+        return self._default
+
+    def compressors(self) -> list[Compressor]:
+        """Returns those that variables may get."""
+        return [*self._compressors.values(), self._default]
+
+    def get_config(self) -> dict:
+        """Returns the configurations by pattern; "" is the default's."""
+        return {
+            **{pattern: compressor.get_config() for pattern, compressor in self._compressors.items()},
+            "": self._default.get_config(),
+        }
+
+
+Policy = Compressor | PerVariable
+
+
+def resolve(
+    policies: Sequence[Policy], name: str, dtype: str, shape: Sequence[int | None], is_table: bool
+) -> Resolution:
+    """Returns what the stages of a plan mean for one variable.
+
+    Stages may differ in their transport. A stage without memory, beside others that have one, has theirs, so
+    that nothing that waits in it is lost.
+
+    Args:
+      policies: One for each stage.
+      name: The variable's.
+      dtype: The gradient's, such as "float32".
+      shape: The variable's.
+      is_table: Whether the gradient is IndexedSlices.
+
+    Raises:
+      ValueError: Two stages need memories of different kinds.
+    """
+    compressors = [policy.compressor_for(name) for policy in policies]
+    routes = [each.route(name, dtype, shape, is_table) for each in compressors]
+    needs = [each.memory_for(route, is_table) for each, route in zip(compressors, routes, strict=True)]
+    kinds = set(needs) - {("none", 0)}
+    if not kinds:
+        return Resolution("none", 0, tuple(routes))
+    if len(kinds) > 1:
+        raise ValueError(_memories_differ(f"gradient '{name}'", [each.spec for each in compressors]))
+    [(kind, num_slots)] = kinds
+    if is_table:
+        routes = [_as_rows(route, dtype) for route in routes]
+    else:
+        memory = next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
+        routes = [_with_memory(route, memory) for route in routes]
+    return Resolution(kind, num_slots, tuple(routes))
+
+
+def _with_memory(route: Route, memory: str) -> Route:
+    if _describe(route.spec)["num_slots"]:
+        return route
+    return dataclasses.replace(route, spec=f"{memory}|{route.spec}")
+
+
+def _as_rows(route: Route, dtype: str) -> Route:
+    """All-reduced rows go through Horovod, which knows no residual: frames carry them, uncompressed."""
+    if route.transport is Transport.GATHER:
+        return route
+    return dataclasses.replace(route, transport=Transport.GATHER, spec=_PASS_THROUGH[dtype], wire_dtype=None)
+
+
+def check_memories(policies: Sequence[Policy]) -> None:
+    """Raises ValueError where stages that apply to all variables have memories of different kinds."""
+    compressors = [policy for policy in policies if isinstance(policy, Compressor)]
+    if len({each.memory_kind for each in compressors} - {"none"}) > 1:
+        raise ValueError(_memories_differ("every gradient", [each.spec for each in compressors]))
+
+
+def _memories_differ(subject: str, specs: Sequence[str]) -> str:
+    return (
+        f"{subject} would need a memory of another kind in another stage: {specs}. Choose one memory "
+        "(residual or momentum) for all stages that have one"
+    )
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=5)
+
+
+def _check_row_sparsifier(part: str) -> None:
+    index = "raw" if part == "dense" else "delta_binary"
+    try:
+        _core.canonical_spec(f"{part}|{index}|raw")
+    except ValueError as error:
+        raise ValueError(f"row_sparsifier {part!r}: {error}") from error
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises ValueError unless `pattern` is a regular expression."""
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+# What Horovod's own compressors are here, by the names of their classes.
+_HOROVODS = {"NoneCompressor": "dense|raw|raw", "FP16Compressor": "dense|raw|fp16"}
+
+
+def as_compressor(compression: object) -> Compressor:
+    """Returns a compressor for one of ours, or for `hvd.Compression.none` and `hvd.Compression.fp16`.
+
+    Raises:
+      TypeError: Another object; the message says what to pass.
+    """
+    if isinstance(compression, Compressor):
+        return compression
+    name = getattr(compression, "__name__", "")
+    if getattr(compression, "__module__", "").startswith("horovod.") and name in _HOROVODS:
+        return Compressor(_HOROVODS[name])
+    hint = "; presets other than none, fp16 and bf16 are functions: call it" if callable(compression) else ""
+    raise TypeError(
+        f"compression must be a tfc.Compressor such as tfc.Compression.topk(), got {compression!r}{hint}"
+    )
+
+
+def as_policy(compression: object) -> Policy:
+    """Returns a policy for a compressor, or for {pattern: compressor}.
+
+    Raises:
+      TypeError: Another object; the message says what to pass.
+    """
+    if isinstance(compression, PerVariable):
+        return compression
+    if isinstance(compression, Mapping):
+        return PerVariable(compression, default=Compressor("dense|raw|raw"))
+    return as_compressor(compression)

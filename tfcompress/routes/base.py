@@ -1,0 +1,168 @@
+"""What all routes take and return."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfcompress import comm
+from tfcompress.comm import Ranks
+from tfcompress.policy import Route
+
+# Packets, seeds, specs and counts are made there, also where gradients, and what encodes them, are on a GPU.
+HOST = "CPU:0"
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """The step that gradients are exchanged in.
+
+    Attributes:
+      ranks: Who exchanges.
+      name: Prefix of the collectives' names.
+      op: comm.AVERAGE or comm.SUM.
+      predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
+      num_groups: Groups in which Horovod reduces tensors together; 0 leaves it to Horovod.
+      step: int64 scalar, different at every step and equal on all ranks.
+    """
+
+    ranks: Ranks
+    name: str
+    op: str
+    predivide_factor: float
+    num_groups: int
+    step: tf.Tensor
+
+    def scale(self) -> tf.Tensor:
+        """Returns the factor that the result has over the sum of all ranks: float32 scalar."""
+        return 1.0 / self.num_ranks() if self.op == comm.AVERAGE else tf.constant(1.0)
+
+    def num_ranks(self) -> tf.Tensor:
+        """Returns the number of ranks when the graph runs, float32 scalar."""
+        return tf.cast(self.ranks.size_tensor(), tf.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One gradient of an exchange.
+
+    Attributes:
+      number: Counts the model's variables in the order of their first appearance.
+      name: For statistics and messages.
+      dtype: The gradient's.
+      shape: Of the dense gradient, as far as it is known.
+      is_table: Whether it is IndexedSlices.
+      slots: The memory's: float32 of the shape.
+      route: How it travels, the same in all steps of a trace.
+      spec: What is applied in this step: string scalar.
+    """
+
+    number: int
+    name: str
+    dtype: tf.DType
+    shape: tf.TensorShape
+    is_table: bool
+    slots: list[tf.Variable]
+    route: Route
+    spec: tf.Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What an exchange moved: int64 [gradients] each.
+
+    Attributes:
+      dense_bytes: Of the uncompressed gradients.
+      dense_wire_bytes: What Horovod's own collectives would move in and out of this rank for them.
+      payload_bytes: Of this rank's frames, payloads or gradients, headers and tables included.
+      wire_bytes: What the collectives move in and out of this rank.
+      encode_nanoseconds: Time of encoding.
+      decode_nanoseconds: Time of decoding and summing.
+      elements: Of the gradients.
+      sent_elements: That this rank sent.
+    """
+
+    dense_bytes: tf.Tensor
+    dense_wire_bytes: tf.Tensor
+    payload_bytes: tf.Tensor
+    wire_bytes: tf.Tensor
+    encode_nanoseconds: tf.Tensor
+    decode_nanoseconds: tf.Tensor
+    elements: tf.Tensor
+    sent_elements: tf.Tensor
+
+    def columns(self) -> list[tf.Tensor]:
+        """Returns the fields in order."""
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What one exchange yields.
+
+    Attributes:
+      gradients: The reduced ones.
+      counts: What was moved for each.
+      communication_nanoseconds: int64 scalar.
+      padding: int64 [2], payload and wire bytes besides those of the gradients.
+      finite: bool scalar, whether all gradients of all ranks were.
+      commit: Updates the memories if the bool scalar that it is called with is true, and rolls back else.
+    """
+
+    gradients: list[tf.Tensor | tf.IndexedSlices]
+    counts: Counts
+    communication_nanoseconds: tf.Tensor
+    padding: tf.Tensor
+    finite: tf.Tensor
+    commit: Callable[[tf.Tensor], None]
+
+
+def num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
+    """Returns the bytes of a gradient, int64 scalar; with `wire_dtype`, as all-reduce carries it."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return num_bytes(gradient.values) + num_bytes(gradient.indices)
+    width = comm.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
+    return tf.size(gradient, out_type=tf.int64) * width
+
+
+def num_elements(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """Returns the elements of a gradient, of a table those of its slices, int64 scalar."""
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return tf.size(values, out_type=tf.int64)
+
+
+def allreduce_wire_bytes(payload: tf.Tensor, ranks: Ranks) -> tf.Tensor:
+    """Returns what a ring all-reduce of so many bytes moves in and out of a rank, int64."""
+    size = tf.cast(ranks.size_tensor(), tf.int64)
+    return 4 * payload * (size - 1) // size
+
+
+def gather_wire_bytes(own: tf.Tensor, of_all_ranks: tf.Tensor) -> tf.Tensor:
+    """Returns what a ring all-gather moves in and out of a rank, int64: all others' bytes, passed on once."""
+    return 2 * (of_all_ranks - own)
+
+
+def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> tf.Tensor:
+    """Returns what Horovod moves for uncompressed gradients, int64 [gradients]: all-reduce, or gather of rows."""
+    size = tf.cast(ranks.size_tensor(), tf.int64)
+    return tf.stack(
+        [
+            gather_wire_bytes(num_bytes(each), size * num_bytes(each))
+            if isinstance(each, tf.IndexedSlices)
+            else allreduce_wire_bytes(num_bytes(each), ranks)
+            for each in gradients
+        ]
+    )
+
+
+def all_finite(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """Returns whether all elements are finite, bool scalar."""
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return tf.reduce_all(tf.math.is_finite(values)) if values.dtype.is_floating else tf.constant(True)
+
+
+def poisoned(values: tf.Tensor, finite: tf.Tensor) -> tf.Tensor:
+    """Returns values where `finite` is true, and NaN in all places else."""
+    return tf.cond(
+        finite, lambda: values, lambda: tf.fill(tf.shape(values), tf.cast(float("nan"), values.dtype))
+    )

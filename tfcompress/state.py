@@ -1,0 +1,218 @@
+"""Memory slots of the variables of one model, and how they are saved and restored."""
+
+import dataclasses
+import re
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+Gradient = tf.Tensor | tf.IndexedSlices | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A variable as an exchange sees it.
+
+    Attributes:
+      key: Identifies it within this process.
+      name: Its path, such as "dense/kernel": the same in checkpoints, policies, statistics and messages.
+      shape: Of the dense gradient; fully defined where it is known.
+      variable: The variable itself, None under stock Horovod, which does not tell it.
+    """
+
+    key: Hashable
+    name: str
+    shape: tf.TensorShape
+    variable: tf.Variable | None = None
+
+
+def tf_variable(variable: object) -> tf.Variable:
+    """Returns the tf.Variable inside a Keras 3 variable, or the argument itself."""
+    inner = getattr(variable, "value", None)
+    return inner if isinstance(inner, tf.Variable) else variable
+
+
+def parameter_of(variable: object) -> Parameter:
+    """Returns what an exchange sees of a variable: a Keras 3 variable, a tf.Variable, or a watched tensor."""
+    inner = tf_variable(variable)
+    if not isinstance(inner, tf.Variable):
+        return Parameter(id(inner), f"tensor_of_shape_{'x'.join(map(str, inner.shape))}", inner.shape)
+    name = getattr(variable, "path", None) or inner.name.partition(":")[0]
+    return Parameter(id(inner), name, inner.shape, inner)
+
+
+def make_variable(
+    initial: tf.Tensor | np.ndarray, name: str | None = None, *, varies: bool = False
+) -> tf.Variable:
+    """Creates a variable that is not trained, outside any graph that is being traced.
+
+    Not through `tf.Variable`: in later traces of a tf.function that refuses to create anything.
+
+    Args:
+      initial: Its value.
+      name: Its name.
+      varies: Whether the first dimension may change.
+    """
+    with tf.init_scope():
+        value = tf.convert_to_tensor(initial)
+        shape = tf.TensorShape([None, *value.shape[1:]]) if varies else value.shape
+        return ResourceVariable(value, trainable=False, name=name, shape=shape)
+
+
+def read(variable: tf.Variable) -> np.ndarray:
+    """Returns a variable's value; eager mode only."""
+    return variable.numpy()
+
+
+@dataclasses.dataclass
+class _Entry:
+    """The memory of one parameter; `slots` are float32 of its shape."""
+
+    name: str
+    slots: list[tf.Variable]
+
+
+class Memories:
+    """The memory slots of one model's parameters.
+
+    Slots belong to a parameter, whatever compressor it has at the moment. In checkpoints they are found by
+    the parameter's name. Slots that were restored wait until their parameter appears: a layer may be frozen.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, _Entry] = {}
+        self._names: dict[Hashable, str] = {}
+        self._waiting: dict[str, np.ndarray] = {}
+
+    def unique_name(self, parameter: Parameter) -> str:
+        """Returns the parameter's name, with a number where another parameter of this model has the same."""
+        if parameter.key not in self._names:
+            taken = set(self._names.values())
+            name, number = parameter.name, 1
+            while name in taken:
+                number += 1
+                name = f"{parameter.name}#{number}"
+            self._names[parameter.key] = name
+        return self._names[parameter.key]
+
+    def slots_of(self, parameter: Parameter, num_slots: int, on_cpu: bool) -> list[tf.Variable]:
+        """Returns the slots of a parameter; creates them at the first call.
+
+        Args:
+          parameter: Of fully defined shape.
+          num_slots: How many its memory needs.
+          on_cpu: Whether they must be there: no kernel for GPUs updates a table's residual.
+
+        Raises:
+          ValueError: The shape is not known, or restored slots are of another model or memory.
+        """
+        if parameter.key in self._entries:
+            return self._entries[parameter.key].slots
+        name = self.unique_name(parameter)
+        if num_slots == 0:
+            return []
+        if not parameter.shape.is_fully_defined():
+            raise ValueError(
+                f"gradient '{name}' has the unknown shape {parameter.shape}, and a memory keeps a vector of its "
+                "size: use tfc.DistributedGradientTape or tfc.DistributedOptimizer, which see the variable, or a "
+                "spec without memory"
+            )
+        shape = (num_slots, *parameter.shape.as_list())
+        initial = self._waiting.pop(name, None)
+        if initial is not None:
+            _check_shape(name, initial, shape)
+        with tf.init_scope(), tf.device("CPU:0" if on_cpu else None):
+            values = tf.zeros(shape) if initial is None else initial
+            slots = [make_variable(values[i], f"{_scope(name)}/memory_{i}") for i in range(num_slots)]
+        self._entries[parameter.key] = _Entry(name, slots)
+        return slots
+
+    def match_waiting(self, parameters: Sequence[Parameter]) -> None:
+        """Renames restored slots whose variables have the same names but for numbers.
+
+        Keras numbers layers anew in each process. Groups of names that differ in numbers only are matched in
+        the order of their numbers, where no name of the group is equal and both sides have as many.
+        """
+        if not self._waiting:
+            return
+        saved, mine = _by_stem(self._waiting), _by_stem(self.unique_name(each) for each in parameters)
+        for stem, names in mine.items():
+            found = saved.get(stem, [])
+            if len(found) == len(names) and not set(found) & set(names):
+                values = [self._waiting.pop(name) for name in found]
+                self._waiting |= dict(zip(names, values, strict=True))
+
+    def slots(self) -> dict[Hashable, list[tf.Variable]]:
+        """Returns the slots of all parameters that have some, by key."""
+        return {key: entry.slots for key, entry in self._entries.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def by_name(self) -> dict[str, list[tf.Variable]]:
+        """Returns the slots of all parameters that have some, by name."""
+        return {entry.name: entry.slots for entry in self._entries.values()}
+
+    def waiting(self) -> dict[str, np.ndarray]:
+        """Returns restored slots whose parameters have not appeared, by name."""
+        return dict(self._waiting)
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """Copies all slots, by name: float32 [slots, *shape]."""
+        held = {name: np.stack([read(slot) for slot in slots]) for name, slots in self.by_name().items()}
+        return {**self._waiting, **held}
+
+    def restore(self, memories: Mapping[str, np.ndarray]) -> None:
+        """Overwrites slots; those of parameters that have not appeared wait for them.
+
+        Args:
+          memories: By name, float32 [slots, *shape].
+
+        Raises:
+          ValueError: A parameter has another memory or shape; nothing was overwritten.
+        """
+        present = self.by_name()
+        for name in memories.keys() & present.keys():
+            _check_shape(name, memories[name], (len(present[name]), *present[name][0].shape))
+        for name, values in memories.items():
+            for slot, value in zip(present.get(name, []), values, strict=False):
+                slot.assign(value)
+        self._waiting |= {name: values for name, values in memories.items() if name not in present}
+
+    def warn_of_waiting(self) -> None:
+        """Warns, once, by name, of restored residuals that no parameter of the first step has taken."""
+        if self._waiting:
+            names = ", ".join(f"'{name}'" for name in sorted(self._waiting))
+            warnings.warn(
+                f"the saved residuals of {names} belong to no variable of this step; they wait until variables of "
+                "these names appear, and stay in checkpoints until then",
+                stacklevel=2,
+            )
+
+
+def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:
+    """Groups names that differ in numbers only, each group in the order of its numbers."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(re.sub(r"[_#]\d+(?=/|#|$)", "", name), []).append(name)
+    return {stem: sorted(group, key=_numbers_of) for stem, group in groups.items()}
+
+
+def _numbers_of(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def _scope(name: str) -> str:
+    """A name that TensorFlow takes."""
+    return re.sub(r"[^A-Za-z0-9_.\\/-]", "_", name).lstrip("_/-\\") or "variable"
+
+
+def _check_shape(name: str, values: np.ndarray, expected: Sequence[int]) -> None:
+    if values.shape != tuple(expected):
+        raise ValueError(
+            f"the saved memory of '{name}' has shape {values.shape}, expected {tuple(expected)}: it is of another "
+            "model or another memory"
+        )

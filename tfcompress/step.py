@@ -1,0 +1,477 @@
+"""One step: a list of local gradients in, the list of reduced gradients out; a transaction over all ranks."""
+
+import dataclasses
+import functools
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress import comm
+from tfcompress.comm import Ranks
+from tfcompress.handshake import agree
+from tfcompress.policy import Policy, Transport
+from tfcompress.routes import allreduce, gather, linear
+from tfcompress.routes.base import Context, Member, Outcome
+from tfcompress.schedule import Schedule, stages_of
+from tfcompress.stages import Stages
+from tfcompress.state import Gradient, Memories, Parameter, make_variable
+from tfcompress.statistics import Counter, Stats, merge
+
+# In this order gradients are encoded and sent.
+_EXCHANGES = {
+    Transport.GATHER: gather.exchange,
+    Transport.LINEAR: linear.exchange,
+    Transport.ALLREDUCE: allreduce.exchange,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a step reduces: the arguments of Horovod's wrappers.
+
+    Attributes:
+      op: hvd.Average (default) or hvd.Sum.
+      gradient_predivide_factor: Splits the division of an average in two: 1/f before the sum, f/size after it.
+        Only what all-reduce sums can overflow: it changes nothing for frames.
+      process_set: The hvd.ProcessSet whose ranks exchange; None for all.
+      num_groups: Groups in which Horovod reduces uncompressed gradients; 0: as Horovod likes.
+      sparse_as_dense: Whether IndexedSlices become dense gradients first.
+      scale_local_gradients: Whether gradients of local variables are divided by the number of ranks where `op`
+        is average, as Horovod does.
+
+    Raises:
+      ValueError: Arguments do not go together.
+    """
+
+    op: object = None
+    gradient_predivide_factor: float = 1.0
+    process_set: object = None
+    num_groups: int = 0
+    sparse_as_dense: bool = False
+    scale_local_gradients: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "op", comm.reduction(self.op))
+        if self.gradient_predivide_factor != 1.0 and self.op != comm.AVERAGE:
+            raise ValueError("gradient_predivide_factor is for op=hvd.Average")
+        if self.gradient_predivide_factor <= 0:
+            raise ValueError(
+                f"gradient_predivide_factor must be above 0, got {self.gradient_predivide_factor}"
+            )
+        if self.num_groups < 0:
+            raise ValueError(f"num_groups must be at least 0, got {self.num_groups}")
+
+    def describe(self) -> dict:
+        """Returns what must be equal on all ranks; the process set is the ranks that compare."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del fields["process_set"]
+        return fields
+
+
+class Step:
+    """Compresses, exchanges and reduces the gradients of one model.
+
+    Owns the state: memory slots, step counter and statistics. State is created when it is first needed, and the
+    gradients' dtypes are known; also while a function is traced, at any trace. Ranks compare configurations
+    whenever a list of gradients comes that is not one of those before.
+    """
+
+    def __init__(
+        self, plan: Policy | Schedule, options: Options | None = None, settings: Mapping[str, object] | None = None
+    ) -> None:
+        """Takes what to apply and how.
+
+        Args:
+          plan: What to apply to which variable, and when; `change` replaces it.
+          options: How gradients are reduced.
+          settings: What else must be equal on all ranks; JSON-able.
+        """
+        self._options = options or Options()
+        self._settings = {**self._options.describe(), **(settings or {})}
+        self._ranks = Ranks(self._options.process_set)
+        self._plan = plan
+        self.memories = Memories()
+        self._local: set[Hashable] = set()
+        self._numbers: dict[Hashable, int] = {}
+        self._stages: dict[tuple, Stages] = {}
+        self._counters: dict[tuple, Counter] = {}
+        self._name: str | None = None
+        self._steps: tf.Variable | None = None
+        self._calls: tf.Variable | None = None
+        self._prepared: tuple[int, dict[str, np.ndarray]] = (-1, {})
+
+    def register_local(self, key: Hashable) -> None:
+        """Leaves the gradients of the parameter with this key to this rank: they are not exchanged."""
+        self._local.add(key)
+
+    @tf.autograph.experimental.do_not_convert  # It branches on Python values only, and traces faster so.
+    def reduce(
+        self,
+        gradients: Sequence[Gradient],
+        parameters: Sequence[Parameter],
+        plan: Policy | Schedule | None = None,
+    ) -> list[Gradient]:
+        """Returns the average (or sum) over ranks of each gradient.
+
+        Args:
+          gradients: Local gradients, in the same order on all ranks. None stays None. float32,
+            float16 and bfloat16 are compressed, IndexedSlices as rows of their table; other dtypes go
+            uncompressed through Horovod's own collectives.
+          parameters: What each is the gradient of.
+          plan: What to apply in this step, where it is not the plan given before.
+
+        Returns:
+          The reduced gradients, bit-identical on every rank. On one rank, the gradients themselves,
+          with what a memory or clipping does to them.
+
+        Raises:
+          ValueError: Ranks are configured differently, or a gradient differs from its first one.
+          RuntimeError: The step is compiled by XLA.
+        """
+        results = [self._local_result(g, p) for g, p in zip(gradients, parameters, strict=True)]
+        shared = [i for i, p in enumerate(parameters) if p.key not in self._local and gradients[i] is not None]
+        if not shared:
+            return results
+        mine = [self._densify(gradients[i]) for i in shared]
+        reduce = self._reduce_on_all if self._ranks.may_exchange() else self._reduce_alone
+        reduced = reduce(mine, [parameters[i] for i in shared], plan or self._plan)
+        for i, gradient in zip(shared, reduced, strict=True):
+            results[i] = gradient
+        return results
+
+    def _reduce_on_all(
+        self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
+    ) -> list[Gradient]:
+        _refuse_xla()
+        stages, counter = self._enter(gradients, parameters, plan)
+        self._check_replicas(parameters)
+        step = self._steps.assign_add(1, read_value=True)
+        stage = stages.at(step)
+
+        def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
+            members = self._members(stages, branch, stage, gradients, parameters)
+            clipped = self._clip(members, gradients)
+            outcomes = self._exchange(members, clipped, step)
+            _commit(outcomes.values())
+            return _in_order(outcomes, len(members))
+
+        reduced, columns, elapsed, padding = stages.switch(stage, exchange)
+        counter.add(columns, elapsed, padding)
+        if any(route.transport is Transport.GATHER for route in stages.all_routes()):
+            size = self._ranks.size_tensor()
+            reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]
+        # All or none: a packet that turns out to be broken leaves every variable as it was.
+        return tf.tuple(reduced)
+
+    def _exchange(
+        self, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
+    ) -> dict[tuple[int, ...], Outcome]:
+        """Sends each gradient on its route; returns the outcomes by positions."""
+        options = self._options
+        context = Context(
+            self._ranks, self._name, options.op, options.gradient_predivide_factor, options.num_groups, step
+        )
+        outcomes = {}
+        for transport, exchange in _EXCHANGES.items():
+            positions = tuple(i for i, m in enumerate(members) if m.route.transport is transport)
+            if positions:
+                outcomes[positions] = exchange(
+                    context, [members[i] for i in positions], [gradients[i] for i in positions]
+                )
+        return outcomes
+
+    def _reduce_alone(
+        self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
+    ) -> list[Gradient]:
+        """One rank clips, has the memory's momentum, and applies what several ranks left pending."""
+        _, policies = stages_of(plan)
+        compressors = [each for policy in policies for each in policy.compressors()]
+        acts = any(each.clip_norm is not None or each.memory_kind == "momentum" for each in compressors)
+        if not (acts or self.memories or self.memories.waiting()):
+            return gradients
+        self.memories.match_waiting(parameters)
+        stages = self._stages_of(gradients, parameters, plan)
+        members = self._members(stages, stages.last_branch(), None, gradients, parameters)
+        return [_apply_alone(m, g) for m, g in zip(members, self._clip(members, gradients), strict=True)]
+
+    # ---- What is known of a list of gradients ----------------------------------------------------------------
+
+    def _enter(
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+    ) -> tuple[Stages, Counter]:
+        """Returns the stages and the counter of a list of gradients; a new list is compared between ranks."""
+        self.memories.match_waiting(parameters)
+        stages = self._stages_of(gradients, parameters, plan)
+        if not stages.is_agreed:
+            self._agree(stages)
+            stages.is_agreed = True
+        numbers = tuple(self._number(parameter) for parameter in parameters)
+        if numbers not in self._counters:
+            self._counters[numbers] = Counter([self.memories.unique_name(each) for each in parameters])
+        return stages, self._counters[numbers]
+
+    def _stages_of(
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+    ) -> Stages:
+        names = [self.memories.unique_name(parameter) for parameter in parameters]
+        made = Stages.resolve(plan, names, gradients, parameters)
+        stages = self._stages.setdefault(made.key(), made)
+        if plan is self._plan:
+            stages.make_changeable()
+        return stages
+
+    def _agree(self, stages: Stages) -> None:
+        """Compares configurations; a rank that restored nothing goes on at the step of one that did."""
+        number, steps = comm.num_exchanges(), self.steps()
+        # Ranks that join an elastic job later would find nobody to compare with.
+        if comm.talks_eagerly() and not comm.is_elastic():
+            agreement = agree(self._ranks, steps, self._settings, stages.describe())
+            number, steps = agreement.number, agreement.steps
+        if self._name is None:
+            self._name = comm.begin_exchange(number)
+        self._make_counters().assign(steps)
+
+    def _make_counters(self) -> tf.Variable:
+        if self._steps is None:
+            self._steps = make_variable(np.int64(0), "tfcompress/step")
+            self._calls = make_variable(np.int64(0), "tfcompress/calls")
+        return self._steps
+
+    def _number(self, parameter: Parameter) -> int:
+        return self._numbers.setdefault(parameter.key, len(self._numbers))
+
+    def _members(
+        self,
+        stages: Stages,
+        branch: int,
+        stage: tf.Tensor | None,
+        gradients: Sequence[Gradient],
+        parameters: Sequence[Parameter],
+    ) -> list[Member]:
+        specs = stages.specs_at(stage)
+        members = []
+        for i, (gradient, parameter) in enumerate(zip(gradients, parameters, strict=True)):
+            is_table = isinstance(gradient, tf.IndexedSlices)
+            slots = self.memories.slots_of(parameter, stages.resolutions[i].num_slots, is_table)
+            members.append(
+                Member(
+                    self._number(parameter),
+                    self.memories.unique_name(parameter),
+                    gradient.dtype,
+                    parameter.shape,
+                    is_table,
+                    slots,
+                    stages.branches[branch][i],
+                    specs[i],
+                )
+            )
+        return members
+
+    # ---- Parts of a step -------------------------------------------------------------------------------------
+
+    def _local_result(self, gradient: Gradient, parameter: Parameter) -> Gradient:
+        scales = self._options.scale_local_gradients and self._options.op == comm.AVERAGE
+        if gradient is None or parameter.key not in self._local or not scales:
+            return gradient
+        return tf.math.scalar_mul(tf.cast(1.0 / self._num_ranks(), gradient.dtype), gradient)
+
+    def _num_ranks(self) -> tf.Tensor:
+        return tf.cast(self._ranks.size_tensor(), tf.float32)
+
+    def _densify(self, gradient: Gradient) -> Gradient:
+        if self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
+            return tf.convert_to_tensor(gradient)
+        return gradient
+
+    def _clip(self, members: Sequence[Member], gradients: Sequence[Gradient]) -> list[Gradient]:
+        """Local gradient clipping: the gradients of all compressors with one limit are scaled by one factor."""
+        clipped = list(gradients)
+        for limit in {member.route.clip_norm for member in members} - {None}:
+            mine = [i for i, member in enumerate(members) if member.route.clip_norm == limit]
+            norm = tf.linalg.global_norm([_as_float32(gradients[i]) for i in mine])
+            bound = limit / tf.sqrt(self._num_ranks())
+            factor = tf.where(norm > bound, bound / norm, 1.0)
+            for i in mine:
+                clipped[i] = _times(gradients[i], factor)
+        return clipped
+
+    def _check_replicas(self, parameters: Sequence[Parameter]) -> None:
+        """Stops training where ranks hold different variables at the second exchange.
+
+        At the first one they may: Horovod's examples broadcast after the first step, when the optimizer has its
+        variables. Ranks that join an elastic job are at their first exchange when others are not.
+        """
+        variables = [p.variable for p in parameters if p.variable is not None and p.variable.dtype.size]
+        if comm.is_elastic() or not variables:
+            return
+        calls = self._calls.assign_add(1, read_value=True)
+
+        def check() -> tf.Tensor:
+            position = self._ranks.find_difference(variables, self._name)
+            name = tf.gather([variable.name for variable in variables], tf.maximum(position, 0))
+            message = (
+                "the ranks train different models: at the second step this variable differs between ranks. Give fit "
+                "tfc.callbacks.BroadcastVariables(0), or call tfc.broadcast_variables(model.variables) before the "
+                "first step:"
+            )
+            tf.debugging.Assert(position < 0, [message, name])
+            return tf.constant(True)
+
+        tf.cond(tf.equal(calls, 2), check, lambda: tf.constant(True))
+
+    def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
+        """Returns whether a bool scalar is true on every rank; for loss scaling."""
+        if not self._ranks.may_exchange():
+            return finite
+        if self._name is None:
+            self._name = comm.begin_exchange(comm.num_exchanges())
+        return self._ranks.all_true(finite, f"{self._name}_finite")
+
+    # ---- Between steps ---------------------------------------------------------------------------------------
+
+    def change(self, plan: Policy | Schedule) -> None:
+        """Applies another plan from the next step on. Every rank must call it; memories go on.
+
+        Raises:
+          ValueError: Ranks want different things, or a gradient would need another memory, or a way to travel
+            that is in no stage of the plan before, which a traced step cannot take up.
+        """
+        changed = [stages.changed(plan) for stages in self._stages.values()]
+        for stages in changed:
+            if self._ranks.size() > 1:
+                agree(self._ranks, self.steps(), self._settings, stages.describe())
+        for before, after in zip(self._stages.values(), changed, strict=True):
+            before.become(after)
+        self._stages = {stages.key(): stages for stages in self._stages.values()}
+        self._plan = plan
+
+    def has_schedule(self) -> bool:
+        """Whether what is applied depends on the step."""
+        return isinstance(self._plan, Schedule)
+
+    def steps(self) -> int:
+        """Returns how many steps were done."""
+        return 0 if self._steps is None or not comm.talks_eagerly() else int(self._steps.numpy())
+
+    def stats(self) -> Stats:
+        """Returns what was sent so far; empty before the first step and on one rank."""
+        slots = self.memories.by_name()
+        return merge([counter.read(slots) for counter in self._counters.values()])
+
+    def prepare_memories(self) -> None:
+        """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
+        slots = self.memories.by_name()
+        stacked = [tf.stack([slot.read_value() for slot in each]) for each in slots.values()]
+        if self._ranks.size() > 1:
+            name = f"{self._name}_memory"
+            stacked = self._ranks.allreduce(stacked, self._options.op, 1.0, [None] * len(stacked), name)
+        means = {name: mean.numpy() for name, mean in zip(slots, stacked, strict=True)}
+        self._prepared = (self.steps(), {**self.memories.waiting(), **means})
+
+    def pending(self) -> dict[str, np.ndarray] | None:
+        """Returns what is still to be applied: the mean (or sum) over ranks of each parameter's slots.
+
+        Does nothing collective.
+
+        Returns:
+          By the parameter's name, float32 [slots, *shape]; empty where none has a memory. None where
+          it is not known: several ranks have stepped since `prepare_memories`.
+        """
+        if not self.memories:
+            return self.memories.waiting()
+        if self._ranks.size() == 1:
+            self.prepare_memories()
+        steps, means = self._prepared
+        return means if steps == self.steps() else None
+
+    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
+        """Copies what a step changes on this rank: the number of steps, and all slots by name."""
+        return self.steps(), self.memories.snapshot()
+
+    def restore(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes back to a snapshot; slots that are not in it become zero."""
+        zeros = {name: np.zeros_like(values) for name, values in self.memories.snapshot().items()}
+        self.resume(steps, {**zeros, **memories})
+
+    def resume(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes on after so many steps with these slots; others stay as they are.
+
+        Args:
+          steps: Where a schedule stands, and what seeds derive from.
+          memories: By the parameter's name, float32 [slots, *shape].
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        self.memories.restore(memories)
+        if steps != self.steps():
+            self._make_counters().assign(steps)
+        self._prepared = (-1, {})
+
+    def resume_pending(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes on after so many steps with each rank's part of what `pending` returned.
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        parts = 1 if self._options.op == comm.AVERAGE else self._ranks.size()
+        self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
+
+
+def _commit(outcomes: Sequence[Outcome]) -> None:
+    """Updates the memories of all gradients, or of none: as if there had been no step."""
+    finite = functools.reduce(tf.logical_and, [outcome.finite for outcome in outcomes])
+    for outcome in outcomes:
+        outcome.commit(finite)
+
+
+def _in_order(
+    outcomes: Mapping[tuple[int, ...], Outcome], count: int
+) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Returns gradients and columns of counts in the order of the gradients; the times; the padding."""
+    order = np.argsort([i for positions in outcomes for i in positions]).tolist()
+    gradients = [gradient for outcome in outcomes.values() for gradient in outcome.gradients]
+    columns = zip(*[outcome.counts.columns() for outcome in outcomes.values()], strict=True)
+    return (
+        [gradients[i] for i in order],
+        [tf.gather(tf.concat(column, axis=0), order) for column in columns],
+        tf.add_n([outcome.communication_nanoseconds for outcome in outcomes.values()]),
+        tf.add_n([outcome.padding for outcome in outcomes.values()]),
+    )
+
+
+def _apply_alone(member: Member, gradient: Gradient) -> Gradient:
+    if not member.slots:
+        return gradient
+    if member.is_table:
+        return gather.apply_rows_alone(member, gradient)
+    return allreduce.apply_alone(member, gradient)
+
+
+def _in_smaller_form(reduced: Gradient, gradient: Gradient, size: tf.Tensor) -> Gradient:
+    if isinstance(reduced, tf.IndexedSlices):
+        return gather.smaller_form(reduced, gradient, size)
+    return reduced
+
+
+def _times(gradient: tf.Tensor | tf.IndexedSlices, factor: tf.Tensor) -> tf.Tensor | tf.IndexedSlices:
+    """Multiplies in float32: a factor may be too small for float16 where the product is not."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(_times(gradient.values, factor), gradient.indices, gradient.dense_shape)
+    return tf.cast(tf.cast(gradient, tf.float32) * factor, gradient.dtype)
+
+
+def _as_float32(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """The elements of a gradient, of a table those of its slices."""
+    return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)
+
+
+def _refuse_xla() -> None:
+    """Raises RuntimeError while a function is traced for XLA, which has no Horovod."""
+    if comm.is_compiled_by_xla():
+        raise RuntimeError(
+            "the training step is compiled by XLA, where Horovod's collectives do not exist: set "
+            "jit_compile=False in model.compile() or in tf.function(). Keras's default 'auto' means True on a "
+            "GPU; tfc.callbacks.BroadcastVariables turns that off"
+        )
