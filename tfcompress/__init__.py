@@ -24,19 +24,20 @@ from tfcompress.frames import DataLossError, decode, encode, inspect
 # Public names that are imported when they are first used, and their modules. All but `cuda` need TensorFlow,
 # and on several ranks Horovod.
 _LAZY = {
-    "Compression": "tfcompress.compression",
-    "Compressor": "tfcompress.compressor",
+    "Compression": "tfcompress.presets",
+    "Compressor": "tfcompress.policy",
     "DistributedGradientTape": "tfcompress.tape",
-    "DistributedOptimizer": "tfcompress.optimizer",
-    "PerVariable": "tfcompress.compressor",
+    "DistributedOptimizer": "tfcompress.keras",
+    "PerVariable": "tfcompress.policy",
     "callbacks": None,
     "cuda": None,
     "elastic": None,
     "Schedule": "tfcompress.schedule",
-    "load_model": "tfcompress.optimizer",
-    "make_compressor": "tfcompress.compression",
+    "broadcast_variables": "tfcompress.keras",
+    "load_model": "tfcompress.keras",
+    "make_compressor": "tfcompress.presets",
     "prepare_checkpoint": "tfcompress.checkpoint",
-    "set_compression": "tfcompress.optimizer",
+    "set_compression": "tfcompress.keras",
     "stats": "tfcompress.statistics",
 }
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 
 from tfcompress.catalogue import is_spec
-from tfcompress.compressor import Compressor
+from tfcompress.policy import Compressor
 
 
 class Compression:
