@@ -86,14 +86,6 @@ def made_up(num_train: int, size: int, num_classes: int, seed: int) -> tuple[cif
     return (pixels[:num_train], labels[:num_train]), (pixels[num_train:], labels[num_train:])
 
 
-def average_moving_statistics(model: keras.Model) -> None:
-    """Gives all ranks the mean of their means and variances of batches, so that all test the same model."""
-    variables = [each for each in model.non_trainable_variables if each.dtype == "float32"]
-    means = hvd.grouped_allreduce([each.value for each in variables], op=hvd.Average, name="statistics")
-    for variable, mean in zip(variables, means, strict=True):
-        variable.assign(mean)
-
-
 def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> workload.Task:
     train, test = load(arguments)
     normalise = images.normaliser(train[0])
@@ -103,7 +95,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     tests = tf.data.Dataset.from_tensor_slices(test_images).batch(TEST_BATCH_SIZE).map(normalise)
 
     def evaluate(model: keras.Model) -> dict[str, tuple[float, float]]:
-        average_moving_statistics(model)
+        tfc.callbacks.average_moving_statistics(model)
         predicted = model.predict(tests, verbose=0).argmax(axis=1)
         return {"test_accuracy": ((predicted == test_labels).sum(), len(test_labels))}
 

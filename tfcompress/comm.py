@@ -271,7 +271,7 @@ class Ranks:
         return messages
 
     def find_difference(self, variables: Sequence[tf.Variable], name: str) -> tf.Tensor:
-        """Returns the position of the first variable that differs between ranks, -1 if none does: int32 scalar.
+        """Returns the position of the first variable that differs between ranks, -1 if none: int32 scalar.
 
         Args:
           variables: The same list on all ranks.

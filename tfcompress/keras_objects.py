@@ -94,7 +94,7 @@ def _rate(optimizer: object) -> object:
 def has_own_train_step(model: object) -> bool:
     """Returns whether a model's training step is not Keras's own."""
     own = type(model).train_step
-    return not own.__module__.partition(".")[0] in ("keras", "tf_keras")
+    return own.__module__.partition(".")[0] not in ("keras", "tf_keras")
 
 
 def horovod_synchronises(optimizer: object) -> bool:

@@ -253,8 +253,9 @@ def test_residual_and_velocity_are_saved_as_means(name, tmp_path, rng):
     tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
     steps, restored = step_of(fresh).snapshot()
     assert steps == 3 and restored["kernel"].shape == (2, SIZE)
-    np.testing.assert_allclose(restored["kernel"], all_ranks(mine["kernel"]).mean(axis=0), rtol=1e-5,
-    atol=1e-6) assert np.abs(restored["kernel"][1]).sum() > 0
+    mean = all_ranks(mine["kernel"]).mean(axis=0)
+    np.testing.assert_allclose(restored["kernel"], mean, rtol=1e-5, atol=1e-6)
+    assert np.abs(restored["kernel"][1]).sum() > 0
 
 
 def test_a_bad_gradient_that_travels_otherwise_takes_the_whole_step_back(rng):

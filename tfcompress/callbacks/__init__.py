@@ -13,6 +13,10 @@ Keras calls callbacks in the order of the list: those that write logs stand befo
     ]
 """
 
+from tfcompress.callbacks.average_moving_statistics import (
+    AverageMovingStatistics,
+    average_moving_statistics,
+)
 from tfcompress.callbacks.broadcast_variables import BroadcastVariables
 from tfcompress.callbacks.compression_stats import CompressionStats
 from tfcompress.callbacks.learning_rate_warmup import LearningRateWarmup
@@ -20,9 +24,11 @@ from tfcompress.callbacks.metric_average import MetricAverage
 from tfcompress.callbacks.prepare_checkpoint import PrepareCheckpoint
 
 __all__ = [
+    "AverageMovingStatistics",
     "BroadcastVariables",
     "CompressionStats",
     "LearningRateWarmup",
     "MetricAverage",
     "PrepareCheckpoint",
+    "average_moving_statistics",
 ]
