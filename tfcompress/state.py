@@ -86,6 +86,7 @@ class Memories:
         self._entries: dict[Hashable, _Entry] = {}
         self._names: dict[Hashable, str] = {}
         self._waiting: dict[str, np.ndarray] = {}
+        self._warned: set[str] = set()
 
     def unique_name(self, parameter: Parameter) -> str:
         """Returns the parameter's name, with a number where another parameter of this model has the same."""
@@ -134,16 +135,22 @@ class Memories:
         """Renames restored slots whose variables have the same names but for numbers.
 
         Keras numbers layers anew in each process. Groups of names that differ in numbers only are matched in
-        the order of their numbers, where no name of the group is equal and both sides have as many.
+        the order of their numbers, where no name of the group is equal and both sides have as many. Warns of
+        those that stay unmatched.
+
+        Args:
+          parameters: Those of a step that have a memory.
         """
         if not self._waiting:
             return
-        saved, mine = _by_stem(self._waiting), _by_stem(self.unique_name(each) for each in parameters)
-        for stem, names in mine.items():
+        names = [self.unique_name(each) for each in parameters]
+        saved, mine = _by_stem(self._waiting), _by_stem(names)
+        for stem, group in mine.items():
             found = saved.get(stem, [])
-            if len(found) == len(names) and not set(found) & set(names):
+            if len(found) == len(group) and not set(found) & set(group):
                 values = [self._waiting.pop(name) for name in found]
-                self._waiting |= dict(zip(names, values, strict=True))
+                self._waiting |= dict(zip(group, values, strict=True))
+        self._warn_of_waiting(names)
 
     def slots(self) -> dict[Hashable, list[tf.Variable]]:
         """Returns the slots of all parameters that have some, by key."""
@@ -182,15 +189,16 @@ class Memories:
                 slot.assign(value)
         self._waiting |= {name: values for name, values in memories.items() if name not in present}
 
-    def warn_of_waiting(self) -> None:
-        """Warns, once, by name, of restored residuals that no parameter of the first step has taken."""
-        if self._waiting:
-            names = ", ".join(f"'{name}'" for name in sorted(self._waiting))
+    def _warn_of_waiting(self, names: Iterable[str]) -> None:
+        """Warns, once, by name, of restored residuals that no parameter of a step takes."""
+        left = self._waiting.keys() - set(names)
+        if left and not left <= self._warned:
             warnings.warn(
-                f"the saved residuals of {names} belong to no variable of this step; they wait until "
-                "variables of these names appear, and stay in checkpoints until then",
+                f"the saved residuals of {', '.join(sorted(left))} belong to no variable of this step; they "
+                "wait until variables of these names appear, and stay in checkpoints until then",
                 stacklevel=2,
             )
+            self._warned |= left
 
 
 def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:

@@ -235,8 +235,8 @@ class Step:
         acts = any(each.clip_norm is not None or each.memory_kind == "momentum" for each in compressors)
         if not (acts or self.memories or self.memories.waiting()):
             return gradients
-        self.memories.match_waiting(parameters)
         stages = self._stages_of(gradients, parameters, plan)
+        self._match_waiting(stages, parameters)
         members = self._members(stages, stages.last_branch(), None, gradients, parameters)
         return [_apply_alone(m, g) for m, g in zip(members, self._clip(members, gradients), strict=True)]
 
@@ -264,8 +264,8 @@ class Step:
         self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
     ) -> tuple[Stages, Counter]:
         """Returns the stages and the counter of a list of gradients; a new list is compared between ranks."""
-        self.memories.match_waiting(parameters)
         stages = self._stages_of(gradients, parameters, plan)
+        self._match_waiting(stages, parameters)
         if not stages.is_agreed:
             self._agree(stages)
             stages.is_agreed = True
@@ -283,6 +283,10 @@ class Step:
         if plan is self._plan:
             stages.make_changeable()
         return stages
+
+    def _match_waiting(self, stages: Stages, parameters: Sequence[Parameter]) -> None:
+        needs = zip(parameters, stages.resolutions, strict=True)
+        self.memories.match_waiting([each for each, resolution in needs if resolution.num_slots])
 
     def _agree(self, stages: Stages) -> None:
         """Compares configurations; a rank that restored nothing goes on at the step of one that did."""

@@ -16,6 +16,8 @@ from tfcompress.statistics import Stats, merge
 from tfcompress.step import PendingSum, Step
 
 _adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.WeakKeyDictionary()
+# A compressor that is made while a function is traced is gone after it; its state lives as the function does.
+_adapters_in: "weakref.WeakKeyDictionary[tf.Graph, list[HorovodAdapter]]" = weakref.WeakKeyDictionary()
 
 
 def adapter_of(compressor: Compressor) -> "HorovodAdapter":
@@ -138,8 +140,7 @@ class HorovodAdapter:
             # Without a memory, gradients of one shape need not be told apart.
             return 0
         function = _traced_function()
-        # A compressor that is made while a function is traced lives as long as the function.
-        function.__dict__.setdefault("_tfcompress_adapters", []).append(self)
+        _adapters_in.setdefault(function, []).append(self)
         number = self._calls_in.get(function, 0)
         self._calls_in[function] = number + 1
         return number

@@ -108,7 +108,7 @@ def test_a_schedule_goes_on_where_it_was(folder, memory):
     model = make_model(keras)
     model.compile(tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=schedule()), "mse")
     x, y = make_data(32)
-    model.fit(x, y, batch_size=8, verbose=0)
+    model.fit(x, y, batch_size=8, verbose=0, callbacks=[tfc.callbacks.BroadcastVariables(0)])
     dense_bytes = tfc.stats(model.optimizer).total.payload_bytes / 4
     tfc.prepare_checkpoint(model.optimizer)
     path = str(folder / f"scheduled_{hvd.rank()}.keras")
