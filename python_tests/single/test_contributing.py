@@ -57,7 +57,7 @@ def registry_with(rows):
 
 
 def compile_command():
-    """The command that compiled the core's registry, without what names its files, and without an optimiser."""
+    """The command that compiled the core's registry, less the names of files, without an optimiser."""
     commands = json.loads((BUILD / "compile_commands.json").read_text())
     (entry,) = [entry for entry in commands if entry["file"] == str(CORE / "registry.cc")]
     command = shlex.split(entry["command"])
