@@ -43,7 +43,8 @@ has_tf_keras() {
 quick() {
   stage "C++: compile" compile
   stage "C++: ctest" run_ctest build/release -LE long
-  stage "Python: one process" python -m pytest -n "$num_cores" -m "not long" python_tests/single
+  # By file: fixtures of a module are made once.
+  stage "Python: one process" python -m pytest -n "$num_cores" --dist loadfile -m "not long" python_tests/single
   stage "Python: ${all_ranks[0]} ranks" under_horovodrun "${all_ranks[0]}" -m "not long" "$parallel"
   local ranks
   for ranks in "${all_ranks[@]:1}"; do
