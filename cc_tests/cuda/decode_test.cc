@@ -20,12 +20,12 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-class EverySpec : public testing::TestWithParam<std::string> {};
+class SumOfEverySpec : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Device, EverySpec, testing::ValuesIn(AllDeviceSpecs()),
+INSTANTIATE_TEST_SUITE_P(Device, SumOfEverySpec, testing::ValuesIn(AllDeviceSpecs()),
                          [](const auto& info) { return TestName(info.param); });
 
-TEST_P(EverySpec, SumsThreeRanksToTheSameBits) {
+TEST_P(SumOfEverySpec, SumsThreeRanksToTheSameBits) {
   const Stream stream;
   uint64_t seed = 1;
   for (size_t n : {0, 1, 31, 33, 1023, 1024, 1025, 5000}) {
@@ -41,13 +41,13 @@ TEST_P(EverySpec, SumsThreeRanksToTheSameBits) {
   }
 }
 
-class SomeSpecs : public testing::TestWithParam<std::string> {};
+class SumOfSomeSpecs : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Device, SomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
+INSTANTIATE_TEST_SUITE_P(Device, SumOfSomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
                          [](const auto& info) { return TestName(info.param); });
 
 // With 0.3 of 300000 elements the delta bytes have several blocks.
-TEST_P(SomeSpecs, SumsLargerTensorsToTheSameBits) {
+TEST_P(SumOfSomeSpecs, SumsLargerTensorsToTheSameBits) {
   const Stream stream;
   for (size_t n : {65535, 65537, 300000}) {
     Bytes packets;

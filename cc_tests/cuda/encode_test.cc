@@ -41,12 +41,12 @@ void ExpectSameFrameOfInput(const std::string& spec, const Input& input, size_t 
   ExpectSameFrame(spec, HostGradient(input.make(n, seed), kTypes[seed % 3]), options, stream);
 }
 
-class EverySpec : public testing::TestWithParam<std::string> {};
+class FrameOfEverySpec : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Device, EverySpec, testing::ValuesIn(AllDeviceSpecs()),
+INSTANTIATE_TEST_SUITE_P(Device, FrameOfEverySpec, testing::ValuesIn(AllDeviceSpecs()),
                          [](const auto& info) { return TestName(info.param); });
 
-TEST_P(EverySpec, EncodesEverySmallInputToTheSameBytes) {
+TEST_P(FrameOfEverySpec, EncodesEverySmallInputToTheSameBytes) {
   const Stream stream;
   const size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025};
   uint64_t seed = 1;
@@ -60,7 +60,7 @@ TEST_P(EverySpec, EncodesEverySmallInputToTheSameBytes) {
   }
 }
 
-TEST_P(EverySpec, SendsNonFiniteTensorsAsAFlag) {
+TEST_P(FrameOfEverySpec, SendsNonFiniteTensorsAsAFlag) {
   const Stream stream;
   for (float bad : {kNaN, kInfinity, -kInfinity}) {
     for (bool in_place : {true, false}) {
@@ -74,12 +74,12 @@ TEST_P(EverySpec, SendsNonFiniteTensorsAsAFlag) {
   }
 }
 
-class SomeSpecs : public testing::TestWithParam<std::string> {};
+class FrameOfSomeSpecs : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Device, SomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
+INSTANTIATE_TEST_SUITE_P(Device, FrameOfSomeSpecs, testing::ValuesIn(SomeDeviceSpecs()),
                          [](const auto& info) { return TestName(info.param); });
 
-TEST_P(SomeSpecs, EncodesLargerInputsToTheSameBytes) {
+TEST_P(FrameOfSomeSpecs, EncodesLargerInputsToTheSameBytes) {
   const Stream stream;
   uint64_t seed = 1;
   for (size_t n : {65535, 65536, 65537}) {
@@ -91,7 +91,7 @@ TEST_P(SomeSpecs, EncodesLargerInputsToTheSameBytes) {
   }
 }
 
-TEST_P(SomeSpecs, KeepsTheSameSlotsOverSteps) {
+TEST_P(FrameOfSomeSpecs, KeepsTheSameSlotsOverSteps) {
   const Stream stream;
   const auto compressor = Parse(GetParam());
   constexpr size_t kSize = 3000;
@@ -110,7 +110,7 @@ TEST_P(SomeSpecs, KeepsTheSameSlotsOverSteps) {
   }
 }
 
-TEST_P(SomeSpecs, ReusesAWorkspaceAndRepeatsItsBytes) {
+TEST_P(FrameOfSomeSpecs, ReusesAWorkspaceAndRepeatsItsBytes) {
   const Stream stream;
   const auto compressor = Parse("none|" + GetParam().substr(GetParam().find('|') + 1));
   const HostGradient first(Gradient(5000, 1), DType::kFloat32);

@@ -5,10 +5,13 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "convergence.py"
 COMPRESSIONS = ("none", "topk", "dgc(0.01)", "sketched_sgd(500,5,1000,4)")
 
 
+@pytest.mark.long
 def test_digits_in_a_few_epochs(tmp_path):
     options = ["-np", "2", "--seeds", "1", "--output", str(tmp_path), "--compression", *COMPRESSIONS]
     example = ["--epochs", "4", "--batch-size", "16", "--hidden", "256", "128"]

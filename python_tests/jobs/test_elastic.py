@@ -15,6 +15,7 @@ JOB = pathlib.Path(__file__).with_name("elastic_job.py")
 FIRST, VICTIM, THIRD, NEW = "localhost", "127.1", "127.0.1", "127.0.0.1"
 COMMIT_STEP, MEETING_STEP, NUM_STEPS = 10, 20, 40  # The last commit before the failure is after step 10.
 SECONDS = 400
+pytestmark = pytest.mark.long
 
 
 def run_job(folder, mode, hosts, announced_by):

@@ -12,6 +12,7 @@ import tfcompress as tfc
 
 SCRIPT = pathlib.Path(__file__).with_name("killed_job.py")
 SECONDS = 120
+pytestmark = pytest.mark.long
 
 
 def wait_until_dead(pid):

@@ -11,7 +11,7 @@ DEEPREDUCE = "nonzero|bloom:policy=p0,fpr=0.6|qsgd:bits=7,bucket=512"
 SMALL = ["--factors", 16, "--tower", 32, 16, "--epochs", 2, "--batch-size", 512, "--learning-rate", 0.01]
 
 
-@pytest.mark.parametrize("tables", [[], ["--dense-tables"]])
+@pytest.mark.parametrize("tables", [[], pytest.param(["--dense-tables"], marks=pytest.mark.long)])
 def test_synthetic_interactions_in_a_few_steps(tmp_path, tables):
     path = tmp_path / "result.json"
     horovodrun(2, SCRIPT, *SMALL, *tables, "--compression", "none", DEEPREDUCE, "--output", path)

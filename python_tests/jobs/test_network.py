@@ -16,7 +16,7 @@ import netns  # noqa: E402
 from namespace_job import JobError, run_ranks  # noqa: E402
 
 obstacle = netns.obstacle()
-pytestmark = pytest.mark.skipif(obstacle is not None, reason=str(obstacle))
+pytestmark = [pytest.mark.long, pytest.mark.skipif(obstacle is not None, reason=str(obstacle))]
 UNLIMITED = netns.Bandwidth.parse("unlimited")
 
 

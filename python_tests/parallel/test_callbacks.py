@@ -143,6 +143,7 @@ def test_compression_stats_of_an_explicit_source():
     assert history["payload_bytes"] == [0.0, 0.0] and history["residual_norm"][0] > 0
 
 
+@pytest.mark.ranks
 def test_metric_average(assert_same_on_all_ranks):
     before = Recorder(["on_epoch_end"], lambda epoch, logs: dict(logs))
     x, y = make_data(20)
@@ -216,6 +217,7 @@ def record_rates(hook="on_train_batch_begin"):
 
 
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "LossScaleOptimizer"])
+@pytest.mark.ranks
 def test_warmup_raises_the_learning_rate_step_by_step(scaled, capsys):
     inner = keras.optimizers.Adam(1e-3)
     optimizer = topk_optimizer(keras.mixed_precision.LossScaleOptimizer(inner) if scaled else inner)

@@ -64,6 +64,7 @@ def assert_trains_on(model, assert_same_on_all_ranks):
     assert_same_on_all_ranks(model.get_weights())
 
 
+@pytest.mark.ranks
 def test_model_save_and_load_model(folder, assert_same_on_all_ranks):
     model = trained_model()
     expected = means(residuals(model))

@@ -41,6 +41,7 @@ def test_ranks_with_different_versions(monkeypatch):
         aggregator.run([tf.zeros([2000])], ["kernel"])
 
 
+@pytest.mark.ranks
 def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
     aggregator = Stepper(tfc.Compression.topk(0.1))
     break_packets.assign(True)

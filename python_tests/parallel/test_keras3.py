@@ -39,6 +39,7 @@ def test_replicas_are_bit_identical_after_50_steps(preset, assert_same_on_all_ra
     assert 0 < stats.total.payload_bytes <= stats.total.dense_bytes * 1.2
 
 
+@pytest.mark.ranks
 def test_uncompressed_training_equals_one_process_with_all_data(assert_same_on_all_ranks):
     """The average of the ranks' gradients is the gradient of the joined batch."""
     model = make_model(keras)

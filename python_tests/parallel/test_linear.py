@@ -53,6 +53,7 @@ def test_replicas_are_identical_and_learn(name, assert_same_on_all_ranks):
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
 @pytest.mark.parametrize("parts", [[SIZE], [1000, 2500, 500]])
 @pytest.mark.parametrize("recovery", ["top", "heavymix"])
+@pytest.mark.ranks
 def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_all_ranks):
     """One vector, whatever the tensors; k elements of the sum of the velocities that were kept back."""
     k, rate = 20, 0.9
@@ -78,6 +79,7 @@ def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_al
 
 
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
+@pytest.mark.ranks
 def test_shared_randomk_loses_nothing(op, rng, assert_same_on_all_ranks):
     aggregator = Stepper(tfc.Compression.shared_randomk(0.1, min_elements=0), op)
     given, arrived = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
@@ -236,6 +238,7 @@ def test_warmup_lowers_the_ratio_epoch_by_epoch(rng):
 
 
 @pytest.mark.parametrize("name", ["sketched_sgd", "dgc"])
+@pytest.mark.ranks
 def test_residual_and_velocity_are_saved_as_means(name, tmp_path, rng):
     def trained(num_steps):
         variable = make_variable(np.zeros(SIZE), "kernel")

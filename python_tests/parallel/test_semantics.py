@@ -60,6 +60,7 @@ class TestReduction:
             tfc.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=0)
 
     @pytest.mark.parametrize("compression", [EXACT, tfc.Compression.none], ids=["packed", "all-reduced"])
+    @pytest.mark.ranks
     def test_a_process_set_exchanges_among_its_ranks(self, compression):
         members = hvd.size() - 1  # Horovod has a set of all ranks already.
         process_set = hvd.add_process_set(range(members))
@@ -84,6 +85,7 @@ class TestReduction:
         assert_same_on_all_ranks(model.get_weights())
 
     @pytest.mark.parametrize("scaled", [True, False])
+    @pytest.mark.ranks
     def test_local_variables_stay_local(self, scaled):
         optimizer = tfc.DistributedOptimizer(
             keras.optimizers.SGD(1.0), compression=EXACT, scale_local_gradients=scaled
@@ -96,6 +98,7 @@ class TestReduction:
         np.testing.assert_allclose(-shared.numpy(), (hvd.size() + 1) / 2)
 
     @pytest.mark.parametrize("sparse_as_dense", [False, True])
+    @pytest.mark.ranks
     def test_embeddings(self, sparse_as_dense, assert_same_on_all_ranks):
         keras.utils.set_random_seed(0)
         model = keras.Sequential(

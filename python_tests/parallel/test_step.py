@@ -23,6 +23,7 @@ def aggregate(aggregator, arrays):
 
 @pytest.mark.parametrize("op", ["average", "sum"])
 @pytest.mark.parametrize("index", EXACT)
+@pytest.mark.ranks
 def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
     aggregator = Stepper(tfc.Compressor(f"nonzero|{index}|raw"), op)
     hvd_op = hvd.Average if op == "average" else hvd.Sum
@@ -36,6 +37,7 @@ def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.ranks
 def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
     for spec in [
         "residual|topk:ratio=0.01|bloom|dexp",
@@ -48,6 +50,7 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
             assert_same_on_all_ranks(results)
 
 
+@pytest.mark.ranks
 def test_residual_conserves_the_sum_of_gradients(rng):
     """What arrives over many steps plus what is pending equals what went in."""
     aggregator = Stepper(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
@@ -64,6 +67,7 @@ def test_residual_conserves_the_sum_of_gradients(rng):
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+@pytest.mark.ranks
 def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
     aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw"))
     gradients = [tf.cast(rng.standard_normal(shape), dtype) for shape in SHAPES]
@@ -75,6 +79,7 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
     assert_same_on_all_ranks([tf.cast(result, tf.float32).numpy() for result in results])
 
 
+@pytest.mark.ranks
 def test_other_kinds_of_gradients_go_through_horovod(rng):
     aggregator = Stepper(tfc.Compression.topk(0.1))
     rank, ranks = hvd.rank(), hvd.size()
@@ -111,6 +116,7 @@ def test_a_gradient_that_appears_later(rng):
         aggregator.run([array[:100], array], ["a", "b"])
 
 
+@pytest.mark.ranks
 def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_same_on_all_ranks):
     aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0))
     array = rng.standard_normal(3000).astype(np.float32)
@@ -130,6 +136,7 @@ def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_sa
     assert_same_on_all_ranks([result])
 
 
+@pytest.mark.ranks
 def test_empty_and_scalar_tensors(rng):
     aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
     arrays = [np.zeros((0, 4), np.float32), np.float32(hvd.rank() + 1.0), np.ones((1,), np.float32)]
@@ -139,6 +146,7 @@ def test_empty_and_scalar_tensors(rng):
     assert one.tolist() == [hvd.size()]
 
 
+@pytest.mark.ranks
 def test_ranks_with_different_specs_raise_everywhere_at_the_first_step(rng):
     ratio = 0.01 if hvd.rank() == 0 else 0.02
     aggregator = Stepper(tfc.Compression.topk(ratio))
@@ -193,6 +201,7 @@ def test_linear_presets_are_all_reduced(rng):
 
 
 @pytest.mark.parametrize(("num_values", "quantum"), [(10, 64), (3000, 512), (20_000, 2048), (40_000, 1)])
+@pytest.mark.ranks
 def test_packets_are_padded_to_lengths_that_change_seldom(num_values, quantum):
     aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
     array = np.ones(num_values, np.float32)

@@ -139,6 +139,7 @@ class TestStock:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
+@pytest.mark.ranks
 def test_a_sketch_of_each_gradient_is_summed_by_horovod(kind, op, rng, assert_same_on_all_ranks):
     compressor = tfc.Compression.sketched_sgd(20, 5, 200, 4, momentum=0.5, min_elements=64)
     steps = Steps(kind, "function", compressor, [[4000], [7]], op=op)

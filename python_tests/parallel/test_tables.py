@@ -39,6 +39,7 @@ class TestTables:
         "spec",
         ["topk|delta_binary|raw", "topk|rle|raw", "topk|bloom:policy=p0,fpr=1e-6|raw", "dense|raw|raw"],
     )
+    @pytest.mark.ranks
     def test_rows_are_exact_and_stay_rows(self, spec, assert_same_on_all_ranks):
         aggregator = self.aggregator(tfc.Compressor(spec))
         for result, mean in self.steps(aggregator):
@@ -59,6 +60,7 @@ class TestTables:
             assert np.sum(dense * mean) > 0.5 * np.sum(mean * mean)
             assert_same_on_all_ranks([result.indices.numpy(), result.values.numpy()])
 
+    @pytest.mark.ranks
     def test_selected_rows_and_their_residual_conserve_the_sum(self):
         compressor = tfc.Compressor(
             "topk|delta_binary|fp16", row_sparsifier="topk:ratio=0.2", row_residual=True

@@ -33,6 +33,7 @@ def exact_average(gradients, op=hvd.Average):
 
 
 @pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.ranks
 def test_our_tape_averages(traced):
     variables = make_variables()
     compressor = tfc.Compressor(EXACT)
@@ -105,6 +106,7 @@ STOCK = [
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize(("arguments", "op"), STOCK)
+@pytest.mark.ranks
 def test_stock_tape_reduces_as_it_does_uncompressed(arguments, op, traced):
     variables = make_variables()
     compressor = tfc.Compressor(EXACT)

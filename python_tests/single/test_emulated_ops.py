@@ -30,10 +30,12 @@ def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("name", ["test_ops.py", "test_linear_ops.py"])
-def test_the_tests_of_the_ops_pass(name):
-    tests = ["-p", "emulated_ops", "-p", "no:cacheprovider", "-q", str(HERE / name)]
-    result = run_emulated("-m", "pytest", *tests)
+@pytest.mark.parametrize("options", [["--first-parameters"], pytest.param([], marks=pytest.mark.long)])
+def test_the_tests_of_the_ops_pass(options):
+    tests = [str(HERE / name) for name in ("test_ops.py", "test_linear_ops.py")]
+    result = run_emulated(
+        "-m", "pytest", "-p", "emulated_ops", "-p", "no:cacheprovider", "-q", *options, *tests
+    )
     assert result.returncode == 0, result.stdout[-4000:]
 
 

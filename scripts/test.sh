@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Runs the tests in stages and prints what each took; `make setup` must have run.
+#
+#   scripts/test.sh          the tests of `make test`
+#   scripts/test.sh long     those that `make test-all` runs beside: everything that `make test` leaves out, no more
+#
+#   RANKS="2 3 4"  numbers of ranks under horovodrun; what is not marked `ranks` is left to the first in `make test`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/stages.sh
+
+part=${1:-quick}
+read -ra all_ranks <<<"${RANKS:-2 3 4}"
+num_cores=$(nproc)
+parallel=python_tests/parallel
+
+# TF_USE_LEGACY_KERAS=1 chooses tf_keras for a whole run. These files are about what Keras itself does,
+keras_files=("$parallel"/test_{tf_keras,callbacks,checkpoint}.py)
+# these train with an optimizer of any Keras,
+training_files=("$parallel"/test_{faults,linear,policy,semantics,stock,tables}.py)
+# and so do these jobs; the others are examples, which choose their Keras themselves.
+keras_jobs=(python_tests/jobs/test_{elastic,killed,resume}.py)
+
+compile() {
+  cmake -S . -B build/release -DWITH_TESTS=ON >/dev/null && cmake --build build/release "$@"
+}
+
+# run_ctest <folder> <arguments...>
+run_ctest() { ctest --test-dir "$1" --output-on-failure --parallel "$num_cores" "${@:2}"; }
+
+# under_horovodrun <ranks> <pytest's arguments...>: a rank that fails must stop at once (-x), or the others wait for it
+# in a collective.
+under_horovodrun() {
+  horovodrun -np "$1" -H "localhost:$1" --gloo python -m pytest -x -p no:cacheprovider "${@:2}"
+}
+
+has_tf_keras() {
+  python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("tf_keras") is None)' && return
+  echo "TensorFlow 2.15 has no tf_keras: its own Keras 2 is what all other stages test"
+  return 1
+}
+
+quick() {
+  stage "C++: compile" compile
+  stage "C++: ctest" run_ctest build/release -LE long
+  # By file: fixtures of a module are made once.
+  stage "Python: one process" python -m pytest -n "$num_cores" --dist loadfile -m "not long" python_tests/single
+  stage "Python: ${all_ranks[0]} ranks" under_horovodrun "${all_ranks[0]}" -m "not long" "$parallel"
+  local ranks
+  for ranks in "${all_ranks[@]:1}"; do
+    stage "Python: $ranks ranks, where their number matters" under_horovodrun "$ranks" -m "ranks and not long" "$parallel"
+  done
+  if has_tf_keras; then
+    TF_USE_LEGACY_KERAS=1 stage "Python: ${all_ranks[0]} ranks, tf_keras" \
+      under_horovodrun "${all_ranks[0]}" -m "not long" "${keras_files[@]}"
+  fi
+  stage "Python: jobs" python -m pytest -m "not long" python_tests/jobs
+}
+
+long() {
+  stage "C++: long tests, compile" compile --target long_tests
+  stage "C++: long tests" run_ctest build/release -L long
+  stage "C++: long tests under sanitizers" run_ctest build/asan -L long
+  stage "Python: one process, long tests" python -m pytest -m long python_tests/single
+  local ranks
+  for ranks in "${all_ranks[@]:1}"; do
+    stage "Python: $ranks ranks, the other tests" under_horovodrun "$ranks" -m "not ranks" "$parallel"
+  done
+  if has_tf_keras; then
+    export TF_USE_LEGACY_KERAS=1
+    stage "Python: ${all_ranks[0]} ranks, tf_keras, the other tests" \
+      under_horovodrun "${all_ranks[0]}" "${training_files[@]}"
+    for ranks in "${all_ranks[@]:1}"; do
+      stage "Python: $ranks ranks, tf_keras" under_horovodrun "$ranks" "${keras_files[@]}" "${training_files[@]}"
+    done
+    stage "Python: jobs, tf_keras" python -m pytest "${keras_jobs[@]}"
+    unset TF_USE_LEGACY_KERAS
+  fi
+  stage "Python: long jobs" python -m pytest -m long python_tests/jobs
+}
+
+case $part in
+  quick | long) "$part" ;;
+  *) echo "usage: scripts/test.sh [quick|long]" >&2 && exit 2 ;;
+esac
+print_stage_times
