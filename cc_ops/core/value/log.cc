@@ -121,6 +121,8 @@ class Log : public ValueCodec {
     return DecodeSection(section, context.executor, values).WithContext("log");
   }
 
+  // No level: no code has a bit.
+  uint64_t MinEncodedBytes(uint32_t) const override { return LogScale::kNumBytes; }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     const int num_bits = BitsFor(ScaleOf(0).NumCodes());
     return LogScale::kNumBytes + PackedBytes(k, num_bits);
