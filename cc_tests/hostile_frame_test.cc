@@ -211,6 +211,25 @@ TEST(HonestFrame, OfAFewBytesIsDecoded) {
   }
 }
 
+// The rows of the ranks are added one rank at a time.
+TEST(RowsSum, DoesNotHoldTheRowsOfAllRanks) {
+  const RowsInput input = RandomRows(5000, 16, 2000, 1);
+  const Bytes frame = MustEncodeRows("dense|raw|raw", input);
+  const auto peak_of = [&](int64_t num_ranks) {
+    Bytes packets;
+    for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      packets.insert(packets.end(), frame.begin(), frame.end());
+    }
+    SparseRows sum;
+    return PeakAllocation([&] {
+      EXPECT_TRUE(DecodeRowsSum({packets, num_ranks, 1}, 0, input.table(), 1.0f, SerialExecutor(),
+                                &sum, nullptr)
+                      .ok());
+    });
+  };
+  EXPECT_LE(peak_of(32), peak_of(2) + frame.size());
+}
+
 // As full as k keys can make it, in the smallest filter that an encoder makes for them.
 TEST(HostileBloom, TheFullestFilterStaysWithinTheBound) {
   constexpr uint32_t kN = 1 << 18;

@@ -53,7 +53,10 @@ __global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k
   const float largest = FloatFromBits(extremes->largest_magnitude);
   const uint32_t first = NumLevelsAbove(levels, spec.max_levels, largest);
   uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
-  if (spec.adapts) end = min(end, max(first, AdaptedLevels(spec, filters, *k, *extremes, levels)));
+  if (spec.adapts) {
+    const uint32_t adapted = AdaptedLevels(spec, filters, *k, *extremes, levels);
+    end = adapted < first ? first : min(end, adapted);
+  }
   found.log_scale.first = static_cast<uint16_t>(first);
   found.log_scale.num_levels = static_cast<uint16_t>(end - first);
   found.levels = levels + first;
