@@ -55,7 +55,7 @@ __global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k
   uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
   if (spec.adapts) {
     const uint32_t adapted = AdaptedLevels(spec, filters, *k, *extremes, levels);
-    end = adapted < first ? first : min(end, adapted);
+    if (adapted < end) end = adapted > first ? adapted : first;
   }
   found.log_scale.first = static_cast<uint16_t>(first);
   found.log_scale.num_levels = static_cast<uint16_t>(end - first);
