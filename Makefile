@@ -66,7 +66,7 @@ fuzz:  ## run every fuzzer for FUZZ_SECONDS=60 (FUZZ_CXX=<clang++>)
 	@for fuzzer in build/fuzz/cc_tests/*_fuzzer; do \
 	  name=$$(basename $$fuzzer); mkdir -p build/fuzz/corpus/$$name; echo "=== $$name"; \
 	  seeds=$$(ls -d cc_tests/fuzz/corpus/$$name cc_tests/golden 2>/dev/null); \
-	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus/$$name $$seeds || exit 1; \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=4096 build/fuzz/corpus/$$name $$seeds || exit 1; \
 	done
 
 cuda:  ## compile the CUDA variants and their device tests (CUDA_ARCHITECTURES="80-real;90")

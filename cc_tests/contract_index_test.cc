@@ -65,6 +65,7 @@ TEST_P(IndexContract, DecodesWhatWasEncodedWithinItsBound) {
     EXPECT_EQ(decoded, encoded.decoded);
     const auto num_given = static_cast<uint32_t>(input.indices.size());
     EXPECT_LE(encoded.section.size(), codec().MaxEncodedBytes(input.n, num_given));
+    EXPECT_TRUE(k == 0 || encoded.section.size() >= decoder().MinEncodedBytes(input.n, k));
     if (!codec().gathers_decoded()) {
       EXPECT_EQ(k, num_given);
     }

@@ -57,6 +57,7 @@ TEST_P(JointContract, DecodesWhatTheEncoderSays) {
     ASSERT_TRUE(Encode(Support(input.n, input.indices), &section, &k, &said).ok());
     EXPECT_LE(section.size(),
               codec().MaxEncodedBytes(input.n, static_cast<uint32_t>(input.indices.size())));
+    EXPECT_TRUE(k == 0 || section.size() >= decoder().MinEncodedBytes(input.n, k));
     const Status status = Decode(section, input.n, false, k, &decoded);
     ASSERT_TRUE(status.ok()) << status.message();
     ExpectSame(decoded, said);

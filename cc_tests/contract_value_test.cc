@@ -56,6 +56,8 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
     std::vector<float> decoded;
     const Bytes section = Encode(input, support);
     EXPECT_LE(section.size(), codec().MaxEncodedBytes(static_cast<uint32_t>(support.size())));
+    EXPECT_TRUE(support.size() == 0 ||
+                section.size() >= decoder().MinEncodedBytes(static_cast<uint32_t>(support.size())));
     const Status status = Decode(section, support, &decoded);
     ASSERT_TRUE(status.ok()) << status.message();
     ExpectFinite(decoded);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,32 @@ TEST(LogTest, NarrowTakesOutWhatDecodesToZero) {
   std::vector<uint32_t> none;
   codec->Narrow(dense, &none);
   EXPECT_TRUE(none.empty());
+}
+
+// A vector without heavy tails, at every size: the filter that adapts keeps the mean and what is
+// above.
+TEST(LogTest, TheFilterThatAdaptsKeepsTheMean) {
+  const auto codec = Log("1.1", "0");
+  for (const size_t n : {1000, 300000, 1000000}) {
+    SCOPED_TRACE(n);
+    const std::vector<float> dense = NormalValues(n, 18);
+    std::vector<uint32_t> kept(n);
+    std::iota(kept.begin(), kept.end(), 0);
+    codec->Narrow(dense, &kept);
+    const double mean = SumOfMagnitudes(dense) / static_cast<double>(n);
+    size_t next = 0;
+    std::vector<float> values;
+    for (uint32_t i = 0; i < n; ++i) {
+      const bool is_kept = next < kept.size() && kept[next] == i;
+      ASSERT_TRUE(is_kept || std::fabs(double{dense[i]}) < mean) << dense[i];
+      if (!is_kept) continue;
+      values.push_back(dense[i]);
+      ++next;
+    }
+    EXPECT_EQ(kept.size() < n / 2, n > 200000);
+    // Nothing is filtered a second time.
+    for (float value : RoundTrip(*codec, values)) ASSERT_NE(value, 0);
+  }
 }
 
 TEST(LogTest, AByteAValueUnderTheDefaults) {

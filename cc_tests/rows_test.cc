@@ -68,6 +68,72 @@ TEST(MergeRows, DoesNotDependOnTheExecutor) {
   }
 }
 
+// Rank after rank: the bits of all rows together.
+TEST(AddRows, IsMergeRowsInParts) {
+  ThreadExecutor threads(3);
+  for (uint64_t width : {1, 3, 16}) {
+    std::vector<uint32_t> all_ids;
+    std::vector<float> all_values;
+    SparseRows sum, parallel;
+    for (uint64_t rank = 0; rank < 5; ++rank) {
+      const RowsInput input = RandomRows(1000, width, rank == 2 ? 0 : 300 * rank + 1, 10 + rank);
+      const std::vector<uint32_t> ids(input.ids.begin(), input.ids.end());
+      const SparseRows of_rank = Merge(ids, input.values, width);
+      AddRows(of_rank, width, 0.3f, SerialExecutor(), &sum);
+      AddRows(of_rank, width, 0.3f, &threads, &parallel);
+      all_ids.insert(all_ids.end(), of_rank.ids.begin(), of_rank.ids.end());
+      all_values.insert(all_values.end(), of_rank.values.begin(), of_rank.values.end());
+    }
+    const SparseRows expected = Merge(all_ids, all_values, width, 0.3f);
+    EXPECT_EQ(sum.ids, expected.ids);
+    EXPECT_TRUE(SameBits(sum.values, expected.values));
+    EXPECT_EQ(parallel.ids, expected.ids);
+    EXPECT_TRUE(SameBits(parallel.values, expected.values));
+  }
+}
+
+TEST(AddRows, BeginsAtPositiveZero) {
+  SparseRows sum;
+  AddRows({{3}, {-0.0f}}, 1, 1.0f, SerialExecutor(), &sum);
+  EXPECT_TRUE(SameBits(sum.values, {0.0f}));
+}
+
+// FastSGD 3.2, phase 3: what the filter drops of a dense gradient it drops of rows.
+TEST(EncodeRows, TheValueCodecFiltersRowsAsItFiltersElements) {
+  RowsInput input = {1000, 1, {}, {}};
+  std::vector<float> dense(1000);
+  for (uint32_t row = 0; row < 1000; row += 2) {
+    const float value = row % 100 == 0 ? 1.0f : 1e-6f;
+    input.ids.push_back(row);
+    input.values.push_back(value);
+    dense[row] = value;
+  }
+  const std::string spec = "nonzero|raw|log:base=2,tau=10";
+  const SparseRows rows = MustDecodeRows(MustEncodeRows(spec, input), input.table());
+  const auto compressor = Compressor::FromSpec(spec).value();
+  Bytes frame;
+  ASSERT_TRUE(EncodeFrame(*compressor, {dense.data(), DType::kFloat32, 1000}, Span<float* const>(),
+                          {1}, &frame)
+                  .ok());
+  SparseTensor elements;
+  ByteReader reader(frame);
+  Frame parsed;
+  ASSERT_TRUE(ReadFrame(&reader, &parsed).ok());
+  ASSERT_TRUE(DecodeFrame(parsed, SerialExecutor(), &elements).ok());
+  EXPECT_EQ(rows.ids.size(), 10u);
+  EXPECT_EQ(rows.ids, elements.indices);
+  EXPECT_EQ(rows.values, elements.values);
+}
+
+TEST(EncodeRows, ARowGoesIfAllOfItIsFiltered) {
+  const RowsInput input = {50, 2, {4, 9, 30}, {1e-6f, 1e-6f, 1e-6f, 1, -1, 1e-6f}};
+  std::vector<float> residual(100);
+  const SparseRows rows = MustDecodeRows(
+      MustEncodeRows("nonzero|raw|log:base=2,tau=10", input, &residual), input.table());
+  EXPECT_EQ(rows.ids, (std::vector<uint32_t>{9, 30}));
+  EXPECT_EQ(residual[8], 1e-6f);  // Kept, where there is a residual.
+}
+
 TEST(EncodeRows, RoundTripsRowsOfEveryWidth) {
   for (uint64_t width : {1, 3, 16}) {
     const RowsInput input = RandomRows(5000, width, 200, width);

@@ -319,17 +319,18 @@ class Compression:
         return Compressor(f"{memory}|{sparsifier}|{joint}", **policy)
 
     @staticmethod
-    def fastsgd(base: float = 1.1, tau: int = 128, flag_bits: int = 2, **policy: int) -> Compressor:
+    def fastsgd(base: float = 1.1, tau: int = 0, flag_bits: int = 2, **policy: int) -> Compressor:
         """FastSGD: logarithms of reciprocals, filtered by a threshold, and delta keys with length flags.
 
-        The defaults are the paper's (section 3): base 1.1, threshold 128, flags of 2 bits. Elements
-        whose code is above the threshold are not sent: those smaller than the sum of all magnitudes
-        by a factor of base ** tau, 2e5. A dense gradient of a million elements would lose most of
-        itself: raise `tau` there.
+        Base and flags are the paper's (section 3). Elements whose code is above the threshold `tau` are
+        not sent: those smaller than the sum of the magnitudes of the gradient by a factor of
+        base ** tau. The paper's 128 keeps at most 2e5 elements of each gradient, and of a dense gradient
+        of a million elements next to none; so by default the threshold is 128, or the code of the mean
+        magnitude where that is larger. There is no error feedback.
 
         Args:
           base: Base of the logarithm, above 1.
-          tau: Largest code that is sent.
+          tau: Largest code that is sent; 0 for the larger of 128 and the code of the mean magnitude.
           flag_bits: Bits of a key's length flag.
           **policy: `min_elements`, `seed`.
         """

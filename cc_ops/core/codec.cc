@@ -7,6 +7,11 @@ Status CheckNumElements(const char* what, uint64_t n) {
   return InvalidArgument("a ", what, " of ", n, " elements is above the limit of ", kMaxElements);
 }
 
+Status CheckSectionBytes(const char* what, ByteSpan section, uint64_t least) {
+  if (section.size() >= least) return OkStatus();
+  return DataLoss(what, " of ", section.size(), " bytes, what it holds takes at least ", least);
+}
+
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {
   int64_t previous = -1;
   for (size_t i = 0; i < indices.size(); ++i) {

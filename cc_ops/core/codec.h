@@ -106,6 +106,9 @@ class IndexCodec {
   // codec allocates no more than O(k + section.size()), a lossy one no more than O(n).
   virtual Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
                         std::vector<uint32_t>* indices) const = 0;
+  // Lower bound of the section of k > 0 decoded indices below n, whatever the encoder's parameters:
+  // the pipeline refuses a shorter one before anything is allocated.
+  virtual uint64_t MinEncodedBytes(uint32_t n, uint32_t k) const = 0;
   // Upper bound of the bytes that Encode appends for k given indices below n.
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
@@ -127,6 +130,9 @@ class ValueCodec {
   // Fills `values`, of size support.size(), with finite numbers, or fails with DataLoss.
   virtual Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
                         Span<float> values) const = 0;
+  // Lower bound of the section of k > 0 values, whatever the encoder's parameters: the pipeline
+  // refuses a shorter one before anything is allocated.
+  virtual uint64_t MinEncodedBytes(uint32_t k) const = 0;
   // Upper bound of the bytes that Encode appends for k values.
   virtual uint64_t MaxEncodedBytes(uint32_t k) const = 0;
   // Largest |decoded - value| that the codec promises for these values; 0 when it is exact.
@@ -166,6 +172,9 @@ class SparseCodec {
   // Fills `out`, whose n and everything are given, with k elements, or fails with DataLoss.
   virtual Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                         SparseTensor* out) const = 0;
+  // Lower bound of both sections for k > 0 decoded of n elements, whatever the encoder's
+  // parameters.
+  virtual uint64_t MinEncodedBytes(uint32_t n, uint32_t k) const = 0;
   // Upper bound of the bytes that Encode appends when neither the given nor the decoded support has
   // more than k of n elements.
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
@@ -195,6 +204,9 @@ class Memory {
   virtual void Update(const SparseTensor& decoded, const MemorySlots& slots,
                       const CodecContext& context) const = 0;
 };
+
+// Fails with DataLoss for a section of less than `least` bytes; `what` names it, "index section".
+Status CheckSectionBytes(const char* what, ByteSpan section, uint64_t least);
 
 // Fails with InvalidArgument unless `indices` is strictly increasing and below n.
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n);

@@ -35,6 +35,8 @@ Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
   if (header.support == SupportKind::kJoint) {
     const SparseCodec* joint = DecoderById<SparseCodec>(header.value_id);
     if (joint == nullptr) return DataLoss("unknown joint codec id ", int{header.value_id});
+    TFC_RETURN_IF_ERROR(CheckSectionBytes("value section", frame.sections.values,
+                                          joint->MinEncodedBytes(header.n, header.k)));
     return joint->Decode(frame.sections, header.k, context, out);
   }
   TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));

@@ -3,6 +3,7 @@
 #include "core/frame_codecs.h"
 #include "core/merge_rows.h"
 #include "core/pipeline.h"
+#include "core/product_codec.h"
 #include "core/stopwatch.h"
 
 namespace tfcompress {
@@ -39,6 +40,8 @@ Status DecodeProduct(const Frame& frame, const Table& table, const CodecContext&
     return DataLoss(header.k, " rows of ", width, " elements are above the limit of ", kMaxElements,
                     " elements");
   }
+  TFC_RETURN_IF_ERROR(CheckSections(codecs.index, *codecs.value, {ids, frame.sections.values},
+                                    header.n, header.k, static_cast<uint32_t>(num_values)));
   TFC_RETURN_IF_ERROR(codecs.index->Decode(ids, header.n, header.k, context, &out->ids)
                           .WithContext("index section"));
   out->values.resize(num_values);
@@ -52,11 +55,6 @@ Status DecodeProduct(const Frame& frame, const Table& table, const CodecContext&
 void FillWithNaN(const Table& table, SparseRows* rows) {
   if (rows->ids.empty() && table.num_rows > 0) rows->ids.push_back(0);
   rows->values.assign(rows->ids.size() * table.width, std::numeric_limits<float>::quiet_NaN());
-}
-
-template <typename T>
-void Append(const std::vector<T>& more, std::vector<T>* all) {
-  all->insert(all->end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -98,22 +96,18 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
       const std::vector<Frame> frames,
       ReadPackets(packets, Span<const int64_t>(&position, 1),
                   [&](size_t, const FrameHeader& header) { return CheckTable(header, table); }));
-  SparseRows of_all_ranks, of_rank;  // In rank order, which is that of the summation.
+  out->ids.clear();
+  out->values.clear();
+  SparseRows of_rank;  // In rank order, which is that of the summation.
   bool finite = true;
   int64_t num_bytes = 0;
   for (size_t rank = 0; rank < frames.size(); ++rank) {
     TFC_RETURN_IF_ERROR(DecodeRowsFrame(frames[rank], table, executor, &of_rank)
                             .WithContext(FrameName(static_cast<int64_t>(rank), position)));
-    if (of_all_ranks.ids.size() + of_rank.ids.size() > kMaxElements) {
-      return DataLoss("more than ", kMaxElements, " rows of all ranks together");
-    }
-    Append(of_rank.ids, &of_all_ranks.ids);
-    Append(of_rank.values, &of_all_ranks.values);
+    AddRows(of_rank, table.width, scale, executor, out);
     finite &= !frames[rank].header.nonfinite;
     num_bytes += static_cast<int64_t>(frames[rank].bytes.size());
   }
-  MergeRows(of_all_ranks.ids, of_all_ranks.values, table.width, table.num_rows, scale, executor,
-            out);
   if (!finite) FillWithNaN(table, out);
   if (stats != nullptr) *stats = {num_bytes, stopwatch.nanoseconds(), finite};
   return OkStatus();

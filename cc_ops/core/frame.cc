@@ -1,5 +1,7 @@
 #include "core/frame.h"
 
+#include <algorithm>
+
 #include "core/crc32c.h"
 #include "core/wire_header.h"
 
@@ -145,6 +147,15 @@ Status ReadFrame(ByteReader* reader, Frame* frame) {
   header.value_id = wire.value_id;
   header.seed = wire.seed;
   return OkStatus();
+}
+
+Status CheckLoneFrame(const Frame& frame, uint64_t num_elements) {
+  const uint64_t limit =
+      std::max(kMaxLoneElements, kMaxLoneElementsPerByte * uint64_t{frame.bytes.size()});
+  if (num_elements <= limit) return OkStatus();
+  return DataLoss("a frame of ", frame.bytes.size(), " bytes claims ", num_elements,
+                  " elements, more than the ", limit,
+                  " that are decoded without the size of the tensor: decode it with decode_sum");
 }
 
 Status VerifyChecksum(const Frame& frame) {

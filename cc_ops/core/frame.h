@@ -59,8 +59,27 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
 Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
                    FrameHeader* header, Bytes* out);
 
+// What decoding a frame allocates at most, on one thread: so many bytes for each element of the
+// tensor (rows times width of a table) and for each byte of the frame, and so many for tables.
+// FORMAT.md, "What a frame may cost". Some codecs code any number of elements in a few bytes, so
+// that the size of the tensor has to justify what its frame's bytes do not.
+inline constexpr uint64_t kDecodeBytesPerElement = 32;
+inline constexpr uint64_t kDecodeBytesPerFrameByte = 256;
+inline constexpr uint64_t kDecodeTableBytes = uint64_t{1} << 20;
+inline uint64_t MaxDecodeBytes(uint64_t num_elements, uint64_t num_frame_bytes) {
+  return kDecodeBytesPerElement * num_elements + kDecodeBytesPerFrameByte * num_frame_bytes +
+         kDecodeTableBytes;
+}
+
+// The elements that a frame may claim where nobody knows the size of its tensor.
+inline constexpr uint64_t kMaxLoneElements = uint64_t{1} << 24;
+inline constexpr uint64_t kMaxLoneElementsPerByte = uint64_t{1} << 16;
+
 // Reads the next frame and checks all but its checksum and its sections' content.
 Status ReadFrame(ByteReader* reader, Frame* frame);
+// Fails with DataLoss where the frame, whose tensor has `num_elements` by its own word alone,
+// claims more than kMaxLoneElements and more than kMaxLoneElementsPerByte of its bytes.
+Status CheckLoneFrame(const Frame& frame, uint64_t num_elements);
 // Fails with DataLoss when the bytes are not those that were written.
 Status VerifyChecksum(const Frame& frame);
 

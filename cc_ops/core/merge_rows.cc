@@ -1,5 +1,9 @@
 #include "core/merge_rows.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "core/bit_io.h"
 #include "core/radix_sort.h"
 
@@ -32,6 +36,50 @@ void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t widt
       }
     }
   });
+}
+
+namespace {
+
+// sum[i] += scale * more[i] for the rows of `more`, all of which `sum` has.
+void AddToRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
+               SparseRows* sum) {
+  ForEachRowBlock(executor, more.ids.size(), width, [&](int64_t begin, int64_t end) {
+    auto found = std::lower_bound(sum->ids.begin(), sum->ids.end(), more.ids[begin]);
+    for (int64_t row = begin; row < end; ++row) {
+      while (*found != more.ids[row]) ++found;
+      float* target = sum->values.data() + (found - sum->ids.begin()) * width;
+      const float* slice = more.values.data() + row * width;
+      for (uint64_t column = 0; column < width; ++column) target[column] += scale * slice[column];
+    }
+  });
+}
+
+// `rows` with zeros for the `ids` that it lacks; `ids` has all of its own.
+SparseRows WidenRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t width,
+                     Executor* executor) {
+  SparseRows widened = {std::move(ids), {}};
+  widened.values.resize(widened.ids.size() * width);
+  ForEachRowBlock(executor, rows.ids.size(), width, [&](int64_t begin, int64_t end) {
+    auto found = std::lower_bound(widened.ids.begin(), widened.ids.end(), rows.ids[begin]);
+    for (int64_t row = begin; row < end; ++row) {
+      while (*found != rows.ids[row]) ++found;
+      std::copy_n(rows.values.data() + row * width, width,
+                  widened.values.data() + (found - widened.ids.begin()) * width);
+    }
+  });
+  return widened;
+}
+
+}  // namespace
+
+void AddRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
+             SparseRows* sum) {
+  std::vector<uint32_t> ids;
+  ids.reserve(sum->ids.size() + more.ids.size());
+  std::set_union(sum->ids.begin(), sum->ids.end(), more.ids.begin(), more.ids.end(),
+                 std::back_inserter(ids));
+  if (ids.size() > sum->ids.size()) *sum = WidenRows(*sum, std::move(ids), width, executor);
+  AddToRows(more, width, scale, executor, sum);
 }
 
 SparseRows ToRows(const SparseTensor& elements, uint32_t width) {

@@ -16,6 +16,12 @@ namespace tfcompress {
 void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
                uint64_t num_rows, float scale, Executor* executor, SparseRows* out);
 
+// Adds `scale` times `more` to `sum`: a row that `sum` lacks begins at +0. Adding the rows of one
+// rank after the other gives the bits of MergeRows over all of them, without holding more than the
+// sum and one rank. The same bits for every executor; O(values of both) time and memory.
+void AddRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
+             SparseRows* sum);
+
 // The rows that hold elements of a vector of num_rows * width, with zeros for their others.
 SparseRows ToRows(const SparseTensor& elements, uint32_t width);
 

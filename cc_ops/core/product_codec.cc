@@ -44,6 +44,15 @@ Status EncodeValues(const ValueCodec& value, Span<const float> values, const Sup
   return value.Decode(section, support, context, Span<float>(*decoded));
 }
 
+Status CheckSections(const IndexCodec* index, const ValueCodec& value,
+                     const SparseSections& sections, uint32_t n, uint32_t k, uint32_t num_values) {
+  if (index != nullptr) {
+    TFC_RETURN_IF_ERROR(
+        CheckSectionBytes("index section", sections.indices, index->MinEncodedBytes(n, k)));
+  }
+  return CheckSectionBytes("value section", sections.values, value.MinEncodedBytes(num_values));
+}
+
 Status ProductCodec::Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
                             uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const {
   const size_t begin = out->size();
@@ -81,6 +90,7 @@ Status ProductCodec::Encode(const SparseInput& input, const CodecContext& contex
 
 Status ProductCodec::Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                             SparseTensor* out) const {
+  TFC_RETURN_IF_ERROR(CheckSections(index_, *value_, sections, out->n, k, k));
   if (!out->everything) {
     TFC_RETURN_IF_ERROR(index_->Decode(sections.indices, out->n, k, context, &out->indices)
                             .WithContext("index section"));
@@ -88,6 +98,10 @@ Status ProductCodec::Decode(const SparseSections& sections, uint32_t k, const Co
   out->values.resize(k);
   return value_->Decode(sections.values, out->support(), context, Span<float>(out->values))
       .WithContext("value section");
+}
+
+uint64_t ProductCodec::MinEncodedBytes(uint32_t n, uint32_t k) const {
+  return (index_ == nullptr ? 0 : index_->MinEncodedBytes(n, k)) + value_->MinEncodedBytes(k);
 }
 
 uint64_t ProductCodec::MaxEncodedBytes(uint32_t n, uint32_t k) const {

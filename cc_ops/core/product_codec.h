@@ -17,12 +17,18 @@ class ProductCodec : public SparseCodec {
                 uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override;
   Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                 SparseTensor* out) const override;
+  uint64_t MinEncodedBytes(uint32_t n, uint32_t k) const override;
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override;
 
  private:
   const IndexCodec* index_;
   const ValueCodec* value_;
 };
+
+// Refuses sections that cannot hold k of n indices and `num_values` values, before anything is
+// allocated for them. `index` may be null.
+Status CheckSections(const IndexCodec* index, const ValueCodec& value,
+                     const SparseSections& sections, uint32_t n, uint32_t k, uint32_t num_values);
 
 // The two halves of its encoding, for those who code something else than elements.
 

@@ -37,6 +37,7 @@ struct SparseRows {
 
 // Merges the slices of each row, chooses rows by `row_sparsifier`, which sees the Euclidean norms
 // of the touched rows, encodes them with the compressor's codecs, and appends one frame to `frame`.
+// Rows of which every element would be filtered by the value codec (log) are not sent.
 // The compressor's sparsifier and memory are not used. A spec that sends no index (dense|raw|X,
 // randomk) codes its row ids by delta_binary; a joint codec codes the elements of the rows that are
 // not zero, among num_rows * width <= kMaxElements.

@@ -22,6 +22,7 @@ class SeededSupportCodec : public IndexCodec {
                 std::vector<uint32_t>* decoded) const override;
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
                 std::vector<uint32_t>* indices) const override;
+  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return 0; }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t) const override { return 0; }
 };
 

@@ -141,7 +141,8 @@ __global__ void CheckBloomKernel(const uint64_t* num_positives, uint32_t k, uint
       state->num_set > uint64_t{k} * static_cast<uint64_t>(state->shape.num_hashes);
   const bool is_short = *num_positives < k;
   const bool is_long = state->policy == BloomPolicy::kP0 && *num_positives > k;
-  if (is_too_full || is_short || is_long) {
+  const bool is_of_no_encoder = !state->shape.IsFor(k, state->policy == BloomPolicy::kP0);
+  if (is_too_full || is_short || is_long || is_of_no_encoder) {
     atomicOr(error, bits);
     return;
   }

@@ -154,7 +154,9 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       break;
     case ValueKind::kLog:
       spec.base = params.Float("base");
-      spec.max_levels = static_cast<uint32_t>(params.Int("tau")) + 1;
+      spec.adapts = params.Int("tau") == 0;
+      spec.max_levels = 1 + (spec.adapts ? LogScale::AdaptedTau(spec.base, kMaxElements)
+                                         : static_cast<uint32_t>(params.Int("tau")));
       spec.num_bits = BitsFor(2 * uint64_t{spec.max_levels} + 1);
       break;
     case ValueKind::kDexp:

@@ -30,9 +30,21 @@ __device__ uint32_t NumLevelsAbove(const float* levels, uint32_t num_levels, flo
       FirstAfter(0, num_levels, [&](uint64_t i) { return levels[i] <= magnitude; }));
 }
 
+// How many levels a tau that adapts leaves: those that its filter keeps, or all that are reached.
+__device__ uint32_t AdaptedLevels(const ValueSpec& spec, bool filters, uint32_t k,
+                                  const Extremes& extremes, const float* levels) {
+  if (filters) return LogScale::AdaptedTau(spec.base, k) + 1;
+  const uint32_t complement = extremes.complement_of_least_normal;
+  const float least = FloatFromBits(complement == 0 ? kFloatInfinityBits : ~complement);
+  const uint32_t reach = NumLevelsAbove(levels, spec.max_levels, least) + 1;
+  return reach > LogScale::kPaperTau + 1 ? reach : LogScale::kPaperTau + 1;
+}
+
 // The levels from the one of the largest magnitude to the last that is not 0, by one warp.
-__global__ void MeasureLogKernel(ValueSpec spec, const uint32_t* k, const Extremes* extremes,
-                                 SumBuffers sums, float* levels, ValueParams* params) {
+// `filters`: for MarkKept, and not for a section.
+__global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k,
+                                 const Extremes* extremes, SumBuffers sums, float* levels,
+                                 ValueParams* params) {
   ValueParams found{};
   found.log_scale = {spec.base, SumOfBlocks(sums, *k), 0, static_cast<uint16_t>(spec.max_levels)};
   FillLevels(found.log_scale, levels);
@@ -40,7 +52,11 @@ __global__ void MeasureLogKernel(ValueSpec spec, const uint32_t* k, const Extrem
   // Of subnormal magnitudes the sum is 0, and so are the levels.
   const float largest = FloatFromBits(extremes->largest_magnitude);
   const uint32_t first = NumLevelsAbove(levels, spec.max_levels, largest);
-  const uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
+  uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
+  if (spec.adapts) {
+    const uint32_t adapted = AdaptedLevels(spec, filters, *k, *extremes, levels);
+    if (adapted < end) end = adapted > first ? adapted : first;
+  }
   found.log_scale.first = static_cast<uint16_t>(first);
   found.log_scale.num_levels = static_cast<uint16_t>(end - first);
   found.levels = levels + first;
@@ -77,20 +93,29 @@ __global__ void ReadLevelsKernel(uint32_t bits, uint32_t* error, float* levels,
 
 }  // namespace
 
-Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
+namespace {
+
+Status Measure(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
+               const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
   TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, k_dev, buffers.extremes_dev, stream));
   TFC_RETURN_IF_ERROR(SumMagnitudes(values, max_k, k_dev, buffers.sums[0], stream));
-  return Launch("measure log", MeasureLogKernel, 1, kWarpThreads, stream, spec, k_dev,
+  return Launch("measure log", MeasureLogKernel, 1, kWarpThreads, stream, spec, filters, k_dev,
                 buffers.extremes_dev, buffers.sums[0], buffers.levels_dev, buffers.params_dev);
+}
+
+}  // namespace
+
+Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
+  return Measure(spec, /*filters=*/false, values, max_k, k_dev, buffers, stream);
 }
 
 Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                 const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
                 cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(MeasureLog(spec, values, max_k, k_dev, buffers, stream));
+  TFC_RETURN_IF_ERROR(Measure(spec, /*filters=*/true, values, max_k, k_dev, buffers, stream));
   TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
   return LaunchThreads("mark kept", MarkKeptKernel, max_k, stream, values, k_dev,
                        buffers.params_dev, marks.words_dev);

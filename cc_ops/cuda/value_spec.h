@@ -55,6 +55,7 @@ struct ValueSpec {
   double clip;           // ternary
   double base;           // log
   uint32_t max_levels;   // log
+  bool adapts;           // log: tau = 0.
   uint32_t num_curves;   // dexp: at most; of a section, as many.
   PolynomialConfig poly;
 

@@ -26,11 +26,14 @@ __global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
     if (~key > own.complement_of_least_key) own.complement_of_least_key = ~key;
     if (key > own.largest_key) own.largest_key = key;
     if (magnitude > own.largest_magnitude) own.largest_magnitude = magnitude;
+    if (magnitude >= kLeastNormalBits && ~magnitude > own.complement_of_least_normal)
+      own.complement_of_least_normal = ~magnitude;
     own.num_negative += IsNegative(value);
   }
   RaiseTo(own.complement_of_least_key, &extremes->complement_of_least_key);
   RaiseTo(own.largest_key, &extremes->largest_key);
   RaiseTo(own.largest_magnitude, &extremes->largest_magnitude);
+  RaiseTo(own.complement_of_least_normal, &extremes->complement_of_least_normal);
   const uint32_t num_negative = SumOfLanes(own.num_negative);
   if (ThisLane() == 0) atomicAdd(&extremes->num_negative, num_negative);
 }

@@ -28,7 +28,8 @@ struct SelectedValues {
 struct Extremes {
   uint32_t complement_of_least_key;  // Of OrderedKey: so that all of these begin as 0 and grow.
   uint32_t largest_key;
-  uint32_t largest_magnitude;  // Bits.
+  uint32_t largest_magnitude;           // Bits.
+  uint32_t complement_of_least_normal;  // Magnitude; 0 without one.
   uint32_t num_negative;
 };
 

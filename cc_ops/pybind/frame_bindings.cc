@@ -109,7 +109,9 @@ py::list Decode(const py::object& data, int num_threads) {
   std::vector<DType> dtypes;
   for (const Frame& frame : ReadFrames(view.span())) {
     // Before n elements are allocated on the word of the header.
-    ThrowIfError(VerifyChecksum(frame).WithContext("frame " + std::to_string(sizes.size())));
+    Status status = VerifyChecksum(frame);
+    if (status.ok()) status = CheckLoneFrame(frame, frame.header.n);
+    ThrowIfError(status.WithContext("frame " + std::to_string(sizes.size())));
     sizes.push_back(frame.header.n);
     dtypes.push_back(frame.header.dtype);
   }

@@ -34,7 +34,7 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
   if (part == "poly") return {"poly", "poly:degree=2,segments=20"};
-  if (part == "log") return {"log", "log:base=2,tau=5"};
+  if (part == "log") return {"log", "log:tau=0", "log:base=2,tau=5"};
   return {part};
 }
 

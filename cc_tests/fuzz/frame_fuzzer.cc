@@ -1,5 +1,8 @@
 // Feeds bytes to everything that reads them off the wire. What is not refused must be in range.
 //
+// Decoding may allocate what frame.h states, and no more; an input that takes a minute is a fault,
+// too (libFuzzer's -timeout, standalone_main.cc).
+//
 // An input is tried twice: as a packet, as it is; and as one frame whose framing (magic, version,
 // lengths, checksum) is made right, so that the codecs behind it are reached.
 #include <algorithm>
@@ -9,6 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "allocation_meter.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
 #include "core/rows.h"
@@ -17,10 +21,6 @@
 namespace tfcompress {
 namespace {
 
-// Bounds time and memory of one input: codecs may allocate in proportion to k, and query all of n.
-constexpr uint32_t kMaxFuzzElements = 1 << 14;
-constexpr uint32_t kMaxFuzzWidth = 8;
-
 #define TFC_FUZZ_CHECK(condition)                                                   \
   do {                                                                              \
     if (!(condition)) {                                                             \
@@ -28,6 +28,15 @@ constexpr uint32_t kMaxFuzzWidth = 8;
       std::abort();                                                                 \
     }                                                                               \
   } while (false)
+
+// Calls `decode` and checks what it allocated for a tensor of so many elements.
+template <typename Decode>
+Status Measured(const Frame& frame, uint64_t num_elements, const Decode& decode) {
+  Status status;
+  const uint64_t peak = PeakAllocation([&] { status = decode(); });
+  TFC_FUZZ_CHECK(peak <= MaxDecodeBytes(num_elements, frame.bytes.size()));
+  return status;
+}
 
 void CheckDecoded(const Frame& frame, const SparseTensor& decoded) {
   TFC_FUZZ_CHECK(decoded.n == frame.header.n);
@@ -61,8 +70,12 @@ void CheckSum(const Frame& frame, const SparseTensor& decoded) {
 
 // A frame of rows, or a joint one that may be taken for it.
 void DecodeRows(const Frame& frame, const Table& table) {
+  const uint64_t num_elements = table.num_rows * table.width;
+  if (!CheckLoneFrame(frame, num_elements).ok()) return;
   SparseRows rows, sum;
-  if (!DecodeRowsFrame(frame, table, SerialExecutor(), &rows).ok()) return;
+  const Status status = Measured(
+      frame, num_elements, [&] { return DecodeRowsFrame(frame, table, SerialExecutor(), &rows); });
+  if (!status.ok()) return;
   TFC_FUZZ_CHECK(CheckIndices(rows.ids, static_cast<uint32_t>(table.num_rows)).ok());
   TFC_FUZZ_CHECK(rows.values.size() == rows.ids.size() * table.width);
   for (float value : rows.values) TFC_FUZZ_CHECK(std::isfinite(value));
@@ -80,16 +93,18 @@ void DecodePacket(const Bytes& packet) {
   ByteReader reader(packet);
   Frame frame;
   while (reader.remaining() > 0 && ReadFrame(&reader, &frame).ok()) {
-    if (frame.header.n > kMaxFuzzElements) continue;
     if (frame.header.support == SupportKind::kRows) {
-      const uint32_t width = std::min(std::max(1u, RowWidth(frame)), kMaxFuzzWidth);
+      const uint32_t width = std::max(1u, RowWidth(frame));
       DecodeRows(frame, {frame.header.n, width, frame.header.dtype});
     } else if (frame.header.support == SupportKind::kJoint) {
       const uint32_t width = frame.header.n % 4 == 0 ? 4 : 1;
       DecodeRows(frame, {frame.header.n / width, width, frame.header.dtype});
     }
+    if (!CheckLoneFrame(frame, frame.header.n).ok()) continue;
     SparseTensor decoded;
-    if (!DecodeFrame(frame, SerialExecutor(), &decoded).ok()) continue;
+    const Status status = Measured(frame, frame.header.n,
+                                   [&] { return DecodeFrame(frame, SerialExecutor(), &decoded); });
+    if (!status.ok()) continue;
     CheckDecoded(frame, decoded);
     CheckSum(frame, decoded);
   }
@@ -122,6 +137,13 @@ std::vector<Selection> Selections() {
   return selections;
 }
 
+// A size from 1 to 2^24, as it is where it is one already; others as often of each number of binary
+// digits, so that most inputs take little time.
+uint32_t SizeFrom(uint32_t bits) {
+  if (bits >= 1 && bits <= 1u << 24) return bits;
+  return 1 + (bits & ((1u << (bits >> 24) % 25) - 1));
+}
+
 // Makes the framing right, whatever the input says of it. A frame that begins with the magic keeps
 // its codecs, if they may stand together; in any other, the first byte chooses them.
 Bytes RepairFrame(Bytes frame) {
@@ -141,21 +163,21 @@ Bytes RepairFrame(Bytes frame) {
   SetField<uint8_t>(kSupport, frame[kSupport] % 5, &frame);
   SetField<uint16_t>(kReserved, 0, &frame);
 
-  const uint32_t n = 1 + GetField<uint32_t>(frame, kN) % kMaxFuzzElements;
+  const uint32_t n = SizeFrom(GetField<uint32_t>(frame, kN));
   const bool is_rows = frame[kSupport] == static_cast<uint8_t>(SupportKind::kRows);
   const bool is_indexed =
       is_rows || frame[kSupport] == static_cast<uint8_t>(SupportKind::kIndexSection);
   const bool is_everything = frame[kSupport] == static_cast<uint8_t>(SupportKind::kEverything);
   SetField(kN, n, &frame);
-  SetField(kK, is_everything ? n : 1 + GetField<uint32_t>(frame, kK) % n, &frame);
+  const uint32_t k = SizeFrom(GetField<uint32_t>(frame, kK));
+  SetField(kK, is_everything ? n : k <= n ? k : 1 + k % n, &frame);
   if (!is_indexed) SetField<uint8_t>(kIndexId, 0, &frame);
 
   const auto num_section_bytes = static_cast<uint32_t>(frame.size() - kHeaderBytes);
   const uint32_t num_index_bytes =
       is_indexed ? GetField<uint32_t>(frame, kNumIndexBytes) % (num_section_bytes + 1) : 0;
   if (is_rows && num_index_bytes >= sizeof(uint32_t)) {
-    const uint32_t width = 1 + GetField<uint32_t>(frame, kHeaderBytes) % kMaxFuzzWidth;
-    SetField(kHeaderBytes, width, &frame);
+    SetField(kHeaderBytes, SizeFrom(GetField<uint32_t>(frame, kHeaderBytes)), &frame);
   }
   SetField(kNumBytes, static_cast<uint32_t>(frame.size()), &frame);
   SetField(kNumIndexBytes, num_index_bytes, &frame);

@@ -2,6 +2,8 @@
 //   frame_fuzzer FILE|FOLDER...             replays files
 //   frame_fuzzer [-runs=N] [-seed=S]        feeds N mutations of the golden frames
 //                [-save=FILE]               keeps the current input there, for a crash
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -93,7 +95,14 @@ void Mutate(const std::vector<Bytes>& inputs, Random* random, Bytes* bytes) {
   if (bytes->size() >= frame_fields::kHeaderBytes && random->Below(2) == 0) RepairChecksum(bytes);
 }
 
-void Run(const Bytes& input) { LLVMFuzzerTestOneInput(input.data(), input.size()); }
+// As libFuzzer's -timeout: the signal ends the process.
+constexpr unsigned kMaxSeconds = 60;
+
+void Run(const Bytes& input) {
+  alarm(kMaxSeconds);
+  LLVMFuzzerTestOneInput(input.data(), input.size());
+  alarm(0);
+}
 
 int RunMutations(int64_t num_runs, uint64_t seed, const std::string& save_path) {
   const auto folder = std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden";

@@ -99,10 +99,23 @@ def log_ladder(values, total: float, base: float, tau: int) -> tuple[int, np.nda
     return first, magnitudes[first : np.count_nonzero(magnitudes)]
 
 
+def adapted_tau(base: float, count: int) -> int:
+    """What tau = 0 stands for where `count` values are filtered."""
+    tau, power = 0, 1.0
+    while power < count:
+        tau, power = tau + 1, power * base
+    return max(tau, 128)
+
+
 def write_log(values, total: float, base=1.1, tau=128) -> bytes:
-    """The section for this sum."""
+    """The section for this sum; for tau = 0, after the filter."""
     values = np.asarray(values, np.float32)
-    first, magnitudes = log_ladder(values, total, base, tau)
+    first, magnitudes = log_ladder(values, total, base, tau or adapted_tau(base, 2**31 - 1))
+    if tau == 0:
+        normal = np.abs(without_subnormals(values))
+        least = normal[normal > 0].min(initial=np.inf)
+        reach = int(np.searchsorted(-magnitudes, -least)) + 1
+        magnitudes = magnitudes[: max(reach, 129 - first, 0)]
     levels = np.searchsorted(-magnitudes, -np.abs(values))
     codes = np.where(levels < magnitudes.size, 1 + 2 * levels + (values < 0), 0)
     m = magnitudes.size

@@ -35,7 +35,7 @@ PRESETS = [
     (tfc.Compression.logquant, {}, "dense|raw|logquant:bits=8"),
     (tfc.Compression.threelc, {}, "residual|dense|threelc:multiplier=1"),
     (tfc.Compression.skcompress, {}, "nonzero|skcompress:buckets=256,groups=8,rows=2,columns=0.2"),
-    (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=128"),
+    (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=0"),
     (tfc.Compression.deepreduce, {"index": "bitmap"}, "residual|topk:ratio=0.01|bitmap|raw"),
     (tfc.Compression.shared_randomk, {"memory": "none"}, "shared_randomk:ratio=0.01"),
     (

@@ -40,6 +40,9 @@ struct DeltaCost {
   uint64_t payload;  // The deltas.
 };
 
+// Lower bound of the bytes of the code of k > 0 keys: a bit of prefix and an interval of two bits
+// each.
+inline uint64_t MinAdaptiveDeltaBytes(uint64_t k) { return 1 + BytesOfBits(3 * k); }
 // Upper bound of the bytes of the code of k keys: those of m = 2 with the
 // fixed prefix.
 inline uint64_t MaxAdaptiveDeltaBytes(uint64_t k) {

@@ -31,6 +31,8 @@ TFC_HOST_DEVICE inline uint32_t DeltaFlag(uint32_t delta) {
   return static_cast<uint32_t>(31 - CountLeadingZeros(delta | 1)) >> 3;
 }
 
+// Lower bound of the code of k keys: their flags, and a byte each.
+inline uint64_t MinDeltaBytes(uint64_t k) { return (k + 3) / 4 + k; }
 // Upper bound of the bytes that EncodeDeltaBytes appends for k keys.
 inline uint64_t MaxDeltaBytes(uint64_t k) { return (k + 3) / 4 + 4 * k; }
 

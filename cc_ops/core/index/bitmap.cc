@@ -85,6 +85,7 @@ class BitmapIndexCodec : public IndexCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t n, uint32_t) const override { return PackedBytes(n, 1); }
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override { return PackedBytes(n, 1); }
 };
 

@@ -151,6 +151,8 @@ class ConflictResolver {
 
   std::vector<Member> UnchosenMembers(const SetSizes& sizes) const {
     std::vector<Member> members;
+    members.reserve((positives_.size() - num_chosen_) *
+                    static_cast<size_t>(filter_.shape().num_hashes));
     uint32_t bits[kMaxBloomHashes];
     for (size_t rank = 0; rank < positives_.size(); ++rank) {
       if (is_chosen_[rank]) continue;
@@ -276,11 +278,18 @@ class BloomIndexCodec : public IndexCodec {
     }
     if (shape.num_bits == 0) return DataLoss("bloom: the filter has no bits");
     shape.num_hashes = num_hashes;
+    // The encoder had k keys, but for p0, whose k counts the positives.
+    if (!shape.IsFor(k, static_cast<BloomPolicy>(policy) == BloomPolicy::kP0)) {
+      return DataLoss("bloom: no encoder makes a filter of ", shape.num_bits, " bits and ",
+                      shape.num_hashes, " hashes for ", k, " indices");
+    }
     TFC_RETURN_IF_ERROR(CheckBits(bits, shape, k));
     const BloomFilter filter(shape, context.seed, bits.data());
     return ChooseIndices(static_cast<BloomPolicy>(policy), filter, n, k, context, indices);
   }
 
+  // A filter of one bit.
+  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return kBloomHeaderBytes + 1; }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
     return kBloomHeaderBytes + rate_.ShapeFor(k).num_bytes();
   }

@@ -22,6 +22,7 @@ class DeltaAdaptiveIndexCodec : public IndexCodec {
     return reader.ExpectEnd("delta_adaptive");
   }
 
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override { return MinAdaptiveDeltaBytes(k); }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return MaxAdaptiveDeltaBytes(k); }
 };
 

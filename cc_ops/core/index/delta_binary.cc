@@ -22,6 +22,7 @@ class DeltaBinaryIndexCodec : public IndexCodec {
     return reader.ExpectEnd("delta_binary");
   }
 
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override { return MinDeltaBytes(k); }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return MaxDeltaBytes(k); }
 };
 

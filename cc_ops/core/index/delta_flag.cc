@@ -52,6 +52,7 @@ class DeltaFlagIndexCodec : public IndexCodec {
     return reader.ExpectEnd("delta_flag");
   }
 
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override { return MinFlagDeltaBytes(k); }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
     return MaxFlagDeltaBytes(flag_bits_, k);
   }

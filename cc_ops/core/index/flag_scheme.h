@@ -40,6 +40,8 @@ TFC_HOST_DEVICE inline void SetFlagScheme(int flag_bits, int largest_bits, uint3
   scheme->AssignPrefixes(next_words);
 }
 
+// Lower bound of the bytes of a section of k > 0 keys: a flag and a delta have a bit at least.
+inline uint64_t MinFlagDeltaBytes(uint64_t k) { return 2 + BytesOfBits(2 * k); }
 // Upper bound of the bytes of a section of k keys.
 inline uint64_t MaxFlagDeltaBytes(int flag_bits, uint64_t k) {
   if (k == 0) return 0;

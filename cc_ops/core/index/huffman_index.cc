@@ -83,6 +83,10 @@ class HuffmanIndexCodec : public IndexCodec {
     return valid.ok() ? valid : DataLoss("huffman: ", valid.message());
   }
 
+  // A word has at least a bit.
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override {
+    return BytesOfBits(uint64_t{kBytesPerIndex} * k);
+  }
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override {
     return MaxByteCodeBytes(ByteCodeFor(n).max_length(), k);
   }

@@ -24,6 +24,9 @@ class RawIndexCodec : public IndexCodec {
     return valid.ok() ? valid : DataLoss("raw indices: ", valid.message());
   }
 
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override {
+    return uint64_t{k} * sizeof(uint32_t);
+  }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
     return uint64_t{k} * sizeof(uint32_t);
   }

@@ -204,6 +204,8 @@ class RleIndexCodec : public IndexCodec {
     return OkStatus();
   }
 
+  // One run of ones, however long.
+  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return kRleHeaderBytes + 1; }
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override { return MaxRleBytes(n, k); }
 };
 

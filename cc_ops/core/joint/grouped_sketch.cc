@@ -231,6 +231,11 @@ class GroupedSketch : public SparseCodec {
     return DecodeSection(sections.values, k, context, out).WithContext(format_.name());
   }
 
+  // One bucket in one group, whose keys take a bit each.
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override {
+    return kSketchHeaderBytes + kNumSigns * sizeof(uint32_t) + sizeof(float) + kGroupHeaderBytes +
+           PackedBytes(k, 1);
+  }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
     const uint64_t num_buckets = std::min<uint64_t>(kNumSigns * config_.buckets, k);
     const uint64_t num_groups = std::min<uint64_t>(kNumSigns * config_.groups, num_buckets);

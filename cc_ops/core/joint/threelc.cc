@@ -217,6 +217,12 @@ class Threelc : public SparseCodec {
     return DecodeSection(sections.values, k, context.executor, out).WithContext("threelc");
   }
 
+  // Five elements a byte, and as many zeros as runs hold.
+  uint64_t MinEncodedBytes(uint32_t n, uint32_t k) const override {
+    const auto num_quartic_bytes = static_cast<uint64_t>(NumQuarticBytes(n));
+    return sizeof(float) + std::max<uint64_t>((uint64_t{k} + kDigits - 1) / kDigits,
+                                              num_quartic_bytes / kMaxZeroRun);
+  }
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override {
     return sizeof(float) + static_cast<uint64_t>(NumQuarticBytes(n));
   }

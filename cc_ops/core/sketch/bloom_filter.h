@@ -23,6 +23,18 @@ struct BloomShape {
   int num_hashes;     // In [1, kMaxBloomHashes].
 
   TFC_HOST_DEVICE uint64_t num_bytes() const { return PackedBytes(num_bits, 1); }
+  // Whether a BloomRate of so many hashes has this shape for `num_keys` keys or, with
+  // `or_fewer_keys`, for at most as many: its halvings of the rate round to its hashes.
+  TFC_HOST_DEVICE bool IsFor(uint64_t num_keys, bool or_fewer_keys) const {
+    constexpr double kBitsPerHalving = 0x1.71547652b82fep0;  // 1 / ln 2
+    constexpr double kMaxBits = 4294967295.0;
+    const double per_halving = static_cast<double>(num_keys) * kBitsPerHalving;
+    const double least = num_hashes == 1 ? 0 : per_halving * (num_hashes - 0.5);
+    const double most = per_halving * (num_hashes + 0.5);
+    // A bit for what rounding does to either side.
+    return num_bits - 1.0 <= std::ceil(most) &&
+           (or_fewer_keys || num_bits + 1.0 >= (least < kMaxBits ? least : kMaxBits));
+  }
 };
 
 // A false positive rate, as filters need it.

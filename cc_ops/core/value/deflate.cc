@@ -18,6 +18,8 @@ namespace {
 // Compressed apart, so that both ways run in parallel: 1 MiB, beside which a restart costs nothing.
 constexpr int64_t kDeflateBlock = int64_t{1} << 18;
 constexpr size_t kValueBytes = sizeof(float);
+// Two bits, a length and a distance, copy 258 bytes.
+constexpr uint64_t kMaxDeflateRatio = 258 * 4;
 
 constexpr int kRawDeflate = -15;  // Window of 2^15 bytes; negative: no zlib header, no checksum.
 constexpr int kMemoryLevel = 8;   // zlib's default.
@@ -128,6 +130,10 @@ class DeflateCodec : public ValueCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    const uint64_t num_blocks = NumBlocks(k, kDeflateBlock);
+    return 1 + num_blocks * sizeof(uint32_t) + k * kValueBytes / kMaxDeflateRatio;
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     const uint64_t num_blocks = NumBlocks(k, kDeflateBlock);
     const uint64_t block_values = std::min<uint64_t>(k, kDeflateBlock);

@@ -121,6 +121,10 @@ class Dexp : public ValueCodec {
     return GatherRanks(table, packed, context.executor, values).WithContext("dexp");
   }
 
+  // One part.
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return 2 * sizeof(uint32_t) + CurvePart::kCurveBytes + PackedBytes(k, BitsFor(k));
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     return 2 * (sizeof(uint32_t) + CurvePart::kCurveBytes) + PackedBytes(k, BitsFor(k));
   }

@@ -128,6 +128,7 @@ class HalfFloat : public ValueCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override { return 2 * uint64_t{k}; }
   uint64_t MaxEncodedBytes(uint32_t k) const override { return 2 * uint64_t{k}; }
 
   double MaxError(Span<const float> values) const override {

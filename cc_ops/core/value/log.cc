@@ -21,6 +21,21 @@ namespace {
 
 constexpr uint32_t kMaxTau = 32767;
 
+// The least magnitude that is a normal number; infinity without one.
+float LeastNormal(Span<const float> values, Executor* executor) {
+  std::vector<uint32_t> least(NumBlocks(values.size()), kFloatInfinityBits);
+  ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
+    uint32_t bits = kFloatInfinityBits;
+    for (int64_t i = begin; i < end; ++i) {
+      const uint32_t magnitude = FloatBits(values[i]) & kFloatMagnitudeBits;
+      bits = magnitude >= kLeastNormalBits && magnitude < bits ? magnitude : bits;
+    }
+    least[block] = bits;
+  });
+  return FloatFromBits(least.empty() ? kFloatInfinityBits
+                                     : *std::min_element(least.begin(), least.end()));
+}
+
 // The magnitudes of the L of a scale, descending.
 std::vector<float> LevelsOf(const LogScale& scale) {
   double power = 1;
@@ -84,11 +99,13 @@ class Log : public ValueCodec {
 
   bool narrows() const override { return true; }
 
-  // The sum of what is left is less, so that Encode finds none above tau again.
+  // The sum of what is left is less, so that Encode finds none above tau again; where tau adapts,
+  // Encode filters nothing.
   void Narrow(Span<const float> dense, std::vector<uint32_t>* indices) const override {
     std::vector<float> values(indices->size());
     for (size_t i = 0; i < values.size(); ++i) values[i] = dense[(*indices)[i]];
-    const std::vector<float> levels = LadderFor(values, SerialExecutor()).levels;
+    const uint32_t tau = tau_ > 0 ? tau_ : LogScale::AdaptedTau(base_, values.size());
+    const std::vector<float> levels = LadderFor(values, tau, SerialExecutor()).levels;
     const uint32_t least = levels.empty() ? kFloatInfinityBits : FloatBits(levels.back());
     size_t num_kept = 0;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -100,7 +117,7 @@ class Log : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
-    const Ladder ladder = LadderFor(values, context.executor);
+    const Ladder ladder = EncodingLadder(values, context.executor);
     ByteWriter writer(out);
     writer.Write(ladder.scale.base);
     writer.Write(ladder.scale.sum);
@@ -121,13 +138,15 @@ class Log : public ValueCodec {
     return DecodeSection(section, context.executor, values).WithContext("log");
   }
 
+  // No level: no code has a bit.
+  uint64_t MinEncodedBytes(uint32_t) const override { return LogScale::kNumBytes; }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    const int num_bits = BitsFor(ScaleOf(0).NumCodes());
+    const int num_bits = BitsFor(ScaleOf(0, MaxTau()).NumCodes());
     return LogScale::kNumBytes + PackedBytes(k, num_bits);
   }
 
   double MaxError(Span<const float> values) const override {
-    const Ladder ladder = LadderFor(values, SerialExecutor());
+    const Ladder ladder = EncodingLadder(values, SerialExecutor());
     const LevelFinder finder(ladder.levels, ladder.largest);
     double error = 0;
     for (float value : values) {
@@ -145,15 +164,36 @@ class Log : public ValueCodec {
     float largest;  // Magnitude; subnormal ones count as 0.
   };
 
-  LogScale ScaleOf(double sum) const { return {base_, sum, 0, static_cast<uint16_t>(tau_ + 1)}; }
+  LogScale ScaleOf(double sum, uint32_t tau) const {
+    return {base_, sum, 0, static_cast<uint16_t>(tau + 1)};
+  }
+  // No filter that adapts goes further.
+  uint32_t MaxTau() const { return tau_ > 0 ? tau_ : LogScale::AdaptedTau(base_, kMaxElements); }
+
+  // Where tau adapts, the levels reach to the least magnitude: Narrow has filtered, and nothing is
+  // saved by filtering what is sent anyway.
+  Ladder EncodingLadder(Span<const float> values, Executor* executor) const {
+    Ladder ladder = LadderFor(values, MaxTau(), executor);
+    if (tau_ > 0) return ladder;
+    const float least = LeastNormal(values, executor);
+    const auto end = std::find_if(ladder.levels.begin(), ladder.levels.end(),
+                                  [&](float level) { return level <= least; });
+    const auto reach = static_cast<uint32_t>(end - ladder.levels.begin()) + 1;
+    const uint32_t first = ladder.scale.first;
+    const uint32_t as_in_paper = LogScale::kPaperTau + 1 - std::min(LogScale::kPaperTau + 1, first);
+    const size_t num_levels = std::min<size_t>(ladder.levels.size(), std::max(reach, as_in_paper));
+    ladder.levels.resize(num_levels);
+    ladder.scale.num_levels = static_cast<uint16_t>(num_levels);
+    return ladder;
+  }
 
   // The levels from the one of the largest magnitude to that of tau, or to the last normal one.
-  Ladder LadderFor(Span<const float> values, Executor* executor) const {
+  Ladder LadderFor(Span<const float> values, uint32_t tau, Executor* executor) const {
     Ladder ladder;
     ladder.largest = LargestMagnitude(values, executor);
     const double sum = SumOverBlocks(values.size(), executor,
                                      [&](int64_t i) { return std::fabs(NormalOrZero(values[i])); });
-    ladder.scale = ScaleOf(sum);
+    ladder.scale = ScaleOf(sum, tau);
     std::vector<float> levels = LevelsOf(ladder.scale);
     const auto begin = std::find_if(levels.begin(), levels.end(),
                                     [&](float level) { return level <= ladder.largest; });
@@ -195,16 +235,19 @@ class Log : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> LogValue() {
-  return {"logarithms of reciprocals, never overestimated, filtered by tau (FastSGD 3.2)",
-          {{"base", ParamKind::kFloat, "1.1", "base of the logarithm", LogScale::kMinBase,
-            LogScale::kMaxBase},
-           {"tau", ParamKind::kInt, "128", "largest logarithm that is sent", 1, kMaxTau}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Log>(params.Float("base"),
-                                         static_cast<uint32_t>(params.Int("tau")));
-          },
-          "a factor of the base, towards zero; all of it beyond tau",
-          "20 + ceil(log2(2 m + 1)) k / 8, m <= tau + 1"};
+  return {
+      "logarithms of reciprocals, never overestimated, filtered by tau (FastSGD 3.2)",
+      {{"base", ParamKind::kFloat, "1.1", "base of the logarithm", LogScale::kMinBase,
+        LogScale::kMaxBase},
+       {"tau", ParamKind::kInt, "128",
+        "largest logarithm that is sent; 0: 128, or that of the mean magnitude where it is larger",
+        0, kMaxTau}},
+      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+        return std::make_unique<Log>(params.Float("base"),
+                                     static_cast<uint32_t>(params.Int("tau")));
+      },
+      "a factor of the base, towards zero; all of it beyond tau",
+      "20 + ceil(log2(2 m + 1)) k / 8, m <= tau + 1 levels"};
 }
 
 }  // namespace tfcompress

@@ -16,6 +16,16 @@ struct LogScale {
   static constexpr double kMaxBase = 16;
   static constexpr uint64_t kNumBytes = 20;  // Of a section, before the codes.
 
+  // The filter that adapts, tau = 0, keeps what the paper's tau does, and what reaches the mean
+  // magnitude of `count` values: the least L with b^L >= count. A fixed tau keeps at most b^tau
+  // values, and of a large vector without heavy tails none.
+  static constexpr uint32_t kPaperTau = 128;
+  TFC_HOST_DEVICE static uint32_t AdaptedTau(double base, uint64_t count) {
+    uint32_t tau = 0;
+    for (double power = 1; power < static_cast<double>(count); power *= base) ++tau;
+    return tau > kPaperTau ? tau : kPaperTau;
+  }
+
   double base = kMaxBase;
   double sum = 0;           // Of the magnitudes.
   uint16_t first = 0;       // The least L.

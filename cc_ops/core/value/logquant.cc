@@ -59,6 +59,9 @@ class LogQuant : public ValueCodec {
     return LookUpChunks(packed, num_bits, TableOf(levels), context.executor, values);
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return 2 + PackedBytes(k, PowerLevels::kMinBits);
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override { return 2 + PackedBytes(k, num_bits_); }
 
   double MaxError(Span<const float> values) const override {

@@ -27,6 +27,9 @@ namespace {
 constexpr uint32_t kMaxBuckets = 32768;  // Of a sign. A cell holds less than MinMaxSketch::kEmpty.
 constexpr uint32_t kMaxRows = 8;
 
+// Of a sign with values: the mean of a bucket and the number of columns.
+constexpr uint64_t kMinSketchBytes = sizeof(float) + sizeof(uint32_t);
+
 struct Config {
   uint32_t buckets;
   uint32_t rows;
@@ -74,6 +77,10 @@ class Minmax : public ValueCodec {
     return DecodeSection(section, support, context, values).WithContext("minmax");
   }
 
+  // One sign, in one bucket.
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return sizeof(uint32_t) + PackedBytes(k, 1) + kNumSigns * sizeof(uint32_t) + kMinSketchBytes;
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     // Each sign rounds its columns up to a whole one, and its cells to whole bytes.
     const uint64_t num_buckets = std::min<uint64_t>(kNumSigns * config_.buckets, k);

@@ -88,6 +88,10 @@ class Poly : public ValueCodec {
     return DecodeSection(section, context.executor, values).WithContext("poly");
   }
 
+  // One segment of one coefficient.
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return PolynomialConfig::kMinBytes + PackedBytes(k, BitsFor(k));
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     return config_.MaxBytes(k) + PackedBytes(k, BitsFor(k));
   }

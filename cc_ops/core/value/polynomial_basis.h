@@ -85,7 +85,7 @@ struct PolynomialSegment {
   TFC_HOST_DEVICE uint32_t NumCoefficients(uint32_t degree) const {
     return length < degree + 1 ? length : degree + 1;
   }
-  TFC_HOST_DEVICE static uint64_t NumBytes(uint32_t num_coefficients) {
+  TFC_HOST_DEVICE static constexpr uint64_t NumBytes(uint32_t num_coefficients) {
     return sizeof(uint32_t) + 2 * sizeof(float) + num_coefficients * sizeof(float);
   }
 };
@@ -156,8 +156,9 @@ struct PolynomialConfig {
   TFC_HOST_DEVICE uint32_t MaxSegments() const {
     return segments == 0 ? kMaxSuggestedSegments : segments;
   }
-  // Of what stands in a section of k values before their ranks: the degree, and the segments of
-  // each sign after their number.
+  // Least and most of what stands in a section of k values before their ranks: the degree, and the
+  // segments of each sign after their number.
+  static constexpr uint64_t kMinBytes = 3 * sizeof(uint32_t) + PolynomialSegment::NumBytes(1);
   TFC_HOST_DEVICE uint64_t MaxBytes(uint64_t k) const {
     const uint64_t most = 2 * uint64_t{MaxSegments()};
     return 3 * sizeof(uint32_t) + (most < k ? most : k) * PolynomialSegment::NumBytes(degree + 1);

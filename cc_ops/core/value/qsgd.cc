@@ -77,6 +77,9 @@ class Qsgd : public ValueCodec {
     return DecodeSection(section, context.executor, values).WithContext("qsgd");
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return kHeaderBytes + sizeof(float) + PackedBytes(k, QsgdLevels::kMinBits);
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     return kHeaderBytes + config_.NumBuckets(k) * sizeof(float) +
            PackedBytes(k, config_.levels.num_bits());

@@ -41,6 +41,8 @@ class Quantile : public ValueCodec {
     return LookUpChunks(packed, num_bits, means, context.executor, values).WithContext("quantile");
   }
 
+  // One bucket: no code has a bit.
+  uint64_t MinEncodedBytes(uint32_t) const override { return sizeof(uint32_t) + sizeof(float); }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     const uint64_t num_buckets = std::min(max_buckets_, k);
     return 4 + 4 * num_buckets + PackedBytes(k, BitsFor(num_buckets));

@@ -34,6 +34,7 @@ class Raw : public ValueCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override { return uint64_t{k} * sizeof(float); }
   uint64_t MaxEncodedBytes(uint32_t k) const override { return uint64_t{k} * sizeof(float); }
   double MaxError(Span<const float>) const override { return 0; }
 };

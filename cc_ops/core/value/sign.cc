@@ -55,6 +55,9 @@ class Sign : public ValueCodec {
     return LookUpChunks(packed, /*num_bits=*/1, {means.of_sign, 2}, context.executor, values);
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override {
+    return sizeof(SignMeans) + PackedBytes(k, 1);
+  }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     return sizeof(SignMeans) + PackedBytes(k, 1);
   }

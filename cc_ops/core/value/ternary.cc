@@ -76,6 +76,7 @@ class Ternary : public ValueCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override { return sizeof(float) + NumTritBytes(k); }
   uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(float) + NumTritBytes(k); }
 
   // The scale where 0 is decoded, what clipping takes off where the scale is.

@@ -106,6 +106,7 @@ class Uniform : public ValueCodec {
     return OkStatus();
   }
 
+  uint64_t MinEncodedBytes(uint32_t k) const override { return kHeaderBytes + uint64_t{k}; }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
     return kHeaderBytes + uint64_t{k} * num_bits_ / 8;
   }

@@ -1,0 +1,67 @@
+// Counts what operator new hands out in this process. Include it in one source file of a program:
+// it replaces the global operators.
+#ifndef TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_
+#define TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace tfcompress {
+
+// The bytes that are allocated, and the most that were since the last Restart.
+class AllocationMeter {
+ public:
+  static void Restart() { most_ = now_.load(); }
+  // Bytes allocated at once since `Restart`, beyond what was allocated then.
+  static uint64_t Peak(uint64_t at_restart) { return most_ - std::min(at_restart, most_.load()); }
+  static uint64_t Now() { return now_; }
+
+  // A size stands in front of each block.
+  static void* Allocate(size_t num_bytes) {
+    auto* block = static_cast<unsigned char*>(std::malloc(num_bytes + kPrefix));
+    if (block == nullptr) throw std::bad_alloc();
+    *reinterpret_cast<size_t*>(block) = num_bytes;
+    const uint64_t now = now_ += num_bytes;
+    uint64_t most = most_;
+    while (most < now && !most_.compare_exchange_weak(most, now)) {
+    }
+    return block + kPrefix;
+  }
+  static void Free(void* pointer) noexcept {
+    if (pointer == nullptr) return;
+    unsigned char* block = static_cast<unsigned char*>(pointer) - kPrefix;
+    now_ -= *reinterpret_cast<size_t*>(block);
+    std::free(block);
+  }
+
+ private:
+  static constexpr size_t kPrefix = alignof(std::max_align_t);
+  static inline std::atomic<uint64_t> now_{0};
+  static inline std::atomic<uint64_t> most_{0};
+};
+
+// The most bytes that `body` had allocated at once.
+template <typename Body>
+uint64_t PeakAllocation(const Body& body) {
+  AllocationMeter::Restart();
+  const uint64_t before = AllocationMeter::Now();
+  body();
+  return AllocationMeter::Peak(before);
+}
+
+}  // namespace tfcompress
+
+void* operator new(size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
+void* operator new[](size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
+void operator delete(void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
+void operator delete[](void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { tfcompress::AllocationMeter::Free(pointer); }
+void operator delete[](void* pointer, size_t) noexcept {
+  tfcompress::AllocationMeter::Free(pointer);
+}
+
+#endif  // TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_
