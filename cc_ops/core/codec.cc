@@ -1,10 +1,22 @@
 #include "core/codec.h"
 
+#include <algorithm>
+
 namespace tfcompress {
 
 Status CheckNumElements(const char* what, uint64_t n) {
   if (n <= kMaxElements) return OkStatus();
   return InvalidArgument("a ", what, " of ", n, " elements is above the limit of ", kMaxElements);
+}
+
+void ValueCodec::MaxErrors(Span<const float> values, Span<double> errors) const {
+  std::fill(errors.begin(), errors.end(), MaxError(values));
+}
+
+double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values) {
+  std::vector<double> errors(values.size());
+  codec.MaxErrors(values, Span<double>(errors));
+  return errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
 }
 
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {

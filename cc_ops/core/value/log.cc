@@ -126,16 +126,19 @@ class Log : public ValueCodec {
     return LogScale::kNumBytes + PackedBytes(k, num_bits);
   }
 
+  // The next lower level, unless the value lies below that of tau or has no normal one.
   double MaxError(Span<const float> values) const override {
-    const Ladder ladder = LadderFor(values, SerialExecutor());
-    const LevelFinder finder(ladder.levels, ladder.largest);
-    double error = 0;
-    for (float value : values) {
-      const uint32_t code = finder.CodeOf(value);
-      const double decoded = code == 0 ? 0 : ladder.levels[(code - 1) / 2];
-      error = std::max(error, std::fabs(double{value}) - decoded);
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    constexpr double kRounding = 0x1p-22;  // Of levels to floats, and of the powers of the base.
+    double sum = 0;
+    for (float value : values) sum += std::fabs(NormalOrZero(value));
+    const double least = std::max(sum / std::pow(base_, tau_), base_ * 0x1p-126) * (1 + kRounding);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double magnitude = std::fabs(double{values[i]});
+      errors[i] = magnitude < least ? magnitude : magnitude * (1 - (1 - kRounding) / base_);
     }
-    return error;
   }
 
  private:

@@ -62,14 +62,32 @@ class LogQuant : public ValueCodec {
   uint64_t MaxEncodedBytes(uint32_t k) const override { return 2 + PackedBytes(k, num_bits_); }
 
   double MaxError(Span<const float> values) const override {
-    const PowerLevels levels = LevelsFor(values, SerialExecutor());
-    double error = 0;
-    for (float value : values)
-      error = std::max(error, std::fabs(double{value} - levels.Value(levels.Code(value))));
-    return error;
+    return LargestOfMaxErrors(*this, values);
+  }
+  // The nearest power of two is off by a factor of the square root of two at most.
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
+    double largest = 0;
+    for (float value : values) largest = std::max(largest, std::fabs(double{value}));
+    const double zero_level = ExponentOf(largest) - ((1 << (num_bits_ - 1)) - 1);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double magnitude = std::fabs(double{values[i]});
+      const double exponent = ExponentOf(magnitude);
+      const bool is_dropped = exponent == -127 || exponent <= zero_level;
+      errors[i] =
+          is_dropped ? magnitude : std::max(kNearest * magnitude, magnitude - kLargestPower);
+    }
   }
 
  private:
+  static constexpr double kLargestPower = 0x1p127;
+
+  // Of the nearest power of two of a normal magnitude; -127 for all others.
+  static double ExponentOf(double magnitude) {
+    if (magnitude < 0x1p-126) return -127;
+    return std::round(std::log2(std::min(magnitude, kLargestPower)));
+  }
+
   PowerLevels LevelsFor(Span<const float> values, Executor* executor) const {
     return {num_bits_, PowerLevels::NearestExponent(LargestMagnitude(values, executor))};
   }

@@ -1,7 +1,6 @@
 // quantile: the bucket of each value, and the mean of each bucket (quantile-bucket quantification,
 // SketchML 3.2).
 #include <algorithm>
-#include <cmath>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
@@ -47,12 +46,11 @@ class Quantile : public ValueCodec {
   }
 
   double MaxError(Span<const float> values) const override {
-    const BucketCodes buckets = QuantizeToBuckets(values, max_buckets_, SerialExecutor());
-    double error = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      error = std::max(error, std::fabs(double{values[i]} - buckets.means[buckets.codes[i]]));
-    }
-    return error;
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    const std::vector<MeanRange> ranges = MeanRanges(values, max_buckets_);
+    for (size_t i = 0; i < values.size(); ++i) errors[i] = ranges[i].MaxDistance(values[i]);
   }
 
  private:
