@@ -7,7 +7,7 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/sketch/bucket_quantizer.h"
-#include "core/value/code_chunks.h"
+#include "core/value/packed_codes.h"
 
 namespace tfcompress {
 namespace {
@@ -37,7 +37,7 @@ class Quantile : public ValueCodec {
     ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
-    return LookUpChunks(packed, num_bits, means, context.executor, values).WithContext("quantile");
+    return LookUpCodes(packed, num_bits, means, context.executor, values).WithContext("quantile");
   }
 
   uint64_t MaxEncodedBytes(uint32_t k) const override {

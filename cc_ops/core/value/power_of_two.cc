@@ -6,13 +6,13 @@
 #include "core/byte_io.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
-#include "core/value/power_levels.h"
+#include "core/value/packed_codes.h"
+#include "core/value/power_of_two_levels.h"
 
 namespace tfcompress {
 namespace {
 
-// What each code of LookUpChunks stands for.
+// What each code of LookUpCodes stands for.
 std::vector<float> TableOf(const PowerLevels& levels) {
   std::vector<float> table;
   for (uint32_t code = 0; code < 1u << levels.num_bits; ++code) table.push_back(levels.Value(code));
@@ -33,11 +33,11 @@ class LogQuant : public ValueCodec {
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(num_bits_));
     writer.Write(static_cast<uint8_t>(levels.largest_exponent));
-    PackChunks(values.size(), num_bits_, context.executor,
-               writer.Extend(PackedBytes(values.size(), num_bits_)),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 EncodeChunk(levels, values.subspan(begin, end - begin), codes);
-               });
+    PackCodes(values.size(), num_bits_, context.executor,
+              writer.Extend(PackedBytes(values.size(), num_bits_)),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                EncodeChunk(levels, values.subspan(begin, end - begin), codes);
+              });
     return OkStatus();
   }
 
@@ -56,7 +56,7 @@ class LogQuant : public ValueCodec {
     }
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("logquant"));
-    return LookUpChunks(packed, num_bits, TableOf(levels), context.executor, values);
+    return LookUpCodes(packed, num_bits, TableOf(levels), context.executor, values);
   }
 
   uint64_t MaxEncodedBytes(uint32_t k) const override { return 2 + PackedBytes(k, num_bits_); }

@@ -13,8 +13,8 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
-#include "core/value/log_levels.h"
+#include "core/value/packed_codes.h"
+#include "core/value/reciprocal_log_levels.h"
 
 namespace tfcompress {
 namespace {
@@ -108,11 +108,11 @@ class Log : public ValueCodec {
     writer.Write(ladder.scale.num_levels);
     const LevelFinder finder(ladder.levels, ladder.largest);
     const int num_bits = BitsFor(ladder.scale.NumCodes());
-    PackChunks(values.size(), num_bits, context.executor,
-               writer.Extend(PackedBytes(values.size(), num_bits)),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 for (int64_t i = begin; i < end; ++i) codes[i - begin] = finder.CodeOf(values[i]);
-               });
+    PackCodes(values.size(), num_bits, context.executor,
+              writer.Extend(PackedBytes(values.size(), num_bits)),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                for (int64_t i = begin; i < end; ++i) codes[i - begin] = finder.CodeOf(values[i]);
+              });
     return OkStatus();
   }
 
@@ -188,7 +188,7 @@ class Log : public ValueCodec {
       table.push_back(LogScale::Value(1, level));
       table.push_back(LogScale::Value(2, level));
     }
-    return LookUpChunks(packed, num_bits, table, executor, values);
+    return LookUpCodes(packed, num_bits, table, executor, values);
   }
 
   double base_;
