@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "contract_inputs.h"
+#include "core/float_order.h"
 #include "core/hash.h"
+#include "core/spec.h"
 
 namespace tfcompress {
 namespace {
@@ -61,14 +63,14 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
     const Status status = Decode(section, support, &decoded);
     ASSERT_TRUE(status.ok()) << status.message();
     ExpectFinite(decoded);
-    const double max_error = codec().MaxError(input.values);
-    EXPECT_TRUE(std::isfinite(max_error));
-    EXPECT_GE(max_error, 0);
+    std::vector<double> max_errors(decoded.size());
+    codec().MaxErrors(input.values, Span<double>(max_errors));
     for (size_t i = 0; i < decoded.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(max_errors[i]));
       const double error =
           std::fabs(static_cast<double>(decoded[i]) - static_cast<double>(input.values[i]));
-      ASSERT_LE(error, max_error) << "value " << i << ": " << input.values[i] << " became "
-                                  << decoded[i];
+      ASSERT_LE(error, max_errors[i])
+          << "value " << i << ": " << input.values[i] << " became " << decoded[i];
     }
   }
 };
@@ -165,6 +167,47 @@ TEST_P(ValueContract, AWrongCountOrNoiseIsAnErrorOrFinite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, ValueContract, testing::ValuesIn(AllSettings<ValueCodec>()),
+                         [](const auto& info) { return TestName(info.param.part); });
+
+// dexp and poly promise no more than the range of a sign for one value. For all of them, a curve
+// that is fitted by least squares errs no more than the constant that fits best.
+class CurveContract : public ValueContract {};
+
+TEST_P(CurveContract, ErrsNoMoreThanTheMeanOfASign) {
+  for (const ValueCase& input : ValueCases()) {
+    SCOPED_TRACE(input.name);
+    const Support all = Support::Everything(static_cast<uint32_t>(input.values.size()));
+    std::vector<float> decoded;
+    ASSERT_TRUE(Decode(Encode(input, all), all, &decoded).ok());
+    for (const bool negative : {false, true}) {
+      double count = 0, mean = 0, variance = 0, error = 0;
+      for (float value : input.values) {
+        if (IsNegative(value) != negative) continue;
+        ++count;
+        mean += (value - mean) / count;
+      }
+      for (size_t i = 0; i < decoded.size(); ++i) {
+        if (IsNegative(input.values[i]) != negative) continue;
+        const double from_mean = input.values[i] - mean;
+        const double from_curve = double{input.values[i]} - decoded[i];
+        variance += from_mean * from_mean / count;
+        error += from_curve * from_curve / count;
+      }
+      EXPECT_LE(error, variance * 1.0001 + 0x1p-250) << (negative ? "negative" : "nonnegative");
+    }
+  }
+}
+
+std::vector<ValueSetting> CurveSettings() {
+  std::vector<ValueSetting> curves;
+  for (const ValueSetting& setting : AllSettings<ValueCodec>()) {
+    const std::string name = NameOf(setting.part);
+    if (name == "dexp" || name == "poly") curves.push_back(setting);
+  }
+  return curves;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, CurveContract, testing::ValuesIn(CurveSettings()),
                          [](const auto& info) { return TestName(info.param.part); });
 
 }  // namespace

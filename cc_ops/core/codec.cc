@@ -1,5 +1,7 @@
 #include "core/codec.h"
 
+#include <algorithm>
+
 namespace tfcompress {
 
 Status CheckNumElements(const char* what, uint64_t n) {
@@ -10,6 +12,16 @@ Status CheckNumElements(const char* what, uint64_t n) {
 Status CheckSectionBytes(const char* what, ByteSpan section, uint64_t least) {
   if (section.size() >= least) return OkStatus();
   return DataLoss(what, " of ", section.size(), " bytes, what it holds takes at least ", least);
+}
+
+void ValueCodec::MaxErrors(Span<const float> values, Span<double> errors) const {
+  std::fill(errors.begin(), errors.end(), MaxError(values));
+}
+
+double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values) {
+  std::vector<double> errors(values.size());
+  codec.MaxErrors(values, Span<double>(errors));
+  return errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
 }
 
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {

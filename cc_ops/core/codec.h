@@ -135,9 +135,15 @@ class ValueCodec {
   virtual uint64_t MinEncodedBytes(uint32_t k) const = 0;
   // Upper bound of the bytes that Encode appends for k values.
   virtual uint64_t MaxEncodedBytes(uint32_t k) const = 0;
-  // Largest |decoded - value| that the codec promises for these values; 0 when it is exact.
+  // Largest |decoded - value| that the codec promises for these values; 0 when it is exact. Follows
+  // from values and parameters, not from what the codec makes of them.
   virtual double MaxError(Span<const float> values) const = 0;
+  // The same for each of the values, where the codec promises more for some than for others.
+  virtual void MaxErrors(Span<const float> values, Span<double> errors) const;
 };
+
+// The largest of MaxErrors: MaxError of the codecs that override it.
+double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values);
 
 // What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
 // changes the support (a Bloom filter) takes the values of added elements from `dense`.

@@ -1,3 +1,4 @@
+#include "core/float_mode.h"
 #include "core/frame_codecs.h"
 #include "core/pipeline.h"
 #include "core/product_codec.h"
@@ -20,6 +21,7 @@ Result<FrameCodecs> FindCodecs(const FrameHeader& header) {
 }
 
 Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(VerifyChecksum(frame));
   const FrameHeader& header = frame.header;
   if (header.support == SupportKind::kRows) {

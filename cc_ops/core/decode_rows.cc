@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "core/float_mode.h"
 #include "core/frame_codecs.h"
 #include "core/merge_rows.h"
 #include "core/pipeline.h"
@@ -70,6 +71,7 @@ uint32_t RowWidth(const Frame& frame) {
 
 Status DecodeRowsFrame(const Frame& frame, const Table& table, Executor* executor,
                        SparseRows* out) {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckTable(frame.header, table));
   if (frame.header.support == SupportKind::kJoint) {
     SparseTensor elements;
@@ -86,6 +88,7 @@ Status DecodeRowsFrame(const Frame& frame, const Table& table, Executor* executo
 
 Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& table, float scale,
                      Executor* executor, SparseRows* out, DecodeStats* stats) {
+  const FloatModeScope mode;
   const Stopwatch stopwatch;
   if (table.width < 1 || table.width > kMaxElements || table.num_rows > kMaxElements) {
     return InvalidArgument("a table of ", table.num_rows, " rows of ", table.width,

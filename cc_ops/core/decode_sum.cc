@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/float_mode.h"
 #include "core/pipeline.h"
 #include "core/stopwatch.h"
 
@@ -78,6 +79,7 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
 
 Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
                  Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats) {
+  const FloatModeScope mode;
   if (positions.size() != targets.size()) {
     return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
   }

@@ -1,3 +1,4 @@
+#include "core/float_mode.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
 
@@ -28,6 +29,7 @@ Status EncodeSections(const Compressor& compressor, Span<const float> dense,
 
 Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
                    const MemorySlots& slots, const CodecContext& context, Bytes* frame) {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckNumElements("gradient", gradient.n));
   if (slots.size() != static_cast<size_t>(compressor.memory().num_slots())) {
     return InvalidArgument("the memory of '", compressor.spec(), "' needs ",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/finite.h"
+#include "core/float_mode.h"
 #include "core/merge_rows.h"
 #include "core/product_codec.h"
 #include "core/rows.h"
@@ -225,6 +226,7 @@ Status CheckJoint(const Compressor& compressor, const RowsView& slices) {
 Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_sparsifier,
                        const RowsView& slices, float* residual, const CodecContext& context,
                        Bytes* frame) {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckSizes(slices));
   const bool is_joint = compressor.support_kind() == SupportKind::kJoint;
   if (is_joint) TFC_RETURN_IF_ERROR(CheckJoint(compressor, slices));

@@ -1,6 +1,5 @@
 // The bits of a float, and the integers that sort as floats do. Codecs compare and clamp in these
-// integers: they do not depend on the floating-point mode, which TensorFlow sets to flush subnormal
-// numbers on its own threads but not on the caller's.
+// integers: every vector unit does, -0 equals +0, and NaN has a place.
 #ifndef TFCOMPRESS_CORE_FLOAT_ORDER_H_
 #define TFCOMPRESS_CORE_FLOAT_ORDER_H_
 
@@ -39,19 +38,17 @@ TFC_HOST_DEVICE inline bool IsNegative(float value) { return FloatBits(value) > 
 TFC_HOST_DEVICE inline uint32_t NormalMask(uint32_t bits) {
   return (bits & kFloatInfinityBits) != 0 ? 0xFFFFFFFFu : 0u;
 }
-// `value` as a double, 0 where it is subnormal: what a thread that flushes such numbers would see.
-TFC_HOST_DEVICE inline double NormalOrZero(float value) {
+// The wire format's arithmetic (FORMAT.md) takes subnormal numbers for +0 in most value codecs;
+// that is no matter of the thread's mode (float_mode.h). `value`, +0 where it is subnormal.
+TFC_HOST_DEVICE inline float FlushSubnormal(float value) {
   const uint32_t bits = FloatBits(value);
-  return double{FloatFromBits(bits & NormalMask(bits))};
-}
-// `value` rounded to a float, 0 where that is subnormal.
-TFC_HOST_DEVICE inline float RoundToNormal(double value) {
-  const uint32_t bits = FloatBits(static_cast<float>(value));
   return FloatFromBits(bits & NormalMask(bits));
 }
-// `value`, 0 where it is subnormal.
-TFC_HOST_DEVICE inline float FlushSubnormal(float value) {
-  return RoundToNormal(NormalOrZero(value));
+// The same as a double.
+TFC_HOST_DEVICE inline double NormalOrZero(float value) { return double{FlushSubnormal(value)}; }
+// `value` rounded to a float, +0 where that is subnormal.
+TFC_HOST_DEVICE inline float RoundToNormal(double value) {
+  return FlushSubnormal(static_cast<float>(value));
 }
 
 // Values apart by sign: first those that are not negative (-0 counts as 0), then those that are.

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/float_mode.h"
+
 namespace tfcompress {
 namespace {
 
@@ -22,6 +24,7 @@ Status LinearCodec::CheckSizes(size_t payload_size, int64_t n) const {
 
 Status LinearCodec::Encode(const JoinedSpan& dense, const CodecContext& context,
                            Span<float> payload) const {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckSizes(payload.size(), dense.size()));
   if (dense.AllFinite(context.executor)) {
     EncodeFinite(dense, context, payload);
@@ -33,6 +36,7 @@ Status LinearCodec::Encode(const JoinedSpan& dense, const CodecContext& context,
 
 Status LinearCodec::Recover(Span<const float> summed, int64_t n, const CodecContext& context,
                             std::vector<uint32_t>* indices, std::vector<float>* values) const {
+  const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckSizes(summed.size(), n));
   if (JoinedSpan(summed).AllFinite(context.executor)) {
     RecoverFinite(summed, n, context, indices, values);

@@ -6,10 +6,10 @@
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
-#include "cuda/log_levels.h"
 #include "cuda/ordered_sums.h"
 #include "cuda/poly_section.h"
 #include "cuda/raw_bytes.h"
+#include "cuda/reciprocal_log_levels.h"
 
 namespace tfcompress {
 namespace device {

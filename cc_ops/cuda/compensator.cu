@@ -3,7 +3,7 @@
 #include "core/codec.h"
 #include "cuda/compensate.h"
 #include "cuda/compensator.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_layout.h"
 #include "cuda/launch.h"

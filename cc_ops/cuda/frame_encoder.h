@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "cuda/compensate.h"
 #include "cuda/dense_vector.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "cuda/frame_layout.h"
 #include "cuda/huffman_index.h"
 #include "cuda/value_statistics.h"

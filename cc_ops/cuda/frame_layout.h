@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "core/wire_header.h"
 #include "cuda/crc32c.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
 
 namespace tfcompress {

@@ -99,7 +99,7 @@ __global__ void FindCodesKernel(const unsigned long long* all_counts, uint8_t* a
   const uint32_t num_symbols = SortSymbols(counts, width, &space);
   if (threadIdx.x != 0) return;
   static_assert(kMaxCodedWidth <= 1024);  // More of them may have longer words.
-  PackageMerge(space.sorted, num_symbols, kComfortableHuffmanBits,
+  PackageMerge(space.sorted, num_symbols, kSmallAlphabetHuffmanBits,
                {space.items, space.merged, space.is_count}, space.found);
   for (uint32_t symbol = 0; symbol < width; ++symbol) lengths[symbol] = 0;
   for (uint32_t i = 0; i < num_symbols; ++i) lengths[space.symbols[i]] = space.found[i];

@@ -28,7 +28,7 @@ struct ByteCode {
   bool is_alone;
 };
 
-inline constexpr int kMaxByteCodeBits = kComfortableHuffmanBits;
+inline constexpr int kMaxByteCodeBits = kSmallAlphabetHuffmanBits;
 static_assert(kBytesPerIndex * kMaxByteCodeBits <= static_cast<int>(kMaxCodeBits));
 
 struct ByteTables {

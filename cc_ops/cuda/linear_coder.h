@@ -12,7 +12,7 @@
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/count_sketch.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "cuda/marks.h"
 #include "cuda/workspace.h"
 

@@ -19,7 +19,7 @@
 #include "cuda/code_blocks.h"
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "cuda/huffman_index.h"
 #include "cuda/sketch_group.h"
 #include "cuda/workspace.h"

@@ -7,8 +7,8 @@
 #include "core/bit_io.h"
 #include "core/host_device.h"
 #include "core/value/double_exponential.h"
-#include "core/value/log_levels.h"
 #include "core/value/polynomial_basis.h"
+#include "core/value/reciprocal_log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/ceil_div.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/codec.h"
+#include "core/float_mode.h"
 #include "core/spec.h"
 #include "pybind/bindings.h"
 #include "pybind/conversion.h"
@@ -109,6 +110,7 @@ py::bytes EncodeValues(const std::string& part, const py::array& values,
   Status status;
   {
     py::gil_scoped_release release;
+    const FloatModeScope mode;
     status = codec.object->Encode(finite, support, {seed}, &section);
   }
   ThrowIfError(status);
@@ -125,6 +127,7 @@ py::array_t<float> DecodeValues(const std::string& name, const py::object& secti
   Status status;
   {
     py::gil_scoped_release release;
+    const FloatModeScope mode;
     status = codec.Decode(view.span(), support, {seed}, Span<float>(values));
   }
   ThrowIfError(status);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/float_mode.h"
 #include "core/linear/recovery.h"
 #include "core/linear_compressor.h"
 #include "core/sketch/count_sketch.h"
@@ -91,6 +92,7 @@ Table ToTable(const py::array& table, uint64_t seed) {
 
 py::array_t<float> CountSketchInsert(const py::array& x, int64_t rows, int64_t columns,
                                      uint64_t seed, int num_threads) {
+  const FloatModeScope mode;
   const CountSketch sketch = MakeSketch(rows, columns, seed);
   const Span<const float> elements = ToSpan<float>("x", x);
   py::array_t<float> table(std::vector<py::ssize_t>{rows, columns});
@@ -104,6 +106,7 @@ py::array_t<float> CountSketchInsert(const py::array& x, int64_t rows, int64_t c
 }
 
 py::array_t<float> CountSketchEstimate(const py::array& array, int64_t n, uint64_t seed) {
+  const FloatModeScope mode;
   const Table table = ToTable(array, seed);
   py::array_t<float> estimates(CheckedElements(n));
   table.sketch.Estimate(table.cells, SerialExecutor(),
@@ -112,6 +115,7 @@ py::array_t<float> CountSketchEstimate(const py::array& array, int64_t n, uint64
 }
 
 double CountSketchSquaredNorm(const py::array& array) {
+  const FloatModeScope mode;
   const Table table = ToTable(array, 0);
   return table.sketch.SquaredNorm(table.cells, SerialExecutor());
 }
@@ -120,6 +124,7 @@ double CountSketchSquaredNorm(const py::array& array) {
 template <typename Recover>
 py::tuple Recovered(const py::array& array, int64_t n, int64_t count, uint64_t seed,
                     const Recover& recover) {
+  const FloatModeScope mode;
   const Table table = ToTable(array, seed);
   CheckedElements(n);
   if (count < 1) throw py::value_error("at least one element must be asked for");

@@ -10,7 +10,7 @@
 #include "core/linear_compressor.h"
 #include "core/registry.h"
 #include "core/spec.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "pybind/bindings.h"
 #include "pybind/conversion.h"
 

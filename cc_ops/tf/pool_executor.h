@@ -3,7 +3,6 @@
 #define TFCOMPRESS_TF_POOL_EXECUTOR_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "core/executor.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -21,7 +20,8 @@ class PoolExecutor : public Executor {
   explicit PoolExecutor(tensorflow::OpKernelContext* ctx)
       : pool_(ctx->device()->tensorflow_cpu_worker_threads()->workers) {}
 
-  void ParallelFor(int64_t num_tasks, const std::function<void(int64_t)>& task) override;
+ protected:
+  void Run(int64_t num_tasks, const Task& task) override;
 
  private:
   tensorflow::thread::ThreadPool* pool_;

@@ -9,7 +9,7 @@
 #include "core/codec.h"
 #include "core/registry.h"
 #include "core/spec.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 #include "device_encode.h"
 #include "device_inputs.h"
 

@@ -9,7 +9,7 @@
 #include "core/index/bloom_policy.h"
 #include "core/pipeline.h"
 #include "core/value/double_exponential.h"
-#include "core/value/log_levels.h"
+#include "core/value/reciprocal_log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/sum_decoder.h"
 #include "device_inputs.h"

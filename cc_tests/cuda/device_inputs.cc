@@ -5,7 +5,7 @@
 #include "contract_inputs.h"
 #include "core/compressor.h"
 #include "core/hash.h"
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 
 namespace tfcompress {
 namespace device {

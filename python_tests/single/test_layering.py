@@ -102,7 +102,7 @@ def test_no_codec_includes_a_codec():
     ("folder", "allowed"),
     [
         ("tf", ("core/", "tf/", "tensorflow/", "absl/")),
-        ("pybind", ("core/", "pybind/", "pybind11/", "cuda/device_parts.h")),
+        ("pybind", ("core/", "pybind/", "pybind11/", "cuda/device_variants.h")),
     ],
 )
 def test_bindings_see_the_core_and_their_framework(folder, allowed):
@@ -132,7 +132,7 @@ def test_cuda_sees_the_core_the_runtime_and_cub(path):
 
 def test_the_tables_of_variants_need_no_cuda():
     """The bindings compile them on every machine."""
-    seen, unread = set(), ["cuda/device_parts.h", "cuda/device_parts.cc"]
+    seen, unread = set(), ["cuda/device_variants.h", "cuda/device_variants.cc"]
     while unread:
         name = unread.pop()
         seen.add(name)

@@ -1,6 +1,7 @@
 """Presets, compressors and the listings."""
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -215,3 +216,12 @@ def test_a_compressor_by_the_name_of_a_command_line(text, compressor):
 def test_what_names_no_compressor_is_refused(text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         tfc.make_compressor(text)
+
+
+def test_every_preset_is_in_the_cores_test_of_replicas():
+    source = pathlib.Path(__file__).parents[2] / "cc_tests" / "replicas_test.cc"
+    text = re.sub(r'"\s*\n\s*"', "", source.read_text())
+    for name in [name for name in vars(tfc.Compression) if not name.startswith("_")]:
+        preset = getattr(tfc.Compression, name)
+        spec = (preset if isinstance(preset, tfc.Compressor) else preset()).spec
+        assert f'"{spec}"' in text, f"{name}: add {spec}"

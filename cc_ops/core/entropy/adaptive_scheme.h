@@ -77,7 +77,7 @@ TFC_HOST_DEVICE inline void FindHuffmanLengths(uint32_t m, AdaptiveSpace* space)
     space->sorted[i] = count;
     space->symbols[i] = symbol;
   }
-  PackageMerge(space->sorted, num_symbols, kComfortableHuffmanBits,
+  PackageMerge(space->sorted, num_symbols, kSmallAlphabetHuffmanBits,
                {space->items, space->merged, space->is_count}, space->found);
   for (uint32_t i = 0; i < num_symbols; ++i) space->lengths[space->symbols[i]] = space->found[i];
 }

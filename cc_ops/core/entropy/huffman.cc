@@ -23,7 +23,7 @@ uint32_t Size(const std::vector<uint8_t>& lengths) { return static_cast<uint32_t
 }  // namespace
 
 int HuffmanLimit(size_t num_symbols) {
-  return std::clamp(BitsFor(num_symbols) + 2, kComfortableHuffmanBits, kMaxHuffmanBits);
+  return std::clamp(BitsFor(num_symbols) + 2, kSmallAlphabetHuffmanBits, kMaxHuffmanBits);
 }
 
 HuffmanCode::HuffmanCode(std::vector<uint8_t> lengths)

@@ -12,7 +12,7 @@ namespace tfcompress {
 
 inline constexpr int kMaxHuffmanBits = 16;
 // Codes for up to 1024 symbols keep to so many: a table of 16 KiB decodes them.
-inline constexpr int kComfortableHuffmanBits = 12;
+inline constexpr int kSmallAlphabetHuffmanBits = 12;
 
 // A code word as it stands in a bit string: its first bit is the lowest.
 struct HuffmanWord {

@@ -1,7 +1,9 @@
 #include "core/sketch/bucket_quantizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "core/bit_io.h"
 #include "core/float_order.h"
@@ -139,6 +141,33 @@ BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Ex
   ForEachBlock(executor, values.size(), quantize, block_elements);
   result.means = MergeMeans(blocks, num_buckets);
   return result;
+}
+
+std::vector<MeanRange> MeanRanges(Span<const float> values, uint32_t max_buckets) {
+  std::vector<uint32_t> keys(values.size());
+  std::transform(values.begin(), values.end(), keys.begin(), OrderedKey);
+  std::sort(keys.begin(), keys.end());
+  const auto num_values = static_cast<int64_t>(keys.size());
+  const bool is_sampled = keys.size() > QuantileSketch::kMaxSample;
+  const auto num_negative = std::lower_bound(keys.begin(), keys.end(), kZeroKey) - keys.begin();
+  const bool has_both_signs = 0 < num_negative && num_negative < num_values;
+  const double share =
+      1.0 / (max_buckets - has_both_signs) + (is_sampled ? 2 * QuantileSketch::kMaxRankError : 0);
+  // Ranks between a value and the ends of its bucket.
+  auto distance = static_cast<int64_t>(std::ceil(share * static_cast<double>(num_values)));
+  const auto num_distinct = std::set<uint32_t>(keys.begin(), keys.end()).size();
+  if (!is_sampled && num_distinct <= max_buckets) distance = 0;
+
+  std::vector<MeanRange> ranges;
+  for (float value : values) {
+    const auto equal = std::equal_range(keys.begin(), keys.end(), OrderedKey(value));
+    const int64_t sign_begin = IsNegative(value) ? 0 : num_negative;
+    const int64_t sign_end = IsNegative(value) ? num_negative : num_values;
+    const int64_t first = std::max(sign_begin, equal.first - keys.begin() - distance);
+    const int64_t last = std::min(sign_end, equal.second - keys.begin() + distance) - 1;
+    ranges.push_back({FloatFromKey(keys[first]), FloatFromKey(keys[last])});
+  }
+  return ranges;
 }
 
 }  // namespace tfcompress

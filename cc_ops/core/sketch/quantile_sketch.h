@@ -22,6 +22,8 @@ namespace tfcompress {
 class QuantileSketch {
  public:
   static constexpr size_t kMaxSample = 65536;
+  // Of all ranks of a sample, as a share of the count, with a probability of 99 %.
+  static constexpr double kMaxRankError = 0.0064;
 
   // Samples finite values. Always draws the same positions for the same number of values.
   QuantileSketch(Span<const float> values, Executor* executor);

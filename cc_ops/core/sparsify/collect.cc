@@ -13,7 +13,7 @@ namespace tfcompress {
 namespace {
 
 // Elements filtered at a time into a buffer that stays in L1. Blocks are whole chunks.
-constexpr int64_t kChunkElements = 4096;
+constexpr int64_t kFilterChunkElements = 4096;
 
 // Lists the i in [begin, end) with magnitude >= bound in `found`, which has room for all of them,
 // and returns how many there are. Filters write first and count after, without a branch: before
@@ -89,9 +89,9 @@ void CollectAtLeast(Span<const float> dense, uint32_t min_magnitude, Executor* e
   std::vector<std::vector<uint32_t>> block_magnitudes(magnitudes == nullptr ? 0 : num_blocks);
 
   ForEachBlock(executor, n, [&](int64_t block, int64_t block_begin, int64_t block_end) {
-    uint32_t found[kChunkElements];
-    for (int64_t begin = block_begin; begin < block_end; begin += kChunkElements) {
-      const int64_t end = std::min(begin + kChunkElements, block_end);
+    uint32_t found[kFilterChunkElements];
+    for (int64_t begin = block_begin; begin < block_end; begin += kFilterChunkElements) {
+      const int64_t end = std::min(begin + kFilterChunkElements, block_end);
       const int64_t count = filter(dense.data(), begin, end, min_magnitude, found);
       block_indices[block].insert(block_indices[block].end(), found, found + count);
       if (magnitudes == nullptr) continue;

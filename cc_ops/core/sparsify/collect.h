@@ -13,8 +13,7 @@
 
 namespace tfcompress {
 
-// |x| as an integer. Finite floats are ordered by magnitude exactly as these integers are, and the
-// comparison does not depend on the thread's denormals-are-zero mode, which TensorFlow sets.
+// |x| as an integer. Finite floats are ordered by magnitude exactly as these integers are.
 TFC_HOST_DEVICE inline uint32_t MagnitudeBits(float x) {
   return LoadUnaligned<uint32_t>(&x) & 0x7FFFFFFF;
 }

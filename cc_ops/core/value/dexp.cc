@@ -130,7 +130,12 @@ class Dexp : public ValueCodec {
   }
 
   // Decoded magnitudes stay between the least and the largest one of their sign.
-  double MaxError(Span<const float> values) const override { return WidestRange(values); }
+  double MaxError(Span<const float> values) const override {
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    DistancesWithinSigns(values, errors);
+  }
 };
 
 }  // namespace

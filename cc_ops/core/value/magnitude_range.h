@@ -3,6 +3,7 @@
 #define TFCOMPRESS_CORE_VALUE_MAGNITUDE_RANGE_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "core/float_order.h"
@@ -30,8 +31,7 @@ struct MagnitudeRange {
   // Then values need no curve: they are clamped to the only one there is.
   TFC_HOST_DEVICE bool IsOneMagnitude() const { return FloatBits(least) == FloatBits(largest); }
 
-  // The bits of y, rounded to a float of this range: the same in every floating-point mode, since
-  // nothing subnormal is converted.
+  // The bits of y, 0 where it is subnormal, rounded to a float of this range.
   TFC_HOST_DEVICE uint32_t RoundedBits(double y) const {
     y = y < largest ? y : largest;
     y = y < 0x1p-126 ? 0 : y;
@@ -41,21 +41,21 @@ struct MagnitudeRange {
   }
 };
 
-// The largest difference between two magnitudes of the same sign.
-inline double WidestRange(Span<const float> values) {
-  double widest = 0;
-  for (const bool negative : {false, true}) {
-    uint32_t least = kFloatMagnitudeBits;
-    uint32_t largest = 0;
-    for (float value : values) {
-      if (IsNegative(value) != negative) continue;
-      least = std::min(least, FloatBits(value) & kFloatMagnitudeBits);
-      largest = std::max(largest, FloatBits(value) & kFloatMagnitudeBits);
-    }
-    if (least > largest) continue;
-    widest = std::max(widest, double{FloatFromBits(largest)} - double{FloatFromBits(least)});
+// How far each value is from the farther one of the least and the largest magnitude of its sign.
+inline void DistancesWithinSigns(Span<const float> values, Span<double> distances) {
+  uint32_t least[kNumSigns] = {kFloatMagnitudeBits, kFloatMagnitudeBits};
+  uint32_t largest[kNumSigns] = {};
+  for (float value : values) {
+    const bool sign = IsNegative(value);
+    least[sign] = std::min(least[sign], FloatBits(value) & kFloatMagnitudeBits);
+    largest[sign] = std::max(largest[sign], FloatBits(value) & kFloatMagnitudeBits);
   }
-  return widest;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool sign = IsNegative(values[i]);
+    const double magnitude = std::fabs(double{values[i]});
+    distances[i] =
+        std::max(magnitude - FloatFromBits(least[sign]), FloatFromBits(largest[sign]) - magnitude);
+  }
 }
 
 }  // namespace tfcompress

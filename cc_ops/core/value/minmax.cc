@@ -19,7 +19,6 @@
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/minmax_sketch.h"
 #include "core/sketch/sign_split.h"
-#include "core/value/magnitude_range.h"
 
 namespace tfcompress {
 namespace {
@@ -90,8 +89,22 @@ class Minmax : public ValueCodec {
            PackedBytes(config_.rows * num_columns, BitsFor(config_.buckets)) + kNumSigns;
   }
 
-  // Decoded magnitudes are means of buckets of the same sign.
-  double MaxError(Span<const float> values) const override { return WidestRange(values); }
+  // Decoded magnitudes are means of the value's bucket or of a lower one of its sign.
+  double MaxError(Span<const float> values) const override {
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    const Support all = Support::Everything(static_cast<uint32_t>(values.size()));
+    for (const SignPart& part : SplitSigns(all, values)) {
+      if (part.keys.empty()) continue;
+      std::vector<MeanRange> ranges = MeanRanges(part.magnitudes, config_.buckets);
+      const float least = *std::min_element(part.magnitudes.begin(), part.magnitudes.end());
+      for (size_t i = 0; i < part.keys.size(); ++i) {
+        ranges[i].least = least;
+        errors[part.keys[i]] = ranges[i].MaxDistance(part.magnitudes[i]);
+      }
+    }
+  }
 
  private:
   void EncodeSign(const SignPart& part, uint64_t seed, Executor* executor,

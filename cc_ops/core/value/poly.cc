@@ -96,21 +96,12 @@ class Poly : public ValueCodec {
     return config_.MaxBytes(k) + PackedBytes(k, BitsFor(k));
   }
 
-  // What it is for these values: no bound from their range alone comes close.
+  // Decoded magnitudes stay within the range of their segment.
   double MaxError(Span<const float> values) const override {
-    const CodecContext context;
-    const Support support = Support::Everything(static_cast<uint32_t>(values.size()));
-    Bytes section;
-    std::vector<float> decoded(values.size());
-    if (!Encode(values, support, context, &section).ok() ||
-        !Decode(section, support, context, Span<float>(decoded)).ok()) {
-      return WidestRange(values);
-    }
-    double error = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      error = std::max(error, std::fabs(double{values[i]} - decoded[i]));
-    }
-    return error;
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    DistancesWithinSigns(values, errors);
   }
 
  private:

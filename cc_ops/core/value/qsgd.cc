@@ -5,7 +5,7 @@
 #include "core/byte_io.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
+#include "core/value/packed_codes.h"
 #include "core/value/qsgd_levels.h"
 
 namespace tfcompress {
@@ -60,15 +60,15 @@ class Qsgd : public ValueCodec {
     writer.Write(config_.bucket_size);
     writer.WriteArray<float>(norms);
     const RoundingNoise noise(context.seed);
-    PackChunks(values.size(), config_.levels.num_bits(), context.executor,
-               writer.Extend(PackedBytes(values.size(), config_.levels.num_bits())),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 noise.Fill(begin, end, codes);
-                 ForEachBucketPart(
-                     begin, end, config_.bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
-                       RoundPart(values.subspan(i, last - i), norms[bucket], codes + (i - begin));
-                     });
-               });
+    PackCodes(values.size(), config_.levels.num_bits(), context.executor,
+              writer.Extend(PackedBytes(values.size(), config_.levels.num_bits())),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                noise.Fill(begin, end, codes);
+                ForEachBucketPart(
+                    begin, end, config_.bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
+                      RoundPart(values.subspan(i, last - i), norms[bucket], codes + (i - begin));
+                    });
+              });
     return OkStatus();
   }
 
@@ -121,14 +121,14 @@ class Qsgd : public ValueCodec {
     }
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
-    UnpackChunks(packed, values.size(), num_bits, executor,
-                 [&](int64_t begin, int64_t end, const uint32_t* codes) {
-                   ForEachBucketPart(begin, end, bucket_size,
-                                     [&](int64_t bucket, int64_t i, int64_t last) {
-                                       ScalePart(codes + (i - begin), config.levels, norms[bucket],
-                                                 values.subspan(i, last - i));
-                                     });
-                 });
+    UnpackCodes(packed, values.size(), num_bits, executor,
+                [&](int64_t begin, int64_t end, const uint32_t* codes) {
+                  ForEachBucketPart(begin, end, bucket_size,
+                                    [&](int64_t bucket, int64_t i, int64_t last) {
+                                      ScalePart(codes + (i - begin), config.levels, norms[bucket],
+                                                values.subspan(i, last - i));
+                                    });
+                });
     return OkStatus();
   }
 

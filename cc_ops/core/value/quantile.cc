@@ -1,14 +1,13 @@
 // quantile: the bucket of each value, and the mean of each bucket (quantile-bucket quantification,
 // SketchML 3.2).
 #include <algorithm>
-#include <cmath>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/sketch/bucket_quantizer.h"
-#include "core/value/code_chunks.h"
+#include "core/value/packed_codes.h"
 
 namespace tfcompress {
 namespace {
@@ -38,7 +37,7 @@ class Quantile : public ValueCodec {
     ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
-    return LookUpChunks(packed, num_bits, means, context.executor, values).WithContext("quantile");
+    return LookUpCodes(packed, num_bits, means, context.executor, values).WithContext("quantile");
   }
 
   // One bucket: no code has a bit.
@@ -49,12 +48,11 @@ class Quantile : public ValueCodec {
   }
 
   double MaxError(Span<const float> values) const override {
-    const BucketCodes buckets = QuantizeToBuckets(values, max_buckets_, SerialExecutor());
-    double error = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      error = std::max(error, std::fabs(double{values[i]} - buckets.means[buckets.codes[i]]));
-    }
-    return error;
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    const std::vector<MeanRange> ranges = MeanRanges(values, max_buckets_);
+    for (size_t i = 0; i < values.size(); ++i) errors[i] = ranges[i].MaxDistance(values[i]);
   }
 
  private:

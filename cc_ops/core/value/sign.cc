@@ -7,7 +7,7 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
+#include "core/value/packed_codes.h"
 #include "core/value/sign_means.h"
 
 namespace tfcompress {
@@ -31,11 +31,11 @@ class Sign : public ValueCodec {
                 Bytes* out) const override {
     ByteWriter writer(out);
     writer.Write(MeansOf(values, context.executor));
-    PackChunks(values.size(), /*num_bits=*/1, context.executor,
-               writer.Extend(PackedBytes(values.size(), 1)),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 for (int64_t i = begin; i < end; ++i) codes[i - begin] = IsNegative(values[i]);
-               });
+    PackCodes(values.size(), /*num_bits=*/1, context.executor,
+              writer.Extend(PackedBytes(values.size(), 1)),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                for (int64_t i = begin; i < end; ++i) codes[i - begin] = IsNegative(values[i]);
+              });
     return OkStatus();
   }
 
@@ -52,7 +52,7 @@ class Sign : public ValueCodec {
     }
     TFC_RETURN_IF_ERROR(reader.ReadSpan("signs", PackedBytes(values.size(), 1), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("sign"));
-    return LookUpChunks(packed, /*num_bits=*/1, {means.of_sign, 2}, context.executor, values);
+    return LookUpCodes(packed, /*num_bits=*/1, {means.of_sign, 2}, context.executor, values);
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {

@@ -6,13 +6,13 @@
 #include "core/byte_io.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
-#include "core/value/power_levels.h"
+#include "core/value/packed_codes.h"
+#include "core/value/power_of_two_levels.h"
 
 namespace tfcompress {
 namespace {
 
-// What each code of LookUpChunks stands for.
+// What each code of LookUpCodes stands for.
 std::vector<float> TableOf(const PowerLevels& levels) {
   std::vector<float> table;
   for (uint32_t code = 0; code < 1u << levels.num_bits; ++code) table.push_back(levels.Value(code));
@@ -33,11 +33,11 @@ class LogQuant : public ValueCodec {
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(num_bits_));
     writer.Write(static_cast<uint8_t>(levels.largest_exponent));
-    PackChunks(values.size(), num_bits_, context.executor,
-               writer.Extend(PackedBytes(values.size(), num_bits_)),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 EncodeChunk(levels, values.subspan(begin, end - begin), codes);
-               });
+    PackCodes(values.size(), num_bits_, context.executor,
+              writer.Extend(PackedBytes(values.size(), num_bits_)),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                EncodeChunk(levels, values.subspan(begin, end - begin), codes);
+              });
     return OkStatus();
   }
 
@@ -56,7 +56,7 @@ class LogQuant : public ValueCodec {
     }
     TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("logquant"));
-    return LookUpChunks(packed, num_bits, TableOf(levels), context.executor, values);
+    return LookUpCodes(packed, num_bits, TableOf(levels), context.executor, values);
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {
@@ -65,14 +65,32 @@ class LogQuant : public ValueCodec {
   uint64_t MaxEncodedBytes(uint32_t k) const override { return 2 + PackedBytes(k, num_bits_); }
 
   double MaxError(Span<const float> values) const override {
-    const PowerLevels levels = LevelsFor(values, SerialExecutor());
-    double error = 0;
-    for (float value : values)
-      error = std::max(error, std::fabs(double{value} - levels.Value(levels.Code(value))));
-    return error;
+    return LargestOfMaxErrors(*this, values);
+  }
+  // The nearest power of two is off by a factor of the square root of two at most.
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
+    double largest = 0;
+    for (float value : values) largest = std::max(largest, std::fabs(double{value}));
+    const double zero_level = ExponentOf(largest) - ((1 << (num_bits_ - 1)) - 1);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double magnitude = std::fabs(double{values[i]});
+      const double exponent = ExponentOf(magnitude);
+      const bool is_dropped = exponent == -127 || exponent <= zero_level;
+      errors[i] =
+          is_dropped ? magnitude : std::max(kNearest * magnitude, magnitude - kLargestPower);
+    }
   }
 
  private:
+  static constexpr double kLargestPower = 0x1p127;
+
+  // Of the nearest power of two of a normal magnitude; -127 for all others.
+  static double ExponentOf(double magnitude) {
+    if (magnitude < 0x1p-126) return -127;
+    return std::round(std::log2(std::min(magnitude, kLargestPower)));
+  }
+
   PowerLevels LevelsFor(Span<const float> values, Executor* executor) const {
     return {num_bits_, PowerLevels::NearestExponent(LargestMagnitude(values, executor))};
   }

@@ -1,8 +1,8 @@
 #include "cuda/binary_search.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
-#include "cuda/log_levels.h"
 #include "cuda/ordered_sums.h"
+#include "cuda/reciprocal_log_levels.h"
 
 namespace tfcompress {
 namespace device {

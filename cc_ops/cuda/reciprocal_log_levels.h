@@ -1,6 +1,6 @@
 // The levels of log on the device, and what they leave of a support.
-#ifndef TFCOMPRESS_CUDA_LOG_LEVELS_H_
-#define TFCOMPRESS_CUDA_LOG_LEVELS_H_
+#ifndef TFCOMPRESS_CUDA_RECIPROCAL_LOG_LEVELS_H_
+#define TFCOMPRESS_CUDA_RECIPROCAL_LOG_LEVELS_H_
 
 #include <cuda_runtime.h>
 
@@ -30,4 +30,4 @@ Status ReadLevels(uint32_t bits, const ParamBuffers& buffers, uint32_t* error_de
 }  // namespace device
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CUDA_LOG_LEVELS_H_
+#endif  // TFCOMPRESS_CUDA_RECIPROCAL_LOG_LEVELS_H_

@@ -1,7 +1,7 @@
 // Which parts of a spec have a device variant: the tables, by the names of the registry. They see
 // nothing of CUDA, so that listings on every machine can tell.
-#ifndef TFCOMPRESS_CUDA_DEVICE_PARTS_H_
-#define TFCOMPRESS_CUDA_DEVICE_PARTS_H_
+#ifndef TFCOMPRESS_CUDA_DEVICE_VARIANTS_H_
+#define TFCOMPRESS_CUDA_DEVICE_VARIANTS_H_
 
 #include <cstdint>
 #include <string>
@@ -83,4 +83,4 @@ std::vector<std::string> DeviceLinearCodecs();
 }  // namespace device
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CUDA_DEVICE_PARTS_H_
+#endif  // TFCOMPRESS_CUDA_DEVICE_VARIANTS_H_

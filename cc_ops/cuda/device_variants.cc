@@ -1,4 +1,4 @@
-#include "cuda/device_parts.h"
+#include "cuda/device_variants.h"
 
 #include "core/bit_io.h"
 #include "core/frame_codecs.h"

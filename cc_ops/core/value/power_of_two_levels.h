@@ -1,6 +1,6 @@
 // The arithmetic of logquant between a value and its code: the sign above the level.
-#ifndef TFCOMPRESS_CORE_VALUE_POWER_LEVELS_H_
-#define TFCOMPRESS_CORE_VALUE_POWER_LEVELS_H_
+#ifndef TFCOMPRESS_CORE_VALUE_POWER_OF_TWO_LEVELS_H_
+#define TFCOMPRESS_CORE_VALUE_POWER_OF_TWO_LEVELS_H_
 
 #include <cstdint>
 
@@ -58,4 +58,4 @@ struct PowerLevels {
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CORE_VALUE_POWER_LEVELS_H_
+#endif  // TFCOMPRESS_CORE_VALUE_POWER_OF_TWO_LEVELS_H_

@@ -1,6 +1,6 @@
 // The arithmetic of log: what a section says of its levels, and what stands at each of them.
-#ifndef TFCOMPRESS_CORE_VALUE_LOG_LEVELS_H_
-#define TFCOMPRESS_CORE_VALUE_LOG_LEVELS_H_
+#ifndef TFCOMPRESS_CORE_VALUE_RECIPROCAL_LOG_LEVELS_H_
+#define TFCOMPRESS_CORE_VALUE_RECIPROCAL_LOG_LEVELS_H_
 
 #include <cstdint>
 
@@ -61,4 +61,4 @@ struct LogScale {
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CORE_VALUE_LOG_LEVELS_H_
+#endif  // TFCOMPRESS_CORE_VALUE_RECIPROCAL_LOG_LEVELS_H_

@@ -13,8 +13,8 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
-#include "core/value/code_chunks.h"
-#include "core/value/log_levels.h"
+#include "core/value/packed_codes.h"
+#include "core/value/reciprocal_log_levels.h"
 
 namespace tfcompress {
 namespace {
@@ -125,11 +125,11 @@ class Log : public ValueCodec {
     writer.Write(ladder.scale.num_levels);
     const LevelFinder finder(ladder.levels, ladder.largest);
     const int num_bits = BitsFor(ladder.scale.NumCodes());
-    PackChunks(values.size(), num_bits, context.executor,
-               writer.Extend(PackedBytes(values.size(), num_bits)),
-               [&](int64_t begin, int64_t end, uint32_t* codes) {
-                 for (int64_t i = begin; i < end; ++i) codes[i - begin] = finder.CodeOf(values[i]);
-               });
+    PackCodes(values.size(), num_bits, context.executor,
+              writer.Extend(PackedBytes(values.size(), num_bits)),
+              [&](int64_t begin, int64_t end, uint32_t* codes) {
+                for (int64_t i = begin; i < end; ++i) codes[i - begin] = finder.CodeOf(values[i]);
+              });
     return OkStatus();
   }
 
@@ -145,16 +145,19 @@ class Log : public ValueCodec {
     return LogScale::kNumBytes + PackedBytes(k, num_bits);
   }
 
+  // The next lower level, unless the value lies below that of tau or has no normal one.
   double MaxError(Span<const float> values) const override {
-    const Ladder ladder = EncodingLadder(values, SerialExecutor());
-    const LevelFinder finder(ladder.levels, ladder.largest);
-    double error = 0;
-    for (float value : values) {
-      const uint32_t code = finder.CodeOf(value);
-      const double decoded = code == 0 ? 0 : ladder.levels[(code - 1) / 2];
-      error = std::max(error, std::fabs(double{value}) - decoded);
+    return LargestOfMaxErrors(*this, values);
+  }
+  void MaxErrors(Span<const float> values, Span<double> errors) const override {
+    constexpr double kRounding = 0x1p-22;  // Of levels to floats, and of the powers of the base.
+    double sum = 0;
+    for (float value : values) sum += std::fabs(NormalOrZero(value));
+    const double least = std::max(sum / std::pow(base_, MaxTau()), base_ * 0x1p-126) * (1 + kRounding);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double magnitude = std::fabs(double{values[i]});
+      errors[i] = magnitude < least ? magnitude : magnitude * (1 - (1 - kRounding) / base_);
     }
-    return error;
   }
 
  private:
@@ -225,7 +228,7 @@ class Log : public ValueCodec {
       table.push_back(LogScale::Value(1, level));
       table.push_back(LogScale::Value(2, level));
     }
-    return LookUpChunks(packed, num_bits, table, executor, values);
+    return LookUpCodes(packed, num_bits, table, executor, values);
   }
 
   double base_;
