@@ -19,7 +19,6 @@ import rich.progress
 from measuring import machine, seconds, with_policies
 
 import tfcompress as tfc
-from tfcompress import _core
 from tfcompress.catalogue import KINDS
 from tfcompress.measure import entropy_bits, memcpy_seconds, squared_norm
 
@@ -69,14 +68,14 @@ def measure_index(name: str) -> list[str]:
     bits = []
     for density in DENSITIES:
         indices = random_indices(density)
-        section, decoded = _core.encode_indices(name, indices, UNIVERSE)
+        section, decoded = tfc.codecs.encode_indices(name, indices, UNIVERSE)
         bits.append(f"{8 * len(section) / len(indices):.2f}")
     indices = random_indices(0.01)
-    section, decoded = _core.encode_indices(name, indices, UNIVERSE)
+    section, decoded = tfc.codecs.encode_indices(name, indices, UNIVERSE)
     times = in_memcpys(
         UNIVERSE,
-        lambda: _core.encode_indices(name, indices, UNIVERSE),
-        lambda: _core.decode_indices(name.split(":")[0], section, UNIVERSE, len(decoded)),
+        lambda: tfc.codecs.encode_indices(name, indices, UNIVERSE),
+        lambda: tfc.codecs.decode_indices(name.split(":")[0], section, UNIVERSE, len(decoded)),
         digits=2,
     )
     return [*bits, *times]
@@ -85,16 +84,16 @@ def measure_index(name: str) -> list[str]:
 def measure_value(name: str) -> list[str]:
     cells, bits = [], 0.0
     for values in distributions().values():
-        section = _core.encode_values(name, values, None, len(values))
-        decoded = _core.decode_values(name.split(":")[0], section, None, len(values))
+        section = tfc.codecs.encode_values(name, values, None, len(values))
+        decoded = tfc.codecs.decode_values(name.split(":")[0], section, None, len(values))
         bits = max(bits, 8 * len(section) / len(values))
         cells.append(sqnr_db(values, decoded))
     values = distributions()["Gaussian"]
-    section = _core.encode_values(name, values, None, len(values))
+    section = tfc.codecs.encode_values(name, values, None, len(values))
     times = in_memcpys(
         len(values),
-        lambda: _core.encode_values(name, values, None, len(values)),
-        lambda: _core.decode_values(name.split(":")[0], section, None, len(values)),
+        lambda: tfc.codecs.encode_values(name, values, None, len(values)),
+        lambda: tfc.codecs.decode_values(name.split(":")[0], section, None, len(values)),
     )
     return [f"{bits:.2f}", *cells, *times]
 
@@ -104,17 +103,17 @@ def measure_joint(name: str) -> list[str]:
     gradient = np.random.default_rng(3).standard_normal(UNIVERSE).astype(np.float32)
     cells = []
     for density in (0.001, 0.01, 0.1):
-        indices = _core.select(f"topk:ratio={density}", gradient)
+        indices = tfc.codecs.select(f"topk:ratio={density}", gradient)
         sparse = np.zeros_like(gradient)
         sparse[indices] = gradient[indices]
         frame = tfc.encode(sparse, f"nonzero|{name}")
         cells += [f"{8 * len(frame) / len(indices):.2f}", sqnr_db(sparse, tfc.decode(frame))]
     spec = f"topk:ratio=0.01|{name}"
-    frame = _core.encode(gradient, "float32", spec, num_threads=1)
+    frame = tfc.encode(gradient, spec, num_threads=1)
     times = in_memcpys(
         UNIVERSE,
-        lambda: _core.encode(gradient, "float32", spec, num_threads=1),
-        lambda: _core.decode(frame),
+        lambda: tfc.encode(gradient, spec, num_threads=1),
+        lambda: tfc.decode(frame),
     )
     return [*cells, *times]
 
@@ -122,14 +121,14 @@ def measure_joint(name: str) -> list[str]:
 def measure_linear(spec: str) -> list[str]:
     """Floats of a payload, how many of the largest elements it yields, and times."""
     vector = np.random.default_rng(4).standard_t(3, UNIVERSE).astype(np.float32)
-    payload = _core.linear_encode(vector, spec, num_threads=1)
-    found, _ = _core.linear_recover(payload, UNIVERSE, spec, num_threads=1)
-    largest = _core.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", vector)
+    payload = tfc.codecs.linear_encode(vector, spec, num_threads=1)
+    found, _ = tfc.codecs.linear_recover(payload, UNIVERSE, spec, num_threads=1)
+    largest = tfc.codecs.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", vector)
     share = len(np.intersect1d(found, largest)) / len(largest)
     times = in_memcpys(
         UNIVERSE,
-        lambda: _core.linear_encode(vector, spec, num_threads=1),
-        lambda: _core.linear_recover(payload, UNIVERSE, spec, num_threads=1),
+        lambda: tfc.codecs.linear_encode(vector, spec, num_threads=1),
+        lambda: tfc.codecs.linear_recover(payload, UNIVERSE, spec, num_threads=1),
     )
     return [f"{payload.size:,}", f"{len(found):,}", f"{share:.1%}", *times]
 

@@ -484,8 +484,8 @@ class Compression:
 
         DeepReduce (section 6.3) compares with a sparsity multiplier of 1. Costs at most 1.6 bits an element
         and 4 bytes of residual an element; of a gradient with 10 % of its elements other than zero a step
-        keeps 0.2 dB, the residual holds the rest (docs/codecs.md). Codes dense gradients only: rows of
-        tables travel through `nonzero|delta_binary|raw`.
+        keeps 0.2 dB, the residual holds the rest (docs/codecs.md). Not for embeddings: it codes dense
+        gradients only, and rows of tables travel through `nonzero|delta_binary|raw`.
 
         Args:
           multiplier: Sparsity multiplier, in [1, 2): the larger, the more zeros.
