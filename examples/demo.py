@@ -47,7 +47,7 @@ def make_table(results: list[dict]) -> rich.table.Table:
     title = f"Handwritten digits, {results[0]['ranks']} ranks on one {platform.machine()} machine"
     table = rich.table.Table(
         title=title,
-        caption="plain B/step: what Horovod's all-reduce of the same gradients moves in and out of a rank",
+        caption="plain: what Horovod's all-reduce of the same gradients moves in and out of a rank",
     )
     table.add_column("preset")
     headings = [
