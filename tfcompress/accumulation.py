@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.tensors import Gradient
+from tfcompress.state import Gradient, make_variable
 
 
 class LocalAccumulator:
@@ -33,13 +33,15 @@ class LocalAccumulator:
         gradients: Sequence[Gradient],
         keys: Sequence[Hashable],
         apply: Callable[[list[Gradient]], object],
+        skip: Callable[[], object],
     ) -> None:
         """Adds gradients; at every k-th call, calls `apply` with the sums and starts again.
 
         Args:
-          gradients: None stays None.
+          gradients: None adds nothing; the sum of earlier calls is applied all the same.
           keys: What each belongs to, the same at every call.
-          apply: Called while tracing too, in a branch of a tf.cond: must not create variables there.
+          apply: Called while tracing too, in a branch of a tf.cond.
+          skip: Called instead at the other calls, in the other branch.
 
         Raises:
           ValueError: A gradient is IndexedSlices.
@@ -47,23 +49,32 @@ class LocalAccumulator:
         if self._num_passes == 1:
             apply(list(gradients))
             return
-        present = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        sums = {i: self._sum_for(keys[i], gradients[i]) for i in present}
-        added = [sums[i].assign_add(gradients[i], read_value=False) for i in present]
+        added = [
+            self._sum_for(key, gradient).assign_add(gradient, read_value=False)
+            for key, gradient in zip(keys, gradients, strict=True)
+            if gradient is not None
+        ]
         with tf.control_dependencies([op for op in added if op is not None]):
-            count = self._count.assign_add(1, read_value=True)
+            count = self._make_count().assign_add(1, read_value=True)
+        sums = [self._sums.get(key) for key in keys]
 
         def apply_sums() -> tf.Tensor:
-            scaled: list[Gradient] = [None] * len(gradients)
-            for i in present:
-                scaled[i] = sums[i].read_value() * tf.cast(self._scale, sums[i].dtype)
-            apply(scaled)
-            resets = [sums[i].assign(tf.zeros_like(sums[i]), read_value=False) for i in present]
+            apply([None if total is None else self._scaled(total) for total in sums])
+            resets = [
+                total.assign(tf.zeros_like(total), read_value=False) for total in sums if total is not None
+            ]
             resets.append(self._count.assign(0, read_value=False))
             with tf.control_dependencies([op for op in resets if op is not None]):
                 return tf.constant(True)
 
-        tf.cond(tf.equal(count, self._num_passes), apply_sums, lambda: tf.constant(False))
+        def skip_step() -> tf.Tensor:
+            skip()
+            return tf.constant(False)
+
+        tf.cond(tf.equal(count, self._num_passes), apply_sums, skip_step)
+
+    def _scaled(self, total: tf.Variable) -> tf.Tensor:
+        return total.read_value() * tf.cast(self._scale, total.dtype)
 
     def snapshot(self) -> tuple[int, dict[Hashable, np.ndarray]]:
         """Copies what `run` changes: how many gradients the sums hold, and this rank's sums by key."""
@@ -73,15 +84,14 @@ class LocalAccumulator:
     def restore(self, count: int, sums: Mapping[Hashable, np.ndarray]) -> None:
         """Goes back to a snapshot; sums that are not in it become zero."""
         if count or self._count is not None:
-            self._make_count()
-            self._count.assign(count)
+            self._make_count().assign(count)
         for key, total in self._sums.items():
             total.assign(sums[key] if key in sums else tf.zeros_like(total))
 
-    def _make_count(self) -> None:
-        with tf.init_scope():
-            if self._count is None:
-                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+    def _make_count(self) -> tf.Variable:
+        if self._count is None:
+            self._count = make_variable(np.int64(0))
+        return self._count
 
     def _sum_for(self, key: Hashable, gradient: Gradient) -> tf.Variable:
         if isinstance(gradient, tf.IndexedSlices):
@@ -89,8 +99,7 @@ class LocalAccumulator:
                 "backward_passes_per_step adds up dense gradients, and an embedding's are not: pass "
                 "sparse_as_dense=True"
             )
-        self._make_count()
-        with tf.init_scope():
-            if key not in self._sums:
-                self._sums[key] = tf.Variable(tf.zeros(gradient.shape, gradient.dtype), trainable=False)
+        if key not in self._sums:
+            with tf.init_scope():
+                self._sums[key] = make_variable(tf.zeros(gradient.shape, gradient.dtype))
         return self._sums[key]

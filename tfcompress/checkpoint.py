@@ -1,21 +1,24 @@
-"""Saving and restoring residuals, whatever the number of ranks before and after.
+"""Residuals in checkpoints, whatever the number of ranks before and after.
 
 What training will still apply of what was not sent is the mean of the ranks' residuals. So the mean is
 what is saved, and what every rank starts with again: that sum is conserved exactly. Where gradients are
 summed, so are residuals, and every rank starts with its part.
+
+A Keras file has them among its assets, where Keras without this package does not look.
 """
 
 import io
+import pathlib
 import warnings
-from collections.abc import Mapping, MutableMapping
+import zipfile
 
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.aggregator import GradientAggregator
 from tfcompress.keras_objects import innermost
+from tfcompress.step import Step
 
-_KEY, _STEPS = "tfcompress_memory", "steps"
+_FILE, _STEPS = "tfcompress_residuals.npz", "steps"
 _NOT_PREPARED = (
     "the residuals are not in this checkpoint: each rank has its own, and only all ranks together know "
     "their mean. Call tfc.prepare_checkpoint(optimizer) on every rank before one of them saves, or give "
@@ -34,63 +37,63 @@ def prepare_checkpoint(optimizer: object) -> None:
     Raises:
       TypeError: `optimizer` is neither.
     """
-    aggregator_of(optimizer).prepare_memories()
+    step_of(optimizer).prepare_memories()
 
 
-def aggregator_of(optimizer: object) -> GradientAggregator:
-    """Returns the aggregator of a wrapped optimizer, also of one inside a LossScaleOptimizer.
+def step_of(optimizer: object) -> Step:
+    """Returns the step of a wrapped optimizer, also of one inside a LossScaleOptimizer.
 
     Raises:
       TypeError: There is none.
     """
-    aggregator = _find_aggregator(optimizer)
-    if aggregator is None:
+    step = find_step(optimizer)
+    if step is None:
         raise TypeError(f"expected what tfc.DistributedOptimizer returned, got a {type(optimizer).__name__}")
-    return aggregator
+    return step
 
 
-def is_distributed(optimizer: object) -> bool:
-    """Whether `aggregator_of` finds one."""
-    return _find_aggregator(optimizer) is not None
-
-
-def _find_aggregator(optimizer: object) -> GradientAggregator | None:
+def find_step(optimizer: object) -> Step | None:
+    """Returns the step of a wrapped optimizer, also of one inside a LossScaleOptimizer; None without one."""
     for candidate in (optimizer, innermost(optimizer)):
-        aggregator = getattr(candidate, "_tfcompress_aggregator", None)
-        if aggregator is not None:
-            return aggregator
+        step = getattr(candidate, "_tfcompress_step", None)
+        if step is not None:
+            return step
     return None
 
 
-def put_memory(aggregator: GradientAggregator, store: MutableMapping) -> None:
-    """Adds the residuals to what a Keras optimizer saves."""
-    data = serialize(aggregator)
+def save_assets(step: Step, folder: str) -> None:
+    """Writes the residuals into a folder that Keras puts into its file."""
+    data = serialize(step)
     if data:
-        store[_KEY] = np.frombuffer(data, np.uint8)
+        pathlib.Path(folder, _FILE).write_bytes(data)
 
 
-def take_memory(aggregator: GradientAggregator, store: Mapping) -> dict:
-    """Restores residuals from what a Keras optimizer loads, and returns the rest of it."""
-    if _KEY in store.keys():
-        deserialize(aggregator, np.asarray(store[_KEY]).tobytes())
-    return {key: store[key] for key in store.keys() if key != _KEY}
+def load_assets(step: Step, filepath: object) -> None:
+    """Restores the residuals from a file that Keras wrote, if it has any."""
+    if not zipfile.is_zipfile(filepath):
+        return
+    with zipfile.ZipFile(filepath) as archive:
+        for name in archive.namelist():
+            if name.endswith(f"/{_FILE}"):
+                deserialize(step, archive.read(name))
 
 
-def serialize(aggregator: GradientAggregator) -> bytes:
+def serialize(step: Step) -> bytes:
     """Returns the number of steps and the mean residuals as bytes; nothing where no step needs them."""
-    memories = aggregator.pending()
+    memories = step.pending()
     if memories is None:
         warnings.warn(_NOT_PREPARED, stacklevel=3)
         memories = {}
-    elif not memories and not aggregator.tensors.has_schedule():
+    elif not memories and not step.has_schedule():
         return b""
     file = io.BytesIO()
-    arrays = {str(number): values for number, values in memories.items()}
-    np.savez(file, **{_STEPS: np.int64(aggregator.steps())}, **arrays)
+    # Names of parameters have slashes, which the names of a zip archive's files must not begin with.
+    arrays = {f"of:{name}": values for name, values in memories.items()}
+    np.savez(file, **{_STEPS: np.int64(step.steps())}, **arrays)
     return file.getvalue()
 
 
-def deserialize(aggregator: GradientAggregator, data: bytes) -> None:
+def deserialize(step: Step, data: bytes) -> None:
     """Restores what `serialize` returned.
 
     Raises:
@@ -99,21 +102,21 @@ def deserialize(aggregator: GradientAggregator, data: bytes) -> None:
     if not data:
         return
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        memories = {int(number): arrays[number] for number in arrays.files if number != _STEPS}
-        aggregator.resume_pending(int(arrays[_STEPS]), memories)
+        memories = {name.removeprefix("of:"): arrays[name] for name in arrays.files if name != _STEPS}
+        step.resume_pending(int(arrays[_STEPS]), memories)
 
 
 class MemoryState(tf.train.experimental.PythonState):
     """The residuals as `tf.train.Checkpoint` sees them."""
 
-    def __init__(self, aggregator: GradientAggregator) -> None:
-        """Takes the aggregator whose residuals are saved and restored."""
-        self._aggregator = aggregator
+    def __init__(self, step: Step) -> None:
+        """Takes the step whose residuals are saved and restored."""
+        self._step = step
 
     def serialize(self) -> bytes:
         """Returns what the checkpoint holds."""
-        return serialize(self._aggregator)
+        return serialize(self._step)
 
     def deserialize(self, string_value: bytes) -> None:
         """Restores what the checkpoint held."""
-        deserialize(self._aggregator, string_value)
+        deserialize(self._step, string_value)

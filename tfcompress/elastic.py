@@ -22,11 +22,11 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import exchange
+from tfcompress import comm
 from tfcompress.accumulation import LocalAccumulator
-from tfcompress.aggregator import GradientAggregator
 from tfcompress.keras_objects import innermost, training_variables
-from tfcompress.tape import aggregators_of, begin_at
+from tfcompress.step import Step
+from tfcompress.tape import begin_at, steps_of
 
 try:
     from horovod.common.elastic import ObjectState as _ObjectState
@@ -42,7 +42,7 @@ class _Commit:
     Attributes:
       attributes: The state's own, by name.
       variables: Of model and optimizer.
-      own: This rank's snapshots: of aggregators and accumulators, by their ids.
+      own: This rank's snapshots: of steps and accumulators, by their ids.
     """
 
     attributes: dict[str, object]
@@ -76,7 +76,7 @@ class KerasState(_ObjectState):
           ImportError: Horovod is not installed.
           ValueError: The model is not built.
         """
-        exchange.require_horovod()
+        comm.require_horovod()
         if not model.built:
             raise ValueError("the model has no variables yet: call it once, or model.build(input_shape)")
         self.model = model
@@ -85,7 +85,7 @@ class KerasState(_ObjectState):
         # By number, the last two at most: a rank may be one ahead of another that fails at that very step.
         self._commits: dict[int, _Commit] = {}
         self._has_failed = False
-        super().__init__(bcast_object=exchange.broadcast_object, get_rank=exchange.ALL_RANKS.rank, **kwargs)
+        super().__init__(bcast_object=comm.broadcast_object, get_rank=comm.ALL_RANKS.rank, **kwargs)
 
     def save(self) -> None:
         """Copies everything to host memory, on all ranks after the same step.
@@ -115,7 +115,7 @@ class KerasState(_ObjectState):
         """
         with _failures_as_horovod_knows_them():
             mine = json.dumps([list(self._commits), self._has_failed]).encode()
-            ranks = [json.loads(message) for message in exchange.ALL_RANKS.gather_messages(mine)]
+            ranks = [json.loads(message) for message in comm.ALL_RANKS.gather_messages(mine)]
             common = min((max(commits) for commits, _ in ranks if commits), default=0)
             self._keep(common)
             if self._commits and any(has_failed for _, has_failed in ranks):
@@ -149,25 +149,25 @@ class KerasState(_ObjectState):
 
     def _take_over(self, root_rank: int, is_new: bool) -> None:
         """Gets from `root_rank` all but what is each rank's own; a new rank starts with zeros there."""
-        exchange.broadcast_variables(self._variables, root_rank)
+        comm.broadcast_variables(self._variables, root_rank)
         attributes = {name: getattr(self, name) for name in self._saved_state}
         counts = [holder.snapshot()[0] for holder in self._holders()]
-        attributes, counts = exchange.broadcast_object((attributes, counts), root_rank)
+        attributes, counts = comm.broadcast_object((attributes, counts), root_rank)
         for name, value in attributes.items():
             setattr(self, name, value)
         if is_new:
-            # Tapes have made their aggregators on old ranks only. They come last, and are missing here.
+            # Tapes have made their steps on old ranks only. They come last, and are missing here.
             mine = self._holders()
             for holder, count in zip(mine, counts, strict=False):
                 holder.restore(count, {})
             begin_at(self.model.variables, max(counts[len(mine) :], default=0))
 
-    def _holders(self) -> list[LocalAccumulator | GradientAggregator]:
+    def _holders(self) -> list[LocalAccumulator | Step]:
         """All that keep something from step to step which is this rank's own."""
-        tapes = aggregators_of(self.model.variables)
+        tapes = steps_of(self.model.variables)
         for optimizer in (self.optimizer, innermost(self.optimizer)):
-            if hasattr(optimizer, "_tfcompress_aggregator"):
-                return [optimizer._tfcompress_aggregator, optimizer._tfcompress_accumulator, *tapes]
+            if hasattr(optimizer, "_tfcompress_step"):
+                return [optimizer._tfcompress_step, optimizer._tfcompress_accumulator, *tapes]
         return tapes
 
 

@@ -1,17 +1,18 @@
-"""An optimizer that aggregates compressed gradients, for Keras 3 and for tf_keras."""
+"""The way in through a Keras optimizer: Keras 3, tf_keras and Keras 2."""
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, keras_objects, loss_scale
+from tfcompress import checkpoint, comm, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
-from tfcompress.aggregator import GradientAggregator
-from tfcompress.compression import Compression
-from tfcompress.compressor import Compressor, Policy
+from tfcompress.policy import Compressor, Policy
+from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule, as_plan, stages_of
+from tfcompress.state import Gradient, parameter_of, tf_variable
 from tfcompress.statistics import Stats
-from tfcompress.tensors import Gradient
+from tfcompress.step import Options, Step
 
 
 class _Distributed:
@@ -23,21 +24,29 @@ class _Distributed:
         Args:
           variable: A trainable variable, such as a shard of an embedding table.
         """
-        self._tfcompress_aggregator.register_local(id(variable))
+        self._tfcompress_step.register_local(parameter_of(variable).key)
 
-    def save_own_variables(self, store: Mapping) -> None:
-        super().save_own_variables(store)
-        checkpoint.put_memory(self._tfcompress_aggregator, store)
-
-    def load_own_variables(self, store: Mapping) -> None:
-        super().load_own_variables(checkpoint.take_memory(self._tfcompress_aggregator, store))
+    def save_assets(self, dir_path: str) -> None:
+        """Adds the residuals to a file that Keras writes."""
+        checkpoint.save_assets(self._tfcompress_step, dir_path)
 
     def _tfcompress_stats(self) -> Stats:
-        return self._tfcompress_aggregator.stats()
+        return self._tfcompress_step.stats()
 
-    def _tfcompress_reduce(self, gradients: list[Gradient], variables: list[object]) -> list[Gradient]:
-        names = [getattr(variable, "path", variable.name) for variable in variables]
-        return self._tfcompress_aggregator.aggregate(gradients, names, [id(v) for v in variables])
+    def _tfcompress_run(
+        self,
+        gradients: Sequence[Gradient],
+        variables: Sequence[object],
+        apply: Callable[[list[Gradient]], object],
+    ) -> None:
+        """Accumulates and reduces gradients, and calls `apply` with them where it is time to."""
+        parameters = [parameter_of(variable) for variable in variables]
+        self._tfcompress_accumulator.run(
+            [self._tfcompress_step.densify(gradient) for gradient in gradients],
+            [parameter.key for parameter in parameters],
+            lambda sums: apply(self._tfcompress_step.reduce(sums, parameters)),
+            lambda: self.iterations.assign_add(1),  # As Horovod counts.
+        )
 
 
 class _Keras3(_Distributed):
@@ -45,113 +54,185 @@ class _Keras3(_Distributed):
 
     def apply(self, grads: Iterable, trainable_variables: Iterable | None = None) -> None:
         variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
-        given = None if trainable_variables is None else variables
         if not self.built and variables:
             self.build(variables)  # Not in the branch of a tf.cond, where accumulation applies.
-
-        def apply_sums(gradients: list[Gradient]) -> None:
-            base.apply(self._tfcompress_reduce(gradients, variables), given)
-
+        given = None if trainable_variables is None else variables
         base = super()
-        self._tfcompress_accumulator.run(list(grads), [id(v) for v in variables], apply_sums)
+        self._tfcompress_run(list(grads), variables, lambda reduced: base.apply(reduced, given))
 
 
 class _Keras2(_Distributed):
-    """For Keras 2 and tf_keras: all paths arrive at `apply_gradients`."""
+    """For Keras 2 and tf_keras, legacy optimizers too: all paths arrive at `apply_gradients`."""
 
     def apply_gradients(self, grads_and_vars: Iterable, *args: object, **kwargs: object) -> object:
         grads, variables = zip(*grads_and_vars, strict=True)
-        variables = list(variables)
-        with tf.init_scope():
-            self.build(variables)  # Not in the branch of a tf.cond, where accumulation applies.
+        with tf.init_scope():  # Not in the branch of a tf.cond, where accumulation applies.
+            if keras_objects.is_legacy(self):
+                _ = self.iterations
+                self._create_all_weights(variables)
+            else:
+                self.build(list(variables))
+        base = super()
 
-        def apply_sums(gradients: list[Gradient]) -> None:
-            reduced = self._tfcompress_reduce(gradients, variables)
+        def apply(reduced: list[Gradient]) -> None:
             base.apply_gradients(list(zip(reduced, variables, strict=True)), *args, **kwargs)
 
-        base = super()
-        self._tfcompress_accumulator.run(list(grads), [id(v) for v in variables], apply_sums)
+        self._tfcompress_run(grads, variables, apply)
         return self.iterations
 
 
 def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     optimizer: object,
+    name: str | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
     compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
-    op: object = None,
+    sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
-    *,
+    op: object = None,
     backward_passes_per_step: int = 1,
     average_aggregated_gradients: bool = False,
-    process_set: object = None,
     num_groups: int = 0,
-    sparse_as_dense: bool = False,
+    groups: int | Sequence | None = None,
+    process_set: object = None,
     scale_local_gradients: bool = True,
 ) -> object:
-    """Wraps a Keras optimizer so that every step averages compressed gradients over all ranks.
+    """Makes a Keras optimizer average compressed gradients over all ranks at every step.
 
-    Works with Keras 3, where Horovod's own wrapper trains without synchronising, and with tf_keras. The
-    result is an optimizer of the same class and configuration: models that are saved with it load
-    without this package (which then leaves the optimizer's state aside, with a warning).
+    Works with Keras 3, where Horovod's own wrapper trains without synchronising, with tf_keras, and with legacy
+    optimizers of Keras 2. Takes the arguments of Horovod's wrapper, in its order.
 
     Args:
       optimizer: A Keras optimizer that has not been used yet; a LossScaleOptimizer too.
+      name: Accepted for Horovod's programs; names of collectives are agreed between ranks.
+      device_dense: Accepted for Horovod's programs; exchanges are placed where their kernels are.
+      device_sparse: As `device_dense`.
       compression: What to apply to the gradients (default: none, Horovod's plain all-reduce), or
         {regular expression: compressor}, where the first one that is found in a variable's name
         decides and variables that match none are not compressed; or a `Schedule` of these.
-      op: hvd.Average (default) or hvd.Sum.
+        `hvd.Compression.none` and `hvd.Compression.fp16` are accepted, too.
+      sparse_as_dense: Whether IndexedSlices become dense gradients first (default False).
       gradient_predivide_factor: As in Horovod; above 0, default 1.
+      op: hvd.Average (default) or hvd.Sum.
       backward_passes_per_step: Gradients of so many steps are added up on each rank before they are
-        exchanged and applied (default 1).
+        exchanged and applied (default 1). `iterations` counts all of them, as in Horovod.
       average_aggregated_gradients: Whether that sum is divided by their number (default False, as
         Horovod).
-      process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
       num_groups: As in Horovod, for gradients that its all-reduce carries; compressed ones always
         travel together.
-      sparse_as_dense: Whether IndexedSlices become dense gradients first (default False).
+      groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number counts.
+      process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
       scale_local_gradients: Whether gradients of `register_local_var` variables are divided by the
         number of ranks when averaging (default True, as Horovod).
 
     Returns:
-      The wrapped optimizer. One packed all-gather moves all compressed gradients of a step. On one rank
-      it trains like `optimizer`, with the memory's momentum if it has one, and sends nothing.
+      The same object: an optimizer of the class and configuration that it had, its schedules and attributes
+      kept. Models that are saved with it load without this package. One packed all-gather moves all compressed
+      gradients of a step. On one rank it trains as before, with the memory's momentum if the compression has one,
+      and sends nothing.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.
-      ValueError: The optimizer has been used: its state would be lost. Or both it and `compression`
-        have a momentum.
+      ValueError: The optimizer has been used, or is distributed already. Or both it and `compression` have a
+        momentum.
     """
-    if not hasattr(optimizer, "get_config") or not hasattr(optimizer, "apply_gradients"):
-        raise TypeError(f"expected a Keras optimizer, got {type(optimizer).__name__}")
+    if not keras_objects.is_optimizer(optimizer):
+        hint = ": make it with keras.optimizers.get()" if isinstance(optimizer, str) else ""
+        raise TypeError(f"expected a Keras optimizer, got {optimizer!r}{hint}")
+    if checkpoint.find_step(optimizer) is not None:
+        raise ValueError("the optimizer is distributed already: wrap it once")
     if keras_objects.is_built(optimizer):
         raise ValueError(
-            "the optimizer has been used already, and wrapping makes a new one without its state: wrap "
-            "it before the model is compiled or the first step is taken, or load it with tfc.load_model"
+            "the optimizer has been used already, and steps that were traced with it would go on without "
+            "exchanging: wrap it before the model is compiled or the first step is taken, or load it with "
+            "tfc.load_model"
         )
-    plan = as_plan(compression)
-    _refuse_second_momentum(optimizer, plan)
+    for device in (name, device_dense, device_sparse):
+        if device is not None and not isinstance(device, str):
+            raise TypeError(f"pass compression={device!r} by its name: the order of arguments is Horovod's")
+    _refuse_unsuited(optimizer, compression)
+    arguments = _arguments(
+        compression,
+        sparse_as_dense=sparse_as_dense,
+        gradient_predivide_factor=gradient_predivide_factor,
+        op=op,
+        backward_passes_per_step=backward_passes_per_step,
+        average_aggregated_gradients=average_aggregated_gradients,
+        num_groups=num_groups,
+        groups=groups,
+        process_set=process_set,
+        scale_local_gradients=scale_local_gradients,
+    )
+    return _distribute(optimizer, *arguments)
 
-    def make_parts() -> tuple[GradientAggregator, LocalAccumulator]:
-        aggregator = GradientAggregator(
-            plan,
-            op,
-            gradient_predivide_factor,
-            process_set=process_set,
-            num_groups=num_groups,
-            sparse_as_dense=sparse_as_dense,
-            scale_local_gradients=scale_local_gradients,
-        )
-        return aggregator, LocalAccumulator(backward_passes_per_step, average_aggregated_gradients)
 
-    return _subclass(type(optimizer), make_parts).from_config(optimizer.get_config())
+def _arguments(
+    compression: object,
+    *,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: int | Sequence | None = None,
+    **options: object,
+) -> tuple[Policy | Schedule, Options, dict[str, object]]:
+    """Returns the plan, the options of its step, and the arguments of the accumulator, of `DistributedOptimizer`."""
+    accumulation = {
+        "backward_passes_per_step": backward_passes_per_step,
+        "average_aggregated_gradients": average_aggregated_gradients,
+    }
+    return (
+        as_plan(compression),
+        Options(num_groups=number_of_groups(num_groups, groups), **options),
+        accumulation,
+    )
 
 
-def _refuse_second_momentum(optimizer: object, plan: Policy | Schedule) -> None:
-    """Momentum on top of a memory with momentum would count every gradient twice over."""
-    _, policies = stages_of(plan)
+def number_of_groups(num_groups: int, groups: int | Sequence | None) -> int:
+    """Returns what Horovod's two arguments for groups mean."""
+    if groups is None:
+        return num_groups
+    return groups if isinstance(groups, int) else len(groups)
+
+
+def _distribute(
+    optimizer: object, plan: Policy | Schedule, options: Options, accumulation: Mapping
+) -> object:
+    """Gives an optimizer a class that reduces gradients before it applies them."""
+    loss_scale.let_all_ranks_decide(optimizer)
+    base = type(optimizer)
+
+    class Distributed(_Keras3 if hasattr(base, "apply") else _Keras2, base):
+        @classmethod
+        def from_config(cls, config: dict, *args: object, **kwargs: object) -> object:
+            return _distribute(base.from_config(config, *args, **kwargs), plan, options, accumulation)
+
+    # The user's own class to everyone who asks, Keras's serialisation first of all.
+    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(Distributed, attribute, getattr(base, attribute))
+    accumulator = LocalAccumulator(*accumulation.values())
+    step = Step(plan, options, accumulation)
+    optimizer.__class__ = Distributed
+    # Not through __setattr__: Keras would track the state of a step as its own variables.
+    object.__setattr__(optimizer, "_tfcompress_step", step)
+    object.__setattr__(optimizer, "_tfcompress_accumulator", accumulator)
+    optimizer._tfcompress_memory = checkpoint.MemoryState(step)  # Seen by tf.train.Checkpoint.
+    return optimizer
+
+
+def _refuse_unsuited(optimizer: object, compression: object) -> None:
+    """Refuses a second momentum, which would count every gradient twice over; warns of what does not train."""
+    _, policies = stages_of(as_plan(compression))
     compressors = [each for policy in policies for each in policy.compressors()]
-    if not any(each.memory.startswith("momentum") for each in compressors):
-        return
     inner = keras_objects.innermost(optimizer)
+    if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors):
+        warnings.warn(
+            "Adafactor does not train with sparse gradients: its factored second moment takes each row and column "
+            "for as large as its one element that was sent. Use a compression that sends every element, such as "
+            "tfc.Compression.qsgd() or fp16, or another optimizer",
+            stacklevel=3,
+        )
+    if not any(each.memory_kind == "momentum" for each in compressors):
+        return
     for attribute in ("momentum", "beta_1"):
         rate = getattr(inner, attribute, None)
         if rate:
@@ -172,10 +253,28 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
         step of training, not from now.
 
     Raises:
-      ValueError: Ranks want different things, or the memory or the transport of a gradient would change.
+      ValueError: Ranks want different things; the memory of a gradient would change; or it would travel in a way
+        that no stage of the compression before has, such as all-reduced instead of gathered.
       TypeError: An argument is of another kind.
     """
-    checkpoint.aggregator_of(optimizer).change(as_plan(compression))
+    step = checkpoint.step_of(optimizer)
+    _refuse_unsuited(optimizer, compression)
+    step.change(as_plan(compression))
+
+
+def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
+    """Overwrites variables on all ranks with those of one rank. Every rank must call it.
+
+    Args:
+      variables: tf.Variables or Keras 3's, of any numeric dtype, such as `model.variables` and
+        `optimizer.variables`; the same list on all ranks.
+      root_rank: The rank whose values all others get (default 0).
+
+    Raises:
+      TypeError: A variable has a dtype that cannot travel, such as string; nothing was broadcast.
+    """
+    if comm.ALL_RANKS.size() > 1:
+        comm.broadcast_variables([tf_variable(variable) for variable in variables], root_rank)
 
 
 def load_model(
@@ -188,7 +287,7 @@ def load_model(
     """Loads a Keras model together with its optimizer's state, the optimizer wrapped again.
 
     Args:
-      filepath: What `model.save` wrote.
+      filepath: What `model.save` wrote; residuals are in files of the format `.keras`.
       compression: As for `DistributedOptimizer`; the residuals that were saved come back with it.
       custom_objects: As for `keras.models.load_model`.
       optimizer_options: Further arguments of `DistributedOptimizer`.
@@ -196,67 +295,9 @@ def load_model(
     Returns:
       The model, compiled with the wrapped optimizer.
     """
-    options = dict(optimizer_options or {})
-    objects = dict(custom_objects or {})
-    for name, base in _keras_optimizers().items():
-        objects.setdefault(name, _Loader.of(base, compression, options))
-    model = tf.keras.models.load_model(filepath, custom_objects=objects)
-    if not checkpoint.is_distributed(model.optimizer):  # Keras found the class itself, the plain one.
-        plain = model.optimizer
-        model.optimizer = DistributedOptimizer(
-            type(plain).from_config(plain.get_config()), compression, **options
-        )
-        if keras_objects.is_built(plain):
-            model.optimizer.build(model.trainable_variables)
-            _copy_variables(plain, model.optimizer)
+    model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
+    inner = keras_objects.innermost(model.optimizer)
+    _refuse_unsuited(inner, compression)
+    _distribute(inner, *_arguments(compression, **(optimizer_options or {})))
+    checkpoint.load_assets(inner._tfcompress_step, filepath)
     return model
-
-
-def _copy_variables(source: object, target: object) -> None:
-    for value, variable in zip(keras_objects.variables(source), keras_objects.variables(target), strict=True):
-        variable.assign(value)
-
-
-class _Loader:
-    """Stands for an optimizer class while a model is loaded: makes a wrapped one of its configuration."""
-
-    @classmethod
-    def of(cls, base: type, compression: object, options: dict) -> type:
-        def from_config(config: dict, custom_objects: object = None) -> object:
-            return DistributedOptimizer(base.from_config(config), compression, **options)
-
-        return type(base.__name__, (cls,), {"from_config": staticmethod(from_config)})
-
-
-def _keras_optimizers() -> dict[str, type]:
-    """The optimizer classes of Keras by name."""
-    base = tf.keras.optimizers.Optimizer
-    found = {
-        name: value
-        for name, value in vars(tf.keras.optimizers).items()
-        if isinstance(value, type) and issubclass(value, base) and value is not base
-    }
-    # Its inner optimizer is deserialised by itself, and would be wrapped a second time.
-    found.pop("LossScaleOptimizer", None)
-    return found
-
-
-def _subclass(base: type, make_parts: Callable[[], tuple[GradientAggregator, LocalAccumulator]]) -> type:
-    """Returns a subclass of `base` whose instances aggregate their gradients, each with its own state."""
-    loss_scale.let_all_ranks_decide()
-
-    class Distributed(_Keras3 if hasattr(base, "apply") else _Keras2, base):
-        @classmethod
-        def from_config(cls, config: dict, *args: object, **kwargs: object) -> object:
-            wrapped = super().from_config(config, *args, **kwargs)
-            aggregator, accumulator = make_parts()
-            # Not through __setattr__: Keras would track the aggregator's state as its own variables.
-            object.__setattr__(wrapped, "_tfcompress_aggregator", aggregator)
-            object.__setattr__(wrapped, "_tfcompress_accumulator", accumulator)
-            wrapped._tfcompress_memory = checkpoint.MemoryState(aggregator)  # Seen by tf.train.Checkpoint.
-            return wrapped
-
-    # The user's own class to everyone who asks, Keras's serialisation first of all.
-    Distributed.__name__, Distributed.__qualname__ = base.__name__, base.__qualname__
-    Distributed.__module__, Distributed.__doc__ = base.__module__, base.__doc__
-    return Distributed

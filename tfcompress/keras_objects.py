@@ -1,12 +1,12 @@
-"""What is needed of Keras's variables and optimizers, of whatever version and inside whatever wrapper."""
+"""Access to Keras's variables and optimizers, of whatever version and inside whatever wrapper."""
+
+import functools
+import importlib
+from types import ModuleType
 
 import tensorflow as tf
 
-
-def tf_variable(variable: object) -> tf.Variable:
-    """Returns the tf.Variable inside a Keras 3 variable, or the argument itself."""
-    inner = getattr(variable, "value", None)
-    return inner if isinstance(inner, tf.Variable) else variable
+from tfcompress.state import tf_variable
 
 
 def variables(optimizer: object) -> list[tf.Variable]:
@@ -38,6 +38,31 @@ def is_built(optimizer: object) -> bool:
     return getattr(optimizer, "built", getattr(optimizer, "_built", False))
 
 
+def keras_of(optimizer: object) -> ModuleType:
+    """Returns the Keras that an optimizer belongs to: keras, tf_keras, or Keras 2 inside TensorFlow."""
+    for cls in type(optimizer).__mro__:
+        package = cls.__module__.partition(".")[0]
+        if package in ("keras", "tf_keras"):
+            return importlib.import_module(package)
+    return tf.keras
+
+
+def is_optimizer(candidate: object) -> bool:
+    """Returns whether an object is a Keras optimizer, legacy ones included."""
+    return hasattr(candidate, "get_config") and hasattr(candidate, "apply_gradients")
+
+
+def is_legacy(optimizer: object) -> bool:
+    """Returns whether an optimizer is of Keras 2's former kind, `tf_keras.optimizers.legacy`."""
+    return hasattr(optimizer, "_create_all_weights")
+
+
+@functools.cache
+def is_keras_3(keras: ModuleType) -> bool:
+    """Returns whether a Keras is version 3 or later."""
+    return int(getattr(keras, "__version__", "2").partition(".")[0]) >= 3
+
+
 def innermost(optimizer: object) -> object:
     """Returns the optimizer inside Keras's LossScaleOptimizer, or the argument itself."""
     while hasattr(optimizer, "inner_optimizer"):
@@ -64,3 +89,22 @@ def _rate(optimizer: object) -> object:
     # tf_keras shows the current value of a schedule as a variable, in `learning_rate`.
     rate = getattr(optimizer, "_learning_rate", None)
     return tf_variable(optimizer.learning_rate if rate is None else rate)
+
+
+def has_own_train_step(model: object) -> bool:
+    """Returns whether a model's training step is not Keras's own."""
+    own = type(model).train_step
+    return not own.__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+def horovod_synchronises(optimizer: object) -> bool:
+    """Returns whether stock Horovod has wrapped an optimizer, of a Keras where that exchanges gradients."""
+    return hasattr(innermost(optimizer), "_allreduce") and not is_keras_3(keras_of(optimizer))
+
+
+def turn_off_automatic_xla(model: object) -> None:
+    """Makes Keras 3 compile the training step without XLA where "auto" has chosen it."""
+    chooses = getattr(model, "_resolve_auto_jit_compile", None)
+    if chooses is not None and model.jit_compile and chooses():
+        model.jit_compile = False
+        model.make_train_function(force=True)

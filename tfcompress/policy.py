@@ -165,6 +165,11 @@ class Compressor:
 
         return stock.adapter_of(self).decompress(tensor, ctx)
 
+    def _tfcompress_stats(self) -> object:
+        from tfcompress import stock
+
+        return stock.stats_of(self)
+
     @property
     def transport(self) -> Transport:
         """How gradients travel that are neither small nor excluded."""
@@ -196,6 +201,11 @@ class Compressor:
     def num_slots(self) -> int:
         """Number of float32 vectors that the memory keeps for each compressed tensor."""
         return _describe(self.spec)["num_slots"]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a step applies some elements of a gradient and not others."""
+        return self.transport is not Transport.ALLREDUCE and not _describe(self.spec)["everything"]
 
     @property
     def keeps_rows(self) -> bool:

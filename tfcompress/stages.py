@@ -63,7 +63,9 @@ class Stages:
     @classmethod
     def _of(cls, plan: Policy | Schedule, gradients: tuple) -> "Stages":
         boundaries, policies = stages_of(plan)
-        return cls(gradients, tuple(boundaries), tuple(resolve(policies, *gradient) for gradient in gradients))
+        return cls(
+            gradients, tuple(boundaries), tuple(resolve(policies, *gradient) for gradient in gradients)
+        )
 
     def key(self) -> tuple:
         """Returns what tells lists apart."""
@@ -130,7 +132,9 @@ class Stages:
         """Returns the spec of each gradient in a stage, string scalars; without a stage, in the last one."""
         with tf.device(HOST):
             specs = tf.convert_to_tensor(self._arrays()[1])
-            return tf.unstack(specs[-1] if stage is None else tf.gather(specs, stage), num=len(self.gradients))
+            return tf.unstack(
+                specs[-1] if stage is None else tf.gather(specs, stage), num=len(self.gradients)
+            )
 
     def changed(self, plan: Policy | Schedule) -> "Stages":
         """Returns the stages of another plan.
@@ -139,7 +143,9 @@ class Stages:
           ValueError: A traced step cannot take it up.
         """
         other = Stages._of(plan, self.gradients)
-        for (name, *_), before, after in zip(self.gradients, self.resolutions, other.resolutions, strict=True):
+        for (name, *_), before, after in zip(
+            self.gradients, self.resolutions, other.resolutions, strict=True
+        ):
             if before.num_slots != after.num_slots:
                 raise ValueError(
                     f"gradient '{name}' would change its memory from '{before.memory}' to '{after.memory}', "

@@ -235,12 +235,13 @@ def merge(parts: Sequence[Stats]) -> Stats:
 
 
 def stats(source: object, residual_norms: bool = True) -> Stats:
-    """Returns what an optimizer, tape or compressor has sent so far on this rank.
+    """Returns what an optimizer, tape, model or compressor has sent so far on this rank.
 
     Args:
       source: What `tfc.DistributedOptimizer` or `tfc.DistributedGradientTape` returned, a Keras
-        LossScaleOptimizer around it, or a compressor that was passed to Horovod's own wrappers. Tensors
-        that Horovod's all-reduce carried uncompressed count with their full size.
+        LossScaleOptimizer around it; a Keras model, for its optimizer and for tapes that were made inside a
+        function; or a compressor that was passed to Horovod's own wrappers. Tensors that Horovod's
+        all-reduce carried uncompressed count with their full size.
       residual_norms: Whether to read all residuals for their norms (default). Without, the call reads two
         small variables and can be made at every step.
 
@@ -250,16 +251,30 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
     Raises:
       TypeError: `source` is none of these.
     """
-    holder = source
-    while not hasattr(holder, "_tfcompress_stats") and hasattr(holder, "inner_optimizer"):
-        holder = holder.inner_optimizer
-    if not hasattr(holder, "_tfcompress_stats"):
+    counted = merge([holder._tfcompress_stats() for holder in _holders(source)])
+    return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
+
+
+def _holders(source: object) -> list[object]:
+    if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
+        from tfcompress.tape import steps_of  # It counts with this module.
+
+        optimizer = getattr(source, "optimizer", None)
+        tapes = steps_of(source.trainable_variables)
+        return [*(_holders(optimizer) if _holder_of(optimizer) else []), *tapes]
+    holder = _holder_of(source)
+    if holder is None:
         raise TypeError(
             f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
-            "tfc.DistributedGradientTape returned, or the compressor given to Horovod's wrappers"
+            "tfc.DistributedGradientTape returned, a Keras model, or the compressor given to Horovod's wrappers"
         )
-    counted = holder._tfcompress_stats()
-    return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
+    return [holder]
+
+
+def _holder_of(source: object) -> object | None:
+    while not hasattr(source, "_tfcompress_stats") and hasattr(source, "inner_optimizer"):
+        source = source.inner_optimizer
+    return source if hasattr(source, "_tfcompress_stats") else None
 
 
 def _norms(slots: Sequence[Sequence[tf.Variable]]) -> np.ndarray:

@@ -69,6 +69,39 @@ class Options:
         return fields
 
 
+@dataclasses.dataclass(frozen=True)
+class PendingSum:
+    """A gradient whose payload somebody else sums over the ranks: stock Horovod."""
+
+    encoded: linear.Encoded
+    ranks: Ranks
+    name: str
+    counter: Counter
+
+    @property
+    def payload(self) -> tf.Tensor:
+        """What is to be summed: float32 vector."""
+        return self.encoded.payload
+
+    def finish(self, summed: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+        """Returns the reduced gradient; updates the memory.
+
+        Args:
+          summed: The payloads' sum over ranks, scaled.
+          weight: float32 scalar, what became of the sum of ones.
+        """
+        factor = weight / tf.cast(self.ranks.size_tensor(), tf.float32)
+
+        def reduce(values: tf.Tensor) -> tf.Tensor:
+            wire_dtype = self.encoded.members[0].route.wire_dtype
+            return factor * self.ranks.allreduce([values], comm.SUM, 1.0, [wire_dtype], self.name)[0]
+
+        outcome = linear.finish(self.encoded, summed, weight, reduce, self.ranks)
+        outcome.commit(outcome.finite)
+        self.counter.add(outcome.counts.columns(), outcome.communication_nanoseconds, outcome.padding)
+        return outcome.gradients[0]
+
+
 class Step:
     """Compresses, exchanges and reduces the gradients of one model.
 
@@ -78,7 +111,10 @@ class Step:
     """
 
     def __init__(
-        self, plan: Policy | Schedule, options: Options | None = None, settings: Mapping[str, object] | None = None
+        self,
+        plan: Policy | Schedule,
+        options: Options | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Takes what to apply and how.
 
@@ -130,10 +166,12 @@ class Step:
           RuntimeError: The step is compiled by XLA.
         """
         results = [self._local_result(g, p) for g, p in zip(gradients, parameters, strict=True)]
-        shared = [i for i, p in enumerate(parameters) if p.key not in self._local and gradients[i] is not None]
+        shared = [
+            i for i, p in enumerate(parameters) if p.key not in self._local and gradients[i] is not None
+        ]
         if not shared:
             return results
-        mine = [self._densify(gradients[i]) for i in shared]
+        mine = [self.densify(gradients[i]) for i in shared]
         reduce = self._reduce_on_all if self._ranks.may_exchange() else self._reduce_alone
         reduced = reduce(mine, [parameters[i] for i in shared], plan or self._plan)
         for i, gradient in zip(shared, reduced, strict=True):
@@ -194,6 +232,24 @@ class Step:
         stages = self._stages_of(gradients, parameters, plan)
         members = self._members(stages, stages.last_branch(), None, gradients, parameters)
         return [_apply_alone(m, g) for m, g in zip(members, self._clip(members, gradients), strict=True)]
+
+    def begin_sum(self, gradient: tf.Tensor, parameter: Parameter) -> "PendingSum | None":
+        """Encodes one gradient whose payload the caller sums; None where it does not travel as one.
+
+        Args:
+          gradient: float32, float16 or bfloat16.
+          parameter: What it is the gradient of.
+        """
+        if not self._ranks.may_exchange():
+            return None
+        stages = self._stages_of([gradient], [parameter], self._plan)
+        if stages.branches[0][0].transport is not Transport.LINEAR:
+            return None
+        stages, counter = self._enter([gradient], [parameter], self._plan)
+        members = self._members(stages, 0, None, [gradient], [parameter])
+        seed = linear.shared_seed(members[0], 0, self._steps.assign_add(1, read_value=True))
+        encoded = linear.encode(members, self._clip(members, [gradient]), seed)
+        return PendingSum(encoded, self._ranks, f"{self._name}_values", counter)
 
     # ---- What is known of a list of gradients ----------------------------------------------------------------
 
@@ -279,7 +335,8 @@ class Step:
     def _num_ranks(self) -> tf.Tensor:
         return tf.cast(self._ranks.size_tensor(), tf.float32)
 
-    def _densify(self, gradient: Gradient) -> Gradient:
+    def densify(self, gradient: Gradient) -> Gradient:
+        """Returns a gradient, IndexedSlices as a dense tensor where the options say so."""
         if self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
             return tf.convert_to_tensor(gradient)
         return gradient
@@ -358,6 +415,8 @@ class Step:
         """Returns what was sent so far; empty before the first step and on one rank."""
         slots = self.memories.by_name()
         return merge([counter.read(slots) for counter in self._counters.values()])
+
+    _tfcompress_stats = stats  # What `tfc.stats` asks for.
 
     def prepare_memories(self) -> None:
         """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""

@@ -1,4 +1,4 @@
-"""Lets a compressor be passed to stock Horovod's `compression=` argument.
+"""The way in through stock Horovod's `compression=` argument.
 
 Horovod calls `compress(tensor)` inside a `tf.cond`, all-reduces what it returns, and calls
 `decompress`. Our `compress` does the whole exchange itself, leaves the mean in the context, and gives
@@ -10,14 +10,28 @@ import weakref
 
 import tensorflow as tf
 
-try:
-    from horovod.tensorflow.compression import Compressor as _HorovodCompressor
-except ImportError:  # Without Horovod the codecs still work, and nobody asks what this derives from.
-    _HorovodCompressor = object
+from tfcompress.policy import COMPRESSED_DTYPES, Compressor, Transport
+from tfcompress.state import Parameter
+from tfcompress.statistics import Stats, merge
+from tfcompress.step import PendingSum, Step
+
+_adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.WeakKeyDictionary()
 
 
-class HorovodAdapter(_HorovodCompressor):
-    """The part of a compressor that stock Horovod calls.
+def adapter_of(compressor: Compressor) -> "HorovodAdapter":
+    """Returns the adapter of a compressor; makes it at the first call."""
+    if compressor not in _adapters:
+        _adapters[compressor] = HorovodAdapter(compressor)
+    return _adapters[compressor]
+
+
+def stats_of(compressor: Compressor) -> Stats:
+    """Returns what a compressor has sent through Horovod's own wrappers."""
+    return adapter_of(compressor).stats()
+
+
+class HorovodAdapter:
+    """What stock Horovod reaches of a compressor.
 
     Horovod tells the tensor but not the variable it belongs to. Calls are numbered within the function
     that is being traced, and number i of every trace is the same gradient: TensorFlow traces twice when
@@ -27,6 +41,13 @@ class HorovodAdapter(_HorovodCompressor):
     Minimum, maximum, product and Adasum cannot be seen from here and give wrong results. On one rank
     Horovod does not call a compressor, so there is no momentum of its memory.
     """
+
+    def __init__(self, compressor: Compressor) -> None:
+        """Takes the compressor, of which it keeps a copy: nothing here keeps the user's alive."""
+        self._compressor = Compressor.from_config(compressor.get_config())
+        self._steps: dict[tuple, Step] = {}
+        self._signatures: dict[int, tuple[tf.DType, tf.TensorShape]] = {}
+        self._calls_in: weakref.WeakKeyDictionary[tf.Graph, int] = weakref.WeakKeyDictionary()
 
     def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, object]:
         """Exchanges a gradient between all ranks of Horovod's global process set.
@@ -43,12 +64,12 @@ class HorovodAdapter(_HorovodCompressor):
         """
         if self._is_left_to_horovod(tensor):
             return tf.cast(tensor, self._horovods_dtype(tensor)), tensor.dtype
-        number, aggregator = self._aggregator_for(tensor)
-        encoded = aggregator.begin_sum(tensor, f"gradient_{number}")
-        if encoded is not None:
-            carried = tf.concat([encoded.payload, tf.ones([1], tf.float32)], axis=0)
-            return tf.cast(carried, self.payload_dtype), (aggregator, encoded)
-        [mean] = aggregator.aggregate([tensor], [f"gradient_{number}"])
+        parameter, step = self._step_for(tensor)
+        pending = step.begin_sum(tensor, parameter)
+        if pending is not None:
+            carried = tf.concat([pending.payload, tf.ones([1], tf.float32)], axis=0)
+            return tf.cast(carried, self._compressor.payload_dtype), pending
+        [mean] = step.reduce([tensor], [parameter])
         return tf.ones([1], tf.float32), mean
 
     def decompress(self, tensor: tf.Tensor, ctx: object) -> tf.Tensor:
@@ -56,93 +77,71 @@ class HorovodAdapter(_HorovodCompressor):
 
         Args:
           tensor: What Horovod made of the tensor that `compress` returned.
-          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or an
-            encoded gradient and its aggregator.
+          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or a payload
+            whose sum is pending.
         """
         if isinstance(ctx, tf.DType):
             return tf.cast(tensor, ctx)
-        if isinstance(ctx, tuple):
-            aggregator, encoded = ctx
+        if isinstance(ctx, PendingSum):
             reduced = tf.cast(tensor, tf.float32)
-            return aggregator.finish_sum(encoded, reduced[:-1], reduced[-1] / aggregator.num_ranks())
+            return ctx.finish(reduced[:-1], reduced[-1])
         return ctx * tf.cast(tensor[0], ctx.dtype)
+
+    def stats(self) -> Stats:
+        """Returns what was sent so far."""
+        return merge([step.stats() for step in self._steps.values()])
 
     def _is_left_to_horovod(self, tensor: tf.Tensor) -> bool:
         """Whether Horovod's own all-reduce carries a gradient, as it is or in half precision."""
-        if tensor.dtype not in (tf.float32, tf.float16, tf.bfloat16):
+        compressor = self._compressor
+        if tensor.dtype.name not in COMPRESSED_DTYPES:
             return True
         # It has no bfloat16, and knows nothing of a momentum that is in here.
-        if tensor.dtype == tf.bfloat16 or self.memory.startswith("momentum"):
+        if tensor.dtype == tf.bfloat16 or compressor.memory_kind == "momentum":
             return False
-        if self._is_allreduced():
-            return self.wire_dtype != "bfloat16"
+        if compressor.transport is Transport.ALLREDUCE:
+            return compressor.wire_dtype != "bfloat16"
         num_elements = tensor.shape.num_elements()
-        return num_elements is not None and num_elements < self.min_elements
+        return num_elements is not None and num_elements < compressor.min_elements
 
     def _horovods_dtype(self, tensor: tf.Tensor) -> tf.DType:
         """The dtype in which Horovod shall sum a gradient that is left to it."""
-        half = self._is_allreduced() and tensor.dtype.is_floating and self.wire_dtype == "float16"
-        return tf.float16 if half else tensor.dtype
+        compressor = self._compressor
+        is_cast = compressor.transport is Transport.ALLREDUCE and tensor.dtype.is_floating
+        return tf.float16 if is_cast and compressor.wire_dtype == "float16" else tensor.dtype
 
-    def _is_allreduced(self) -> bool:
-        from tfcompress.compressor import Transport  # That module derives from this one.
-
-        return self.transport is Transport.ALLREDUCE
-
-    def _aggregator_for(self, tensor: tf.Tensor) -> tuple[int, "GradientAggregator"]:  # noqa: F821
-        from tfcompress.aggregator import GradientAggregator  # It imports this module's subclass.
-
-        state = self.__dict__.setdefault("_adapter_state", _AdapterState())
-        number = state.next_number(self, tensor)
-        if number == len(state.aggregators):
-            state.aggregators.append(GradientAggregator(self))
-            state.signatures.append((tensor.dtype, tensor.shape))
-        if state.signatures[number] != (tensor.dtype, tensor.shape):
-            dtype, shape = state.signatures[number]
+    def _step_for(self, tensor: tf.Tensor) -> tuple[Parameter, Step]:
+        signature = (tensor.dtype, tensor.shape)
+        number = self._next_number(signature)
+        known = self._signatures.setdefault(number, signature)
+        if self._compressor.num_slots and known != signature:
             raise ValueError(
-                f"compressor '{self.spec}' meets a {tensor.dtype.name} gradient of shape {tensor.shape} "
-                f"where it met a {dtype.name} one of shape {shape} before: make one compressor for each model"
+                f"compressor '{self._compressor.spec}' meets a {tensor.dtype.name} gradient of shape "
+                f"{tensor.shape} where it met a {known[0].name} one of shape {known[1]} before: make one "
+                "compressor for each model"
             )
-        return number, state.aggregators[number]
+        name = f"gradient_{number}"
+        key = (number, tensor.dtype, tuple(tensor.shape))
+        if key not in self._steps:
+            self._steps[key] = Step(self._compressor)
+        return Parameter(name, name, tensor.shape), self._steps[key]
 
-    def _tfcompress_stats(self) -> "Stats":  # noqa: F821
-        from tfcompress.statistics import merge
-
-        state = self.__dict__.get("_adapter_state")
-        parts = [aggregator.stats() for aggregator in state.aggregators] if state else []
-        return merge(parts)
-
-
-class _AdapterState:
-    """Aggregators of one tensor each, in the order of the calls within a trace."""
-
-    def __init__(self) -> None:
-        self.aggregators: list = []
-        self.signatures: list[tuple[tf.DType, tf.TensorShape]] = []
-        self._eager: list[int] = []
-        self._calls_in = weakref.WeakKeyDictionary()
-
-    def next_number(self, compressor: "HorovodAdapter", tensor: tf.Tensor) -> int:
+    def _next_number(self, signature: tuple) -> int:
         """Returns how many calls there were before in the function that is being traced."""
         if tf.executing_eagerly():
-            if compressor.num_slots > 0:
+            if self._compressor.num_slots:
                 raise ValueError(
-                    f"the memory of '{compressor.spec}' needs to know which gradient is which: call Horovod "
+                    f"the memory of '{self._compressor.spec}' needs to know which gradient is which: call Horovod "
                     "inside a tf.function, or use a spec without memory"
                 )
-            return self._eager_number(tensor)
+            # Without a memory, gradients of one shape need not be told apart.
+            return 0
         function = _traced_function()
+        # A compressor that is made while a function is traced lives as long as the function.
+        function.__dict__.setdefault("_tfcompress_adapters", []).append(self)
         number = self._calls_in.get(function, 0)
         self._calls_in[function] = number + 1
         return number
-
-    def _eager_number(self, tensor: tf.Tensor) -> int:
-        """Without a memory, gradients of one shape need not be told apart."""
-        signature = (tensor.dtype, tensor.shape)
-        known = [i for i in self._eager if self.signatures[i] == signature]
-        if not known:
-            self._eager.append(len(self.aggregators))
-        return known[0] if known else self._eager[-1]
 
 
 def _traced_function() -> tf.Graph:

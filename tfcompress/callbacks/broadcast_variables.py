@@ -2,15 +2,16 @@
 
 import tensorflow as tf
 
-from tfcompress import exchange
-from tfcompress.keras_objects import training_variables
+from tfcompress import comm, keras_objects
+from tfcompress.callbacks.requirements import require_distributed
 
 
 class BroadcastVariables(tf.keras.callbacks.Callback):
     """Starts all ranks from the same model and optimizer variables.
 
     Broadcasts before the first step, or after it where the model is built by its first batch. Residuals
-    are not broadcast: each rank's is its own.
+    are not broadcast: each rank's is its own. Turns off XLA where Keras chose it by itself
+    (`jit_compile="auto"` beside a GPU): Horovod's collectives do not exist there.
     """
 
     def __init__(self, root_rank: int = 0) -> None:
@@ -20,7 +21,14 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         self._done = False
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        """Broadcasts if the model is built."""
+        """Broadcasts if the model is built.
+
+        Raises:
+          ValueError: The model trains without exchanging gradients.
+        """
+        require_distributed(self.model)
+        if comm.ALL_RANKS.size() > 1:
+            keras_objects.turn_off_automatic_xla(self.model)
         self._done = False
         if self.model.built:
             self._broadcast()
@@ -32,6 +40,7 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
 
     def _broadcast(self) -> None:
         self._done = True
-        if exchange.ALL_RANKS.size() == 1:
+        if comm.ALL_RANKS.size() == 1:
             return
-        exchange.broadcast_variables(training_variables(self.model, self.model.optimizer), self._root_rank)
+        variables = keras_objects.training_variables(self.model, self.model.optimizer)
+        comm.broadcast_variables(variables, self._root_rank)

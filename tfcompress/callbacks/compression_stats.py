@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from tfcompress import exchange
+from tfcompress import comm
+from tfcompress.callbacks.requirements import require_distributed
 from tfcompress.statistics import Stats, TensorStats, stats
 
 
@@ -13,9 +14,9 @@ class CompressionStats(tf.keras.callbacks.Callback):
     so far, as Keras's metrics do; after an epoch, means over its steps. All are of this rank:
 
     ===================  ==========================================================================
-    `sent_bytes`         bytes that this rank sent in a step, headers included
-    `received_bytes`     bytes that it received from the others
-    `compression_ratio`  uncompressed bytes for each byte sent
+    `payload_bytes`      bytes of this rank's frames or payloads in a step, headers included
+    `wire_bytes`         bytes that the collectives move in and out of this rank
+    `compression_ratio`  wire bytes of Horovod's all-reduce of the same gradients for each of these
     `density`            elements sent for each element
     `encode_ms`          milliseconds of encoding, summed over tensors
     `decode_ms`          milliseconds of decoding
@@ -32,7 +33,7 @@ class CompressionStats(tf.keras.callbacks.Callback):
         Args:
           source: What `tfc.stats` takes (default: the model's optimizer).
           per_variable: Whether an epoch's logs hold these for each variable too, all but
-            `communication_ms`, under names such as "sent_bytes/dense/kernel". Default False.
+            `communication_ms`, under names such as "wire_bytes/dense/kernel". Default False.
           summary: Whether rank 0 prints one line when training ends (default True).
         """
         super().__init__()
@@ -45,7 +46,10 @@ class CompressionStats(tf.keras.callbacks.Callback):
 
         Raises:
           TypeError: The source keeps no statistics.
+          ValueError: The model trains without exchanging gradients.
         """
+        if self._source is None:
+            require_distributed(self.model)
         self._at_train_begin = self._read(residual_norms=False)
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
@@ -64,7 +68,7 @@ class CompressionStats(tf.keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict | None = None) -> None:
         """Prints the summary."""
-        if self._summary and exchange.ALL_RANKS.rank() == 0:
+        if self._summary and comm.ALL_RANKS.rank() == 0:
             print(self._read(residual_norms=True).since(self._at_train_begin).summary(), flush=True)
 
     def _read(self, residual_norms: bool) -> Stats:
@@ -81,8 +85,8 @@ class CompressionStats(tf.keras.callbacks.Callback):
 
 def _values(tensor: TensorStats) -> dict[str, float]:
     values = {
-        "sent_bytes": tensor.per_step("sent_bytes"),
-        "received_bytes": tensor.per_step("received_bytes"),
+        "payload_bytes": tensor.per_step("payload_bytes"),
+        "wire_bytes": tensor.per_step("wire_bytes"),
         "compression_ratio": tensor.ratio,
         "density": tensor.density,
         "encode_ms": tensor.milliseconds("encode"),

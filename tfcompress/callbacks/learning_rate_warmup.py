@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfcompress import exchange
+from tfcompress import comm
 from tfcompress.keras_objects import learning_rate
 
 
@@ -57,7 +57,7 @@ class LearningRateWarmup(tf.keras.callbacks.Callback):
           ValueError: The learning rate is a schedule, or the number of steps is not known.
         """
         self._rate = learning_rate(self.model.optimizer)
-        self._num_ranks = exchange.ALL_RANKS.size()
+        self._num_ranks = comm.ALL_RANKS.size()
         self._steps = self._steps_per_epoch or self.params.get("steps")
         if not self._steps:
             raise ValueError(
@@ -82,7 +82,7 @@ class LearningRateWarmup(tf.keras.callbacks.Callback):
         if epoch + 1 >= self._warmup_epochs:
             # With several steps in one execution, the last step has not been seen.
             self._set(epoch + 1)
-            if self._verbose and exchange.ALL_RANKS.rank() == 0:
+            if self._verbose and comm.ALL_RANKS.rank() == 0:
                 print(f"\nEpoch {epoch + 1}: learning rate warmed up to {self._initial_lr:g}", flush=True)
         if logs is not None:
             logs["learning_rate"] = float(self._rate.numpy())

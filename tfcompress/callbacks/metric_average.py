@@ -4,7 +4,7 @@ import json
 
 import tensorflow as tf
 
-from tfcompress import exchange
+from tfcompress import comm
 
 
 class MetricAverage(tf.keras.callbacks.Callback):
@@ -23,12 +23,12 @@ class MetricAverage(tf.keras.callbacks.Callback):
         Raises:
           ValueError: On every rank, when ranks log different metrics.
         """
-        num_ranks = exchange.ALL_RANKS.size()
+        num_ranks = comm.ALL_RANKS.size()
         if num_ranks == 1 or logs is None:
             return
         mine = {name: _number(value) for name, value in logs.items()}
         all_ranks = [
-            json.loads(message) for message in exchange.ALL_RANKS.gather_messages(json.dumps(mine).encode())
+            json.loads(message) for message in comm.ALL_RANKS.gather_messages(json.dumps(mine).encode())
         ]
         for rank, theirs in enumerate(all_ranks):
             if theirs.keys() != all_ranks[0].keys():
