@@ -197,8 +197,8 @@ def table_of_own_gradients() -> list[str]:
     text = (
         f"The same on the largest {100 * RATIO:g} % of each of the {len(gradients)} dense gradients in "
         f"`benchmarks/gradients`, {min(sizes):,} to {max(sizes):,} values each, lowest to highest. So few "
-        "values make the table of `quantile` a large part of its bytes: `uniform:bits=8` needs fewer bits there "
-        "and is closer."
+        "values make the table of `quantile` a large part of its bytes: `uniform:bits=8` needs fewer bits "
+        "there and is closer."
     )
     return [*textwrap.wrap(text, 100), "", *table(["", "bits a value", "dB"], rows), ""]
 
