@@ -73,7 +73,7 @@ class Compression:
         """Sends the elements whose magnitude is at least `tau`, with error feedback.
 
         Costs as much for an element sent as `topk`, and how many are sent follows the data: on the digits
-        of the README a packet held 130 times fewer bytes than the gradients, encoded in half the time of
+        of the README a packet held 129 times fewer bytes than the gradients, encoded in half the time of
         `topk`. Not where the scale of the gradients is unknown or changes: a `tau` that suits the first
         epoch may send nothing in the last.
 
