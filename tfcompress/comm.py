@@ -15,8 +15,9 @@ SUM = "sum"
 _BROADCAST_DTYPES = ("float16", "float32", "float64", "int32", "int64", "bool", "uint8", "int8")
 _BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "complex64", "complex128")
 
-# Exchanges that began, each of one optimizer or tape: their numbers are in the names of collectives. An object
-# that exists on one rank only, such as the optimizer of a model loaded for evaluation, never exchanges.
+# Exchanges that began, each of one optimizer or tape: their numbers are in the names of collectives. An
+# object that exists on one rank only, such as the optimizer of a model loaded for evaluation, never
+# exchanges.
 _num_exchanges = 0
 
 
@@ -55,7 +56,7 @@ def begin_exchange(number: int) -> str:
 
 
 def talks_eagerly() -> bool:
-    """Whether ranks can talk while a function is traced: not in a TF1-style graph, which only a session runs."""
+    """Whether ranks can talk while a function is traced; in a TF1-style graph they cannot."""
     with tf.init_scope():
         return tf.executing_eagerly()
 
@@ -270,7 +271,7 @@ class Ranks:
         return messages
 
     def find_difference(self, variables: Sequence[tf.Variable], name: str) -> tf.Tensor:
-        """Returns the position of the first variable that is not equal on all ranks, -1 if all are: int32 scalar.
+        """Returns the position of the first variable that differs between ranks, -1 if none does: int32 scalar.
 
         Args:
           variables: The same list on all ranks.

@@ -1,4 +1,4 @@
-"""The check, before a list of gradients is exchanged for the first time, that all ranks are configured alike."""
+"""The check, before a new list of gradients is exchanged, that all ranks are configured alike."""
 
 import dataclasses
 import json

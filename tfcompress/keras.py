@@ -99,8 +99,8 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 ) -> object:
     """Makes a Keras optimizer average compressed gradients over all ranks at every step.
 
-    Works with Keras 3, where Horovod's own wrapper trains without synchronising, with tf_keras, and with legacy
-    optimizers of Keras 2. Takes the arguments of Horovod's wrapper, in its order.
+    Works with Keras 3, where Horovod's own wrapper trains without synchronising, with tf_keras, and with
+    legacy optimizers of Keras 2. Takes the arguments of Horovod's wrapper, in its order.
 
     Args:
       optimizer: A Keras optimizer that has not been used yet; a LossScaleOptimizer too.
@@ -127,9 +127,9 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 
     Returns:
       The same object: an optimizer of the class and configuration that it had, its schedules and attributes
-      kept. Models that are saved with it load without this package. One packed all-gather moves all compressed
-      gradients of a step. On one rank it trains as before, with the memory's momentum if the compression has one,
-      and sends nothing.
+      kept. Models that are saved with it load without this package. One packed all-gather moves all
+      compressed gradients of a step. On one rank it trains as before, with the memory's momentum if the
+      compression has one, and sends nothing.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.
@@ -175,7 +175,7 @@ def _arguments(
     groups: int | Sequence | None = None,
     **options: object,
 ) -> tuple[Policy | Schedule, Options, dict[str, object]]:
-    """Returns the plan, the options of its step, and the arguments of the accumulator, of `DistributedOptimizer`."""
+    """Returns the plan, the options of the step, and the arguments of the accumulator."""
     accumulation = {
         "backward_passes_per_step": backward_passes_per_step,
         "average_aggregated_gradients": average_aggregated_gradients,
@@ -220,15 +220,15 @@ def _distribute(
 
 
 def _refuse_unsuited(optimizer: object, compression: object) -> None:
-    """Refuses a second momentum, which would count every gradient twice over; warns of what does not train."""
+    """Refuses a second momentum, which counts gradients twice over; warns of what does not train."""
     _, policies = stages_of(as_plan(compression))
     compressors = [each for policy in policies for each in policy.compressors()]
     inner = keras_objects.innermost(optimizer)
     if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors):
         warnings.warn(
-            "Adafactor does not train with sparse gradients: its factored second moment takes each row and column "
-            "for as large as its one element that was sent. Use a compression that sends every element, such as "
-            "tfc.Compression.qsgd() or fp16, or another optimizer",
+            "Adafactor does not train with sparse gradients: its factored second moment takes each row and "
+            "column for as large as its one element that was sent. Use a compression that sends every "
+            "element, such as tfc.Compression.qsgd() or fp16, or another optimizer",
             stacklevel=3,
         )
     if not any(each.memory_kind == "momentum" for each in compressors):
@@ -253,8 +253,8 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
         step of training, not from now.
 
     Raises:
-      ValueError: Ranks want different things; the memory of a gradient would change; or it would travel in a way
-        that no stage of the compression before has, such as all-reduced instead of gathered.
+      ValueError: Ranks want different things; the memory of a gradient would change; or it would travel in a
+        way that no stage of the compression before has, such as all-reduced instead of gathered.
       TypeError: An argument is of another kind.
     """
     step = checkpoint.step_of(optimizer)

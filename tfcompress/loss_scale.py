@@ -21,8 +21,8 @@ _MARK = "_tfcompress_asks_all_ranks"
 def let_all_ranks_decide(optimizer: object) -> None:
     """Makes the LossScaleOptimizer of an optimizer's own Keras ask all ranks where it is around one of ours.
 
-    Keras makes that object itself, after this call, and tells nobody: so it is the class that is changed, once.
-    Around other optimizers it does what it did.
+    Keras makes that object itself, after this call, and tells nobody: so it is the class that is changed,
+    once. Around other optimizers it does what it did.
     """
     scaler = _loss_scale_optimizer(keras_objects.keras_of(optimizer))
     if hasattr(scaler, _MARK):

@@ -1,4 +1,4 @@
-"""What to apply to which variable, and when: compressors, patterns of names, schedules. Pure data, no TensorFlow."""
+"""What to apply to which variable, and when: compressors and patterns of names. Pure data, no TensorFlow."""
 
 import dataclasses
 import enum
@@ -55,7 +55,7 @@ class Route:
     clip_norm: float | None = None
 
     def signature(self) -> "Route":
-        """Returns what a traced step cannot change: all but the spec of a frame, which is an input of the op."""
+        """Returns what a traced step cannot change: all but the spec of frames, an input of the op."""
         return dataclasses.replace(self, spec="") if self.transport is Transport.GATHER else self
 
 
@@ -84,8 +84,8 @@ class Compressor:
     """A spec, and the tensors that it is applied to; immutable.
 
     Pass one as `compression=` to the wrappers of this package or to Horovod's. State (residuals) is never in
-    here: it belongs to the optimizer, to the tape's variables, or, under Horovod's own wrappers, to the pair of
-    compressor and model. Compared and hashed by identity, as Horovod's caches need.
+    here: it belongs to the optimizer, to the tape's variables, or, under Horovod's own wrappers, to the pair
+    of compressor and model. Compared and hashed by identity, as Horovod's caches need.
 
     Attributes:
       spec: The canonical spec, "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or
@@ -270,7 +270,7 @@ class Compressor:
         return "|bloom" in self.spec
 
     def _own_row_sparsifier(self) -> str | None:
-        """The spec's sparsifier, where it may choose rows because the residual keeps those that are left out."""
+        """The spec's sparsifier, where it may choose rows: where the residual keeps what is left out."""
         is_kept = self.memory_kind == "residual" and self.transport is Transport.GATHER
         if not is_kept:
             return None

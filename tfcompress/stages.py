@@ -16,8 +16,8 @@ from tfcompress.state import Gradient, Parameter, make_variable
 class Stages:
     """The routes of a list of gradients in each stage.
 
-    Stages whose routes differ in nothing but the specs of frames are one branch of the step: specs are inputs of
-    the ops. A plan with several branches puts them all into the graph, and the step takes one.
+    Stages whose routes differ in nothing but the specs of frames are one branch of the step: specs are inputs
+    of the ops. A plan with several branches puts them all into the graph, and the step takes one.
 
     Attributes:
       gradients: Name, dtype name and shape of each.
@@ -54,7 +54,8 @@ class Stages:
         for name, gradient, parameter in zip(names, gradients, parameters, strict=True):
             if not gradient.shape.is_compatible_with(parameter.shape):
                 raise ValueError(
-                    f"gradient '{name}' has shape {gradient.shape}, expected that of its variable, {parameter.shape}"
+                    f"gradient '{name}' has shape {gradient.shape}, expected that of its variable, "
+                    f"{parameter.shape}"
                 )
             is_table = isinstance(gradient, tf.IndexedSlices)
             described.append((name, gradient.dtype.name, _dimensions(parameter.shape), is_table))
@@ -82,7 +83,7 @@ class Stages:
         """Returns the routes of all gradients in all stages."""
         return [route for resolution in self.resolutions for route in resolution.routes]
 
-    # ---- Branches --------------------------------------------------------------------------------------------
+    # ---- Branches ------------------------------------------------------------------------------------------
 
     def _signatures(self) -> list[tuple[Route, ...]]:
         """For each stage, what a traced step cannot change."""
@@ -106,7 +107,7 @@ class Stages:
             return exchange(int(branch))
         return tf.switch_case(branch, [lambda i=i: exchange(i) for i in range(count)])
 
-    # ---- Stages of a running step ----------------------------------------------------------------------------
+    # ---- Stages of a running step --------------------------------------------------------------------------
 
     def _arrays(self) -> tuple:
         """Boundaries int64 [stages - 1], specs strings [stages, gradients], branches int32 [stages]."""
@@ -156,8 +157,8 @@ class Stages:
                 name, before, after = self._first_difference(signature)
                 raise ValueError(
                     f"gradient '{name}' travels as {_text(before)}, which a traced step cannot change to "
-                    f"{_text(after)}: give tfc.DistributedOptimizer a tfc.Schedule that has both, or compile the "
-                    "model again with a new optimizer"
+                    f"{_text(after)}: give tfc.DistributedOptimizer a tfc.Schedule that has both, or "
+                    "compile the model again with a new optimizer"
                 )
         return other
 

@@ -116,9 +116,9 @@ class Memories:
             return []
         if not parameter.shape.is_fully_defined():
             raise ValueError(
-                f"gradient '{name}' has the unknown shape {parameter.shape}, and a memory keeps a vector of its "
-                "size: use tfc.DistributedGradientTape or tfc.DistributedOptimizer, which see the variable, or a "
-                "spec without memory"
+                f"gradient '{name}' has the unknown shape {parameter.shape}, and a memory keeps a vector of "
+                "its size: use tfc.DistributedGradientTape or tfc.DistributedOptimizer, which see the "
+                "variable, or a spec without memory"
             )
         shape = (num_slots, *parameter.shape.as_list())
         initial = self._waiting.pop(name, None)
@@ -187,8 +187,8 @@ class Memories:
         if self._waiting:
             names = ", ".join(f"'{name}'" for name in sorted(self._waiting))
             warnings.warn(
-                f"the saved residuals of {names} belong to no variable of this step; they wait until variables of "
-                "these names appear, and stay in checkpoints until then",
+                f"the saved residuals of {names} belong to no variable of this step; they wait until "
+                "variables of these names appear, and stay in checkpoints until then",
                 stacklevel=2,
             )
 
@@ -213,6 +213,6 @@ def _scope(name: str) -> str:
 def _check_shape(name: str, values: np.ndarray, expected: Sequence[int]) -> None:
     if values.shape != tuple(expected):
         raise ValueError(
-            f"the saved memory of '{name}' has shape {values.shape}, expected {tuple(expected)}: it is of another "
-            "model or another memory"
+            f"the saved memory of '{name}' has shape {values.shape}, expected {tuple(expected)}: it is of "
+            "another model or another memory"
         )

@@ -52,7 +52,7 @@ class TensorStats:
 
     @property
     def ratio(self) -> float:
-        """Wire bytes of Horovod's own collectives for each wire byte moved; 1 when there was nothing to move."""
+        """Wire bytes of Horovod's own collectives for each wire byte; 1 when there was nothing to move."""
         if not self.wire_bytes:
             return float("inf") if self.dense_wire_bytes else 1.0
         return self.dense_wire_bytes / self.wire_bytes
@@ -156,8 +156,8 @@ class Stats:
 
     def __str__(self) -> str:
         headings = (
-            f"{'tensor':<28} {'dense B/step':>12} {'payload B/step':>14} {'wire B/step':>12} {'ratio':>7} {'density':>8} "
-            f"{'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9}"
+            f"{'tensor':<28} {'dense B/step':>12} {'payload B/step':>14} {'wire B/step':>12} {'ratio':>7} "
+            f"{'density':>8} {'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9}"
         )
         rows = [_row(tensor, "") for tensor in self.tensors]
         total = _row(self.total, f"{self.total.milliseconds('communication'):.3f}")
@@ -168,9 +168,9 @@ def _row(tensor: TensorStats, communication: str) -> str:
     norm = "" if tensor.residual_norm is None else f"{tensor.residual_norm:.3g}"
     return (
         f"{tensor.name[-28:]:<28} {tensor.per_step('dense_bytes'):>12.0f} "
-        f"{tensor.per_step('payload_bytes'):>14.0f} {tensor.per_step('wire_bytes'):>12.0f} {tensor.ratio:>7.1f} {tensor.density:>8.4f} "
-        f"{tensor.milliseconds('encode'):>8.3f} {tensor.milliseconds('decode'):>8.3f} "
-        f"{communication:>8} {norm:>9}"
+        f"{tensor.per_step('payload_bytes'):>14.0f} {tensor.per_step('wire_bytes'):>12.0f} "
+        f"{tensor.ratio:>7.1f} {tensor.density:>8.4f} {tensor.milliseconds('encode'):>8.3f} "
+        f"{tensor.milliseconds('decode'):>8.3f} {communication:>8} {norm:>9}"
     )
 
 
@@ -266,7 +266,8 @@ def _holders(source: object) -> list[object]:
     if holder is None:
         raise TypeError(
             f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
-            "tfc.DistributedGradientTape returned, a Keras model, or the compressor given to Horovod's wrappers"
+            "tfc.DistributedGradientTape returned, a Keras model, or the compressor given to Horovod's "
+            "wrappers"
         )
     return [holder]
 

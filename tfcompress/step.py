@@ -32,12 +32,14 @@ class Options:
 
     Attributes:
       op: hvd.Average (default) or hvd.Sum.
-      gradient_predivide_factor: Splits the division of an average in two: 1/f before the sum, f/size after it.
+      gradient_predivide_factor: Splits the division of an average in two: 1/f before the sum, f/size
+        after it.
         Only what all-reduce sums can overflow: it changes nothing for frames.
       process_set: The hvd.ProcessSet whose ranks exchange; None for all.
       num_groups: Groups in which Horovod reduces uncompressed gradients; 0: as Horovod likes.
       sparse_as_dense: Whether IndexedSlices become dense gradients first.
-      scale_local_gradients: Whether gradients of local variables are divided by the number of ranks where `op`
+      scale_local_gradients: Whether gradients of local variables are divided by the number of ranks
+        where `op`
         is average, as Horovod does.
 
     Raises:
@@ -105,9 +107,9 @@ class PendingSum:
 class Step:
     """Compresses, exchanges and reduces the gradients of one model.
 
-    Owns the state: memory slots, step counter and statistics. State is created when it is first needed, and the
-    gradients' dtypes are known; also while a function is traced, at any trace. Ranks compare configurations
-    whenever a list of gradients comes that is not one of those before.
+    Owns the state: memory slots, step counter and statistics. State is created when it is first needed, and
+    the gradients' dtypes are known; also while a function is traced, at any trace. Ranks compare
+    configurations whenever a list of gradients comes that is not one of those before.
     """
 
     def __init__(
@@ -206,9 +208,14 @@ class Step:
         self, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
     ) -> dict[tuple[int, ...], Outcome]:
         """Sends each gradient on its route; returns the outcomes by positions."""
-        options = self._options
         context = Context(
-            self._ranks, self._name, options.op, options.gradient_predivide_factor, options.num_groups, step
+            self._ranks,
+            self._name,
+            self._options.op,
+            self._options.gradient_predivide_factor,
+            self._options.num_groups,
+            step,
+            has_memory=any(member.slots for member in members),
         )
         outcomes = {}
         for transport, exchange in _EXCHANGES.items():
@@ -251,7 +258,7 @@ class Step:
         encoded = linear.encode(members, self._clip(members, [gradient]), seed)
         return PendingSum(encoded, self._ranks, f"{self._name}_values", counter)
 
-    # ---- What is known of a list of gradients ----------------------------------------------------------------
+    # ---- What is known of a list of gradients --------------------------------------------------------------
 
     def _enter(
         self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
@@ -286,7 +293,10 @@ class Step:
             number, steps = agreement.number, agreement.steps
         if self._name is None:
             self._name = comm.begin_exchange(number)
-        self._make_counters().assign(steps)
+        variable = self._make_counters()
+        if steps != self.steps():
+            with tf.init_scope():  # Not in the graph that is being traced, where every step would do it.
+                variable.assign(steps)
 
     def _make_counters(self) -> tf.Variable:
         if self._steps is None:
@@ -324,7 +334,7 @@ class Step:
             )
         return members
 
-    # ---- Parts of a step -------------------------------------------------------------------------------------
+    # ---- Parts of a step -----------------------------------------------------------------------------------
 
     def _local_result(self, gradient: Gradient, parameter: Parameter) -> Gradient:
         scales = self._options.scale_local_gradients and self._options.op == comm.AVERAGE
@@ -342,7 +352,7 @@ class Step:
         return gradient
 
     def _clip(self, members: Sequence[Member], gradients: Sequence[Gradient]) -> list[Gradient]:
-        """Local gradient clipping: the gradients of all compressors with one limit are scaled by one factor."""
+        """Local gradient clipping: one factor for the gradients of all compressors with one limit."""
         clipped = list(gradients)
         for limit in {member.route.clip_norm for member in members} - {None}:
             mine = [i for i, member in enumerate(members) if member.route.clip_norm == limit]
@@ -356,8 +366,8 @@ class Step:
     def _check_replicas(self, parameters: Sequence[Parameter]) -> None:
         """Stops training where ranks hold different variables at the second exchange.
 
-        At the first one they may: Horovod's examples broadcast after the first step, when the optimizer has its
-        variables. Ranks that join an elastic job are at their first exchange when others are not.
+        At the first one they may: Horovod's examples broadcast after the first step, when the optimizer has
+        its variables. Ranks that join an elastic job are at their first exchange when others are not.
         """
         variables = [p.variable for p in parameters if p.variable is not None and p.variable.dtype.size]
         if comm.is_elastic() or not variables:
@@ -368,9 +378,9 @@ class Step:
             position = self._ranks.find_difference(variables, self._name)
             name = tf.gather([variable.name for variable in variables], tf.maximum(position, 0))
             message = (
-                "the ranks train different models: at the second step this variable differs between ranks. Give fit "
-                "tfc.callbacks.BroadcastVariables(0), or call tfc.broadcast_variables(model.variables) before the "
-                "first step:"
+                "the ranks train different models: at the second step this variable differs between ranks. "
+                "Give fit tfc.callbacks.BroadcastVariables(0), or call "
+                "tfc.broadcast_variables(model.variables) before the first step:"
             )
             tf.debugging.Assert(position < 0, [message, name])
             return tf.constant(True)
@@ -385,7 +395,7 @@ class Step:
             self._name = comm.begin_exchange(comm.num_exchanges())
         return self._ranks.all_true(finite, f"{self._name}_finite")
 
-    # ---- Between steps ---------------------------------------------------------------------------------------
+    # ---- Between steps -------------------------------------------------------------------------------------
 
     def change(self, plan: Policy | Schedule) -> None:
         """Applies another plan from the next step on. Every rank must call it; memories go on.
@@ -409,7 +419,10 @@ class Step:
 
     def steps(self) -> int:
         """Returns how many steps were done."""
-        return 0 if self._steps is None or not comm.talks_eagerly() else int(self._steps.numpy())
+        if self._steps is None or not comm.talks_eagerly():
+            return 0
+        with tf.init_scope():
+            return int(self._steps.numpy())
 
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
@@ -465,7 +478,10 @@ class Step:
         """
         self.memories.restore(memories)
         if steps != self.steps():
-            self._make_counters().assign(steps)
+            variable = self._make_counters()
+        if steps != self.steps():
+            with tf.init_scope():  # Not in the graph that is being traced, where every step would do it.
+                variable.assign(steps)
         self._prepared = (-1, {})
 
     def resume_pending(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
@@ -531,6 +547,6 @@ def _refuse_xla() -> None:
     if comm.is_compiled_by_xla():
         raise RuntimeError(
             "the training step is compiled by XLA, where Horovod's collectives do not exist: set "
-            "jit_compile=False in model.compile() or in tf.function(). Keras's default 'auto' means True on a "
-            "GPU; tfc.callbacks.BroadcastVariables turns that off"
+            "jit_compile=False in model.compile() or in tf.function(). Keras's default 'auto' means True "
+            "on a GPU; tfc.callbacks.BroadcastVariables turns that off"
         )

@@ -77,7 +77,8 @@ class HorovodAdapter:
 
         Args:
           tensor: What Horovod made of the tensor that `compress` returned.
-          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or a payload
+          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or a
+          payload
             whose sum is pending.
         """
         if isinstance(ctx, tf.DType):
@@ -131,8 +132,8 @@ class HorovodAdapter:
         if tf.executing_eagerly():
             if self._compressor.num_slots:
                 raise ValueError(
-                    f"the memory of '{self._compressor.spec}' needs to know which gradient is which: call Horovod "
-                    "inside a tf.function, or use a spec without memory"
+                    f"the memory of '{self._compressor.spec}' needs to know which gradient is which: call "
+                    "Horovod inside a tf.function, or use a spec without memory"
                 )
             # Without a memory, gradients of one shape need not be told apart.
             return 0

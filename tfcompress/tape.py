@@ -20,9 +20,9 @@ _STEPS, _FIRST_STEP = "_tfcompress_tape_steps", "_tfcompress_tape_first_step"
 class DistributedGradientTape:
     """Wraps a `tf.GradientTape`: `gradient` returns reduced gradients.
 
-    A tape lives for one step, residuals live longer: they belong to the source variables. A tape that is made with
-    another compression, or an equal one made anew, goes on with the residuals that are there. `jacobian` and
-    `batch_jacobian` are those of the wrapped tape: this rank's own, as in Horovod.
+    A tape lives for one step, residuals live longer: they belong to the source variables. A tape that is made
+    with another compression, or an equal one made anew, goes on with the residuals that are there. `jacobian`
+    and `batch_jacobian` are those of the wrapped tape: this rank's own, as in Horovod.
 
     Example::
 
@@ -58,7 +58,8 @@ class DistributedGradientTape:
           op: hvd.Average (default) or hvd.Sum.
           gradient_predivide_factor: As in Horovod; above 0, default 1.
           num_groups: As in Horovod, for gradients that its all-reduce carries.
-          groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number counts.
+          groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number
+          counts.
           process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
           scale_local_gradients: Whether gradients of `register_local_source` variables are divided by
             the number of ranks when averaging (default True, as Horovod).
@@ -114,7 +115,8 @@ class DistributedGradientTape:
 
         Args:
           target: As for `tf.GradientTape.gradient`.
-          sources: Variables, tf.Variable or Keras 3's, or watched tensors, in any nested structure; the same on
+          sources: Variables, tf.Variable or Keras 3's, or watched tensors, in any nested structure; the same
+          on
             all ranks.
           output_gradients: As for `tf.GradientTape.gradient`.
           unconnected_gradients: As for `tf.GradientTape.gradient`; zeros are exchanged like other gradients.

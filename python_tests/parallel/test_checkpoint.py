@@ -10,7 +10,7 @@ import tensorflow as tf
 from training import make_data, make_model
 
 import tfcompress as tfc
-from tfcompress.checkpoint import aggregator_of
+from tfcompress.checkpoint import step_of
 
 keras = tf.keras
 IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
@@ -35,7 +35,7 @@ def trained_model(callbacks=(), epochs=2):
 
 def residuals(model):
     """This rank's."""
-    return [slots[0].numpy() for slots in aggregator_of(model.optimizer).tensors.memories().values()]
+    return [slots[0].numpy() for slots in step_of(model.optimizer).memories.by_name().values()]
 
 
 def variables_of(optimizer):
@@ -48,7 +48,7 @@ def means(arrays):
 
 def assert_starts_with(model, expected):
     """The memories of a loaded model, which are made by its first step or wait for it."""
-    waiting = [values[0] for values in aggregator_of(model.optimizer).tensors.waiting().values()]
+    waiting = [values[0] for values in step_of(model.optimizer).memories.waiting().values()]
     found = waiting or residuals(model)
     assert len(found) == len(expected) > 0
     for ours, theirs in zip(found, expected, strict=True):
@@ -60,7 +60,7 @@ def assert_trains_on(model, assert_same_on_all_ranks):
     x, y = make_data(8)
     model.fit(x, y, batch_size=8, verbose=0)
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
-    assert not aggregator_of(model.optimizer).tensors.waiting()
+    assert not step_of(model.optimizer).memories.waiting()
     assert_same_on_all_ranks(model.get_weights())
 
 
@@ -100,21 +100,21 @@ def test_a_schedule_goes_on_where_it_was(folder, memory):
         sparse = tfc.Compression.topk(0.01, memory=memory, min_elements=64)
         return tfc.Schedule.of_ratios(sparse, [1.0], steps_each=4)
 
-    def sent_bytes(model):
+    def payload_bytes(model):
         x, y = make_data(8)
         model.fit(x, y, batch_size=8, verbose=0)  # One step.
-        return tfc.stats(model.optimizer).total.sent_bytes
+        return tfc.stats(model.optimizer).total.payload_bytes
 
     model = make_model(keras)
     model.compile(tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=schedule()), "mse")
     x, y = make_data(32)
     model.fit(x, y, batch_size=8, verbose=0)
-    dense_bytes = tfc.stats(model.optimizer).total.sent_bytes / 4
+    dense_bytes = tfc.stats(model.optimizer).total.payload_bytes / 4
     tfc.prepare_checkpoint(model.optimizer)
     path = str(folder / f"scheduled_{hvd.rank()}.keras")
     model.save(path)
     loaded = tfc.load_model(path, compression=schedule())
-    assert sent_bytes(loaded) < dense_bytes / 2
+    assert payload_bytes(loaded) < dense_bytes / 2
 
 
 def test_tf_train_checkpoint(folder, assert_same_on_all_ranks):
@@ -136,7 +136,7 @@ def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
     path = str(folder / f"model_{hvd.rank()}.keras")
     with pytest.warns(UserWarning, match="prepare_checkpoint"):
         model.save(path)
-    assert not aggregator_of(tfc.load_model(path, compression=COMPRESSION).optimizer).tensors.waiting()
+    assert not step_of(tfc.load_model(path, compression=COMPRESSION).optimizer).memories.waiting()
     tfc.prepare_checkpoint(model.optimizer)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -148,9 +148,10 @@ def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
 
 
 def test_a_memory_of_another_model_is_refused():
-    aggregator = aggregator_of(trained_model().optimizer)
+    memories = step_of(trained_model().optimizer).memories
+    name = next(iter(memories.by_name()))
     with pytest.raises(ValueError, match="of another model"):
-        aggregator.tensors.restore({0: np.zeros((1, 3, 3), np.float32)})
+        memories.restore({name: np.zeros((1, 3, 3), np.float32)})
 
 
 def test_only_our_optimizers_can_be_prepared():
@@ -164,5 +165,5 @@ def test_load_model_wraps_with_the_options_given(folder):
     path = str(folder / f"plain_{hvd.rank()}.keras")
     model.save(path)
     loaded = tfc.load_model(path, COMPRESSION, optimizer_options={"op": hvd.Sum})
-    assert aggregator_of(loaded.optimizer)._op == "sum"
+    assert step_of(loaded.optimizer)._options.op == "sum"
     assert loaded.optimizer.get_config()["momentum"] == 0.9

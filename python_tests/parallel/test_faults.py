@@ -7,16 +7,16 @@ import tensorflow as tf
 from training import keras, make_variable, topk
 
 import tfcompress as tfc
-from tfcompress import exchange, handshake
-from tfcompress.aggregator import GradientAggregator
-from tfcompress.checkpoint import aggregator_of
+from tfcompress import comm, handshake
+from stepping import Stepper
+from tfcompress.checkpoint import step_of
 
 
 @pytest.fixture
 def break_packets(monkeypatch):
     """Returns a variable: while it is true, a byte of the last rank's last frame arrives wrong."""
     broken = tf.Variable(False, trainable=False)
-    honest = exchange.Ranks.allgather_packet
+    honest = comm.Ranks.allgather_packet
 
     def flip(packets):
         last_frame = packets.tobytes().rindex(b"TFCF")
@@ -29,23 +29,23 @@ def break_packets(monkeypatch):
             broken, lambda: tf.numpy_function(flip, [packets], tf.uint8), lambda: tf.identity(packets)
         )
 
-    monkeypatch.setattr(exchange.Ranks, "allgather_packet", maybe_flip)
+    monkeypatch.setattr(comm.Ranks, "allgather_packet", maybe_flip)
     return broken
 
 
 def test_ranks_with_different_versions(monkeypatch):
     if hvd.rank() == 1:
         monkeypatch.setattr(handshake, "__version__", "0.0.9")
-    aggregator = GradientAggregator(topk())
+    aggregator = Stepper(topk())
     with pytest.raises(ValueError, match=r"tfcompress version is .* on rank 0 and '0\.0\.9' on rank 1"):
-        aggregator.aggregate([tf.zeros([2000])], ["kernel"])
+        aggregator.run([tf.zeros([2000])], ["kernel"])
 
 
 def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    aggregator = Stepper(tfc.Compression.topk(0.1))
     break_packets.assign(True)
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
-        aggregator.aggregate([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
+        aggregator.run([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
 
 
 @pytest.mark.parametrize("as_function", [False, True])
@@ -70,8 +70,9 @@ def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
         return [tf.constant(rng.standard_normal(s), tf.float32) for s in ([2000], [2000], [7, 4], [2000])]
 
     def state():
-        residuals = aggregator_of(optimizer).tensors.memories().values()
-        return [each.numpy() for each in (*variables, *(slot for slots in residuals for slot in slots))]
+        residuals = step_of(optimizer).memories.by_name()
+        dense = [slot for name, slots in residuals.items() for slot in slots if name != "table"]
+        return [each.numpy() for each in (*variables, *dense)]
 
     step(gradients())
     before = state()

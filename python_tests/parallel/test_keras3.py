@@ -1,5 +1,7 @@
 """Keras 3: fit, custom loops, saving."""
 
+import warnings
+
 import horovod.tensorflow as hvd
 import keras
 import numpy as np
@@ -34,7 +36,7 @@ def test_replicas_are_bit_identical_after_50_steps(preset, assert_same_on_all_ra
     assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
     stats = tfc.stats(optimizer)
     assert stats.total.steps == 50
-    assert 0 < stats.total.sent_bytes <= stats.total.dense_bytes * 1.2
+    assert 0 < stats.total.payload_bytes <= stats.total.dense_bytes * 1.2
 
 
 def test_uncompressed_training_equals_one_process_with_all_data(assert_same_on_all_ranks):
@@ -134,7 +136,8 @@ def test_a_model_that_is_built_by_its_first_batch(assert_same_on_all_ranks):
     assert_same_on_all_ranks(model.get_weights())
 
 
-def test_a_saved_model_loads_as_a_plain_one(tmp_path):
+def test_a_saved_model_loads_whole_without_this_package(tmp_path):
+    """Its residuals are among the assets of the file, where Keras does not look."""
     model = make_model(keras)
     fit(
         model,
@@ -144,7 +147,11 @@ def test_a_saved_model_loads_as_a_plain_one(tmp_path):
     path = tmp_path / f"model_{hvd.rank()}.keras"
     tfc.prepare_checkpoint(model.optimizer)
     model.save(path)
-    with pytest.warns(UserWarning, match="Skipping variable loading for optimizer"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
         loaded = keras.models.load_model(path)
     assert type(loaded.optimizer) is keras.optimizers.Adam
-    np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
+    for ours, theirs in zip(loaded.variables, model.variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

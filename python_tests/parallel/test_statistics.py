@@ -6,19 +6,19 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.aggregator import GradientAggregator
+from stepping import Stepper
 
 
 class Source:
     """As an optimizer: something whose statistics `tfc.stats` reads."""
 
     def __init__(self, compressor):
-        self.aggregator = GradientAggregator(compressor)
+        self.aggregator = Stepper(compressor)
         self._tfcompress_stats = self.aggregator.stats
 
     def step(self, arrays, names=None):
         tensors = [tf.convert_to_tensor(array) for array in arrays]
-        return self.aggregator.aggregate(tensors, names or [f"g{i}" for i in range(len(tensors))])
+        return self.aggregator.run(tensors, names or [f"g{i}" for i in range(len(tensors))])
 
 
 def gradients(rng, *sizes):
@@ -29,7 +29,7 @@ def gradients(rng, *sizes):
 def test_sent_elements_are_those_in_the_frames(rng, spec):
     compressor = tfc.Compressor(spec)
     arrays = [array * (rng.random(array.size) < 0.3) for array in gradients(rng, 5000, 7, 2000)]
-    frames = [tfc.encode(a, compressor.spec_for("", "float32", a.shape)) for a in arrays]
+    frames = [tfc.encode(a, compressor.route("", "float32", a.shape).spec) for a in arrays]
     source = Source(compressor)
     source.step(arrays)
     stats = tfc.stats(source)
@@ -41,8 +41,8 @@ def test_sent_elements_are_those_in_the_frames(rng, spec):
 
 def test_uncompressed_tensors_send_all_their_elements(rng):
     rows = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([0, 5]), tf.constant([9, 3]))
-    aggregator = GradientAggregator(tfc.Compression.fp16)
-    aggregator.aggregate([rows, *map(tf.constant, gradients(rng, 3000))], ["rows", "dense"])
+    aggregator = Stepper(tfc.Compression.fp16)
+    aggregator.run([rows, *map(tf.constant, gradients(rng, 3000))], ["rows", "dense"])
     assert [t.sent_elements for t in aggregator.stats().tensors] == [6, 3000]
     assert aggregator.stats().total.density == 1.0
 
@@ -60,8 +60,8 @@ def test_residual_norms(rng):
     source = Source(tfc.Compression.topk(0.1))
     for _ in range(3):
         source.step(gradients(rng, 2000, 7, 3000))
-    memories = source.aggregator.tensors.memories()
-    slots = [memories.get(number, []) for number in range(3)]
+    memories = source.aggregator.memories.by_name()
+    slots = [memories.get(f"g{i}", []) for i in range(3)]
     assert [len(owned) for owned in slots] == [1, 0, 1]
     expected = [np.linalg.norm(owned[0].numpy().astype(np.float64)) if owned else 0.0 for owned in slots]
     stats = tfc.stats(source)
@@ -91,8 +91,8 @@ def test_the_difference_of_two_readings(rng):
     part = after.since(before)
     assert part.total.steps == 2 and after.since(before_all).total == after.total
     assert [t.sent_elements for t in part.tensors] == [20, 20]
-    assert part.total.sent_bytes == after.total.sent_bytes - before.total.sent_bytes
-    assert part.total.received_bytes == after.total.received_bytes - before.total.received_bytes
+    assert part.total.payload_bytes == after.total.payload_bytes - before.total.payload_bytes
+    assert part.total.wire_bytes == after.total.wire_bytes - before.total.wire_bytes
     assert part.total.communication_nanoseconds + before.total.communication_nanoseconds == (
         after.total.communication_nanoseconds
     )
@@ -106,8 +106,8 @@ def test_table_and_summary_show_what_was_counted(rng):
     header, kernel, bias, total = str(stats).splitlines()
     assert header.split()[0] == "tensor" and len({len(header), len(kernel), len(bias), len(total)}) == 1
     assert [row.split()[0] for row in (kernel, bias, total)] == ["layer/kernel", "layer/bias", "total"]
-    assert kernel.split()[1:3] == ["20000", str(stats.tensors[0].sent_bytes)]
-    assert f"{stats.total.sent_bytes:,} of 20,028 B sent" in stats.summary()
+    assert kernel.split()[1:3] == ["20000", str(stats.tensors[0].payload_bytes)]
+    assert f"payload {stats.total.payload_bytes:,} of 20,028 B" in stats.summary()
     assert "\n" not in stats.summary()
 
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 from training import IS_KERAS_3, keras
 
 import tfcompress as tfc
-from tfcompress import exchange
-from tfcompress.payload import MARKS
+from tfcompress import comm
+from tfcompress.routes.linear import MARKS
 
 # With Keras 3 Horovod's optimizer trains without exchanging anything.
 KINDS = ["tape"] if IS_KERAS_3 else ["tape", "optimizer"]
@@ -92,7 +92,7 @@ class TestStock:
         total = sum(rest, first)
         np.testing.assert_allclose(total, hvd.allreduce(tf.constant(given[0])), atol=1e-5)
         assert_same_on_all_ranks([total])
-        assert 0 < tfc.stats(compressor).total.sent_bytes < 13 * 4 * 2000 / 4
+        assert 0 < tfc.stats(compressor).total.payload_bytes < 13 * 4 * 2000 / 4
 
     @pytest.mark.parametrize(
         ("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("last", -np.inf), ("all", np.nan)]
@@ -115,7 +115,7 @@ class TestStock:
             steps([np.ones(2000, np.float32)])
 
     def test_a_broken_packet(self, kind, rng, monkeypatch):
-        honest = exchange.Ranks.allgather_packet
+        honest = comm.Ranks.allgather_packet
 
         def flip(packets):
             packets[packets.tobytes().rindex(b"TFCF") + 60] ^= 1
@@ -124,7 +124,7 @@ class TestStock:
         def flipped(self, packet, name):
             return tf.numpy_function(flip, [honest(self, packet, name)], tf.uint8)
 
-        monkeypatch.setattr(exchange.Ranks, "allgather_packet", flipped)
+        monkeypatch.setattr(comm.Ranks, "allgather_packet", flipped)
         steps = Steps(kind, "function", tfc.Compression.topk(0.1), [[2000]])
         with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
             steps([rng.standard_normal(2000).astype(np.float32)])
@@ -158,7 +158,7 @@ def test_a_sketch_of_each_gradient_is_summed_by_horovod(kind, op, rng, assert_sa
         np.testing.assert_allclose(bias, hvd.allreduce(tf.constant(small), op=op), rtol=1e-4)
         residual[applied] = velocity[applied] = 0
     sent = tfc.stats(compressor).tensors[0]
-    assert sent.sent_bytes == 3 * 4 * (5 * 200 + MARKS + 4 * 20)
+    assert sent.payload_bytes == 3 * 4 * (5 * 200 + MARKS + 4 * 20)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -36,8 +36,8 @@ def test_one_rank_logs_the_same_keys_and_exchanges_nothing(capsys):
     assert history.pop("loss")
     assert history == {
         "learning_rate": [0.25],
-        "sent_bytes": [0.0],
-        "received_bytes": [0.0],
+        "payload_bytes": [0.0],
+        "wire_bytes": [0.0],
         "compression_ratio": [1.0],
         "density": [1.0],
         "encode_ms": [0.0],
@@ -62,10 +62,9 @@ def test_warmup_arguments(name, arguments):
         tfc.callbacks.LearningRateWarmup(**arguments)
 
 
-def make_stats(steps, sent_bytes, names=("a", "b"), padding=(0, 0), **others):
-    row = [
-        {"dense_bytes": 4000, "elements": 1000, **others, "sent_bytes": sent_bytes}.get(c, 0) for c in COLUMNS
-    ]
+def make_stats(steps, payload_bytes, names=("a", "b"), padding=(0, 0), **others):
+    sizes = {"dense_bytes": 4000, "dense_wire_bytes": 4000, "elements": 1000, **others}
+    row = [{**sizes, "payload_bytes": payload_bytes, "wire_bytes": payload_bytes}.get(c, 0) for c in COLUMNS]
     counts = np.array([[steps, *row]] * len(names))
     return Stats(names, counts, 3_000_000 * steps, np.array(padding), ([],) * len(names))
 
@@ -76,25 +75,25 @@ def test_derived_numbers():
     assert stats.tensors[0].density == 0.01 and stats.total.density == 0.01
     assert stats.tensors[0].milliseconds("encode") == 3.0
     assert stats.total.milliseconds("encode") == 6.0 and stats.total.milliseconds("communication") == 3.0
-    assert stats.total.steps == 2 and stats.total.per_step("sent_bytes") == 100.0
-    assert "100 of 4,000 B sent (40.0 times fewer, density 0.01)" in stats.summary()
+    assert stats.total.steps == 2 and stats.total.per_step("payload_bytes") == 100.0
+    assert "moves 4,000 (40.0 times fewer), payload 100 of 4,000 B, density 0.01" in stats.summary()
     # Everything was held back: infinitely fewer bytes; nothing was there: no fewer.
     assert make_stats(1, 0).total.ratio == float("inf")
-    assert make_stats(1, 0, dense_bytes=0, elements=0).total.ratio == 1.0
+    assert make_stats(1, 0, dense_bytes=0, dense_wire_bytes=0, elements=0).total.ratio == 1.0
 
 
 def test_padding_counts_in_the_total_alone():
     stats = make_stats(2, 100, padding=(7, 9))
-    assert [tensor.sent_bytes for tensor in stats.tensors] == [100, 100]
-    assert (stats.total.sent_bytes, stats.total.received_bytes) == (207, 9)
-    assert stats.since(stats).total.sent_bytes == 0
-    assert merge([stats, stats]).total.received_bytes == 18
+    assert [tensor.payload_bytes for tensor in stats.tensors] == [100, 100]
+    assert (stats.total.payload_bytes, stats.total.wire_bytes) == (207, 209)
+    assert stats.since(stats).total.payload_bytes == 0
+    assert merge([stats, stats]).total.wire_bytes == 418
 
 
 def test_joined_statistics():
     stats = merge([make_stats(2, 100), make_stats(3, 50, names=("c", "d"))])
     assert stats.names == ("a", "b", "c", "d")
-    assert [(t.steps, t.sent_bytes) for t in stats.tensors] == [(2, 100), (2, 100), (3, 50), (3, 50)]
+    assert [(t.steps, t.payload_bytes) for t in stats.tensors] == [(2, 100), (2, 100), (3, 50), (3, 50)]
     assert stats.total.steps == 3 and stats.total.communication_nanoseconds == 15_000_000
     nothing = merge([])
     assert nothing.tensors == () and nothing.total.steps == 0 and nothing.total.density == 1.0
@@ -103,12 +102,12 @@ def test_joined_statistics():
 
 def test_equal_names_are_added():
     stats = merge([make_stats(2, 100), make_stats(3, 50, names=("b", "c"))])
-    assert [(t.name, t.steps, t.sent_bytes) for t in stats.tensors] == [
+    assert [(t.name, t.steps, t.payload_bytes) for t in stats.tensors] == [
         ("a", 2, 100),
         ("b", 5, 150),
         ("c", 3, 50),
     ]
-    assert stats.total.steps == 5 and stats.total.sent_bytes == 300 and stats.total.elements == 4000
+    assert stats.total.steps == 5 and stats.total.payload_bytes == 300 and stats.total.elements == 4000
     assert stats.total.communication_nanoseconds == 15_000_000
 
 
@@ -116,7 +115,7 @@ def test_equal_names_in_one_part_stay_apart():
     parts = [make_stats(2, 100, names=("a", "a")), make_stats(3, 50, names=("a",))]
     before = [part.counts.copy() for part in parts]
     stats = merge(parts)
-    assert [(t.name, t.steps, t.sent_bytes) for t in stats.tensors] == [("a", 5, 150), ("a", 2, 100)]
+    assert [(t.name, t.steps, t.payload_bytes) for t in stats.tensors] == [("a", 5, 150), ("a", 2, 100)]
     for part, counts in zip(parts, before, strict=True):
         np.testing.assert_array_equal(part.counts, counts)
 

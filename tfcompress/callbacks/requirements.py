@@ -7,8 +7,8 @@ from tfcompress.checkpoint import find_step
 def require_distributed(model: object) -> None:
     """Raises ValueError where `fit` would train several ranks apart.
 
-    That is certain where Keras's own training step applies gradients through an optimizer that exchanges none. A
-    model with a training step of its own may use a tape.
+    That is certain where Keras's own training step applies gradients through an optimizer that exchanges
+    none. A model with a training step of its own may use a tape.
     """
     if comm.ALL_RANKS.size() == 1 or keras_objects.has_own_train_step(model):
         return
@@ -16,8 +16,8 @@ def require_distributed(model: object) -> None:
     if find_step(optimizer) is not None or keras_objects.horovod_synchronises(optimizer):
         return
     raise ValueError(
-        f"the model was compiled with a plain {type(optimizer).__name__}, so each rank would train by itself: compile "
-        "it with tfc.DistributedOptimizer(optimizer, compression=...); load a saved model with tfc.load_model(path, "
-        "compression=...), not with keras.models.load_model. Horovod's own DistributedOptimizer does not exchange "
-        "under Keras 3"
+        f"the model was compiled with a plain {type(optimizer).__name__}, so each rank would train by "
+        "itself: compile it with tfc.DistributedOptimizer(optimizer, compression=...); load a saved model "
+        "with tfc.load_model(path, compression=...), not with keras.models.load_model. Horovod's own "
+        "DistributedOptimizer does not exchange under Keras 3"
     )

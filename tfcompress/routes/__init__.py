@@ -1,5 +1,5 @@
 """The ways in which gradients travel, one module each: all-reduce, gather, sums of linear payloads.
 
-Each has a function `exchange(context, members, gradients)` that returns an `Outcome`. State is in the members:
-a route is chosen for each step, and its functions keep nothing.
+Each has a function `exchange(context, members, gradients)` that returns an `Outcome`. State is in the
+members: a route is chosen for each step, and its functions keep nothing.
 """

@@ -40,7 +40,7 @@ def exchange(
     )
     elapsed = clock.nanoseconds_between(start, clock.time_after(reduced))
     finite = tf.constant(True)
-    if any(member.slots for member in members):
+    if context.has_memory:  # Otherwise nobody asks, and the pass is spared.
         finite = tf.reduce_all(tf.stack([all_finite(each) for each in reduced]))
     reduced = [
         tf.cast(r, g.dtype) if isinstance(r, tf.Tensor) else r
@@ -59,9 +59,9 @@ def exchange(
 def compensate(
     member: Member, gradient: tf.Tensor | tf.IndexedSlices
 ) -> tuple[tf.Tensor | tf.IndexedSlices, list[tf.Tensor]]:
-    """Returns what is to be sent, NaN everywhere where the gradient is not finite, and the slots after the step.
+    """Returns the vector to send, and the slots after the step.
 
-    The slots are those before anything that is sent is taken out of them.
+    The vector is NaN everywhere where the gradient is not finite. What is sent is still in the slots.
     """
     if not member.slots:
         return gradient, []
@@ -79,7 +79,7 @@ def rounding(member: Member, values: tf.Tensor) -> tf.Tensor:
 
 
 def apply_alone(member: Member, gradient: tf.Tensor) -> tf.Tensor:
-    """Returns what one rank alone applies: gradient and memory, as if everything were sent; updates the memory."""
+    """Applies gradient and memory on one rank alone, as if everything were sent."""
     vector, new_slots = compensate(member, gradient)
     _commit(
         [member], [[tf.zeros_like(new_slots[0]), *new_slots[1:]]], all_finite(vector), keeps_rounding=False

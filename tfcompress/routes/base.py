@@ -24,6 +24,8 @@ class Context:
       predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
       num_groups: Groups in which Horovod reduces tensors together; 0 leaves it to Horovod.
       step: int64 scalar, different at every step and equal on all ranks.
+      has_memory: Whether any gradient of the step has a memory, which a gradient that is not finite rolls
+        back.
     """
 
     ranks: Ranks
@@ -32,6 +34,7 @@ class Context:
     predivide_factor: float
     num_groups: int
     step: tf.Tensor
+    has_memory: bool
 
     def scale(self) -> tf.Tensor:
         """Returns the factor that the result has over the sum of all ranks: float32 scalar."""
@@ -143,7 +146,7 @@ def gather_wire_bytes(own: tf.Tensor, of_all_ranks: tf.Tensor) -> tf.Tensor:
 
 
 def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> tf.Tensor:
-    """Returns what Horovod moves for uncompressed gradients, int64 [gradients]: all-reduce, or gather of rows."""
+    """Returns what Horovod moves in and out for uncompressed gradients, int64 [gradients]."""
     size = tf.cast(ranks.size_tensor(), tf.int64)
     return tf.stack(
         [

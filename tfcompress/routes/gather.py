@@ -205,7 +205,7 @@ def smaller_form(
 
 
 def apply_rows_alone(member: Member, gradient: tf.IndexedSlices) -> tf.IndexedSlices:
-    """Returns what one rank alone applies: merged rows and their residual, as if all were sent; clears that."""
+    """Applies rows and their residual on one rank alone, as if all were sent."""
     [slot] = member.slots
     touched, positions = tf.unique(gradient.indices)
     merged = tf.math.unsorted_segment_sum(gradient.values, positions, tf.size(touched))
@@ -217,7 +217,7 @@ def apply_rows_alone(member: Member, gradient: tf.IndexedSlices) -> tf.IndexedSl
 
 
 def _commit(encoded: Sequence[_Encoded], finite: tf.Tensor) -> None:
-    """Updates the memories, or rolls back the residual rows of tables, which encoding has updated in place."""
+    """Updates the memories, or rolls back the residual rows of tables, updated in place by encoding."""
     updates = [update for each in encoded for update in each.updates]
     undo = [item for each in encoded for item in each.undo]
     if not updates and not undo:

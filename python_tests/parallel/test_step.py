@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.aggregator import GradientAggregator
+from stepping import Stepper
 
 EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
 SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2)]
@@ -18,13 +18,13 @@ def names_of(gradients):
 
 def aggregate(aggregator, arrays):
     gradients = [tf.constant(array) for array in arrays]
-    return [g.numpy() for g in aggregator.aggregate(gradients, names_of(gradients))]
+    return [g.numpy() for g in aggregator.run(gradients, names_of(gradients))]
 
 
 @pytest.mark.parametrize("op", ["average", "sum"])
 @pytest.mark.parametrize("index", EXACT)
 def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
-    aggregator = GradientAggregator(tfc.Compressor(f"nonzero|{index}|raw"), op)
+    aggregator = Stepper(tfc.Compressor(f"nonzero|{index}|raw"), op)
     hvd_op = hvd.Average if op == "average" else hvd.Sum
     for step in range(3):
         arrays = [
@@ -42,7 +42,7 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
         "residual|topk:ratio=0.05|bloom:policy=p1|quantile",
         "nonzero|sketchml",
     ]:
-        aggregator = GradientAggregator(tfc.Compressor(spec))
+        aggregator = Stepper(tfc.Compressor(spec))
         for _ in range(5):
             results = aggregate(aggregator, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
             assert_same_on_all_ranks(results)
@@ -50,14 +50,14 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
 
 def test_residual_conserves_the_sum_of_gradients(rng):
     """What arrives over many steps plus what is pending equals what went in."""
-    aggregator = GradientAggregator(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
+    aggregator = Stepper(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
     shape = (4000,)
     given, arrived = np.zeros(shape), np.zeros(shape)
     for _ in range(20):
         array = rng.standard_normal(shape).astype(np.float32)
         given += array
         arrived += aggregate(aggregator, [array])[0]
-    [[slot]] = aggregator.tensors.memories().values()
+    [[slot]] = aggregator.memories.by_name().values()
     given = hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy()
     pending = hvd.allreduce(tf.constant(slot.numpy().astype(np.float64)), op=hvd.Sum).numpy()
     np.testing.assert_allclose(arrived + pending, given, atol=1e-3)
@@ -65,9 +65,9 @@ def test_residual_conserves_the_sum_of_gradients(rng):
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
 def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
-    aggregator = GradientAggregator(tfc.Compressor("nonzero|bitmap|raw"))
+    aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw"))
     gradients = [tf.cast(rng.standard_normal(shape), dtype) for shape in SHAPES]
-    results = aggregator.aggregate(gradients, names_of(gradients))
+    results = aggregator.run(gradients, names_of(gradients))
     for result, gradient in zip(results, gradients, strict=True):
         assert result.dtype == dtype
         mean = hvd.allreduce(tf.cast(gradient, tf.float32), op=hvd.Average).numpy()
@@ -76,7 +76,7 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
 
 
 def test_other_kinds_of_gradients_go_through_horovod(rng):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    aggregator = Stepper(tfc.Compression.topk(0.1))
     rank, ranks = hvd.rank(), hvd.size()
     rows = tf.IndexedSlices(tf.ones([2, 3]) * (rank + 1.0), tf.constant([rank, 5]), tf.constant([9, 3]))
     gradients = [
@@ -88,7 +88,7 @@ def test_other_kinds_of_gradients_go_through_horovod(rng):
         tf.constant(rng.standard_normal(2000).astype(np.float32)),
     ]
     names = names_of(gradients)
-    result = GradientAggregator(tfc.Compression.topk(0.1), hvd.Sum).aggregate(gradients, names)
+    result = Stepper(tfc.Compression.topk(0.1), hvd.Sum).run(gradients, names)
     assert result[0] is None
     assert result[1].numpy().tolist() == [ranks, 2 * ranks, 3 * ranks]
     total = ranks * (ranks - 1)
@@ -97,31 +97,31 @@ def test_other_kinds_of_gradients_go_through_horovod(rng):
     np.testing.assert_allclose(dense_rows[5], np.full(3, ranks * (ranks + 1) / 2))
     np.testing.assert_allclose(result[4].numpy(), [total])
     assert result[5].shape == (2000,)
-    averaged = aggregator.aggregate([gradients[2]], ["g"])[0]
+    averaged = aggregator.run([gradients[2]], ["g"])[0]
     np.testing.assert_allclose(averaged.numpy(), [1.0 + 1.0j * (ranks - 1)])
 
 
 def test_a_gradient_that_appears_later(rng):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    aggregator = Stepper(tfc.Compression.topk(0.1))
     array = tf.constant(rng.standard_normal(3000).astype(np.float32))
-    first = aggregator.aggregate([array, None], ["a", "b"])
-    second = aggregator.aggregate([array, array], ["a", "b"])
+    first = aggregator.run([array, None], ["a", "b"])
+    second = aggregator.run([array, array], ["a", "b"])
     assert first[1] is None and second[1].shape == (3000,)
-    with pytest.raises(ValueError, match="at the first step it was"):
-        aggregator.aggregate([array[:100], array], ["a", "b"])
+    with pytest.raises(ValueError, match="expected that of its variable"):
+        aggregator.run([array[:100], array], ["a", "b"])
 
 
 def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_same_on_all_ranks):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1, min_elements=0))
+    aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0))
     array = rng.standard_normal(3000).astype(np.float32)
     aggregate(aggregator, [array])
-    before = aggregator.tensors.memories()[0][0].numpy()
+    before = aggregator.memories.by_name()["g0"][0].numpy()
     broken = array.copy()
     if hvd.rank() == hvd.size() - 1:
         broken[17] = np.inf
     [result] = aggregate(aggregator, [broken])
     assert not np.isfinite(result).any()
-    after = aggregator.tensors.memories()[0][0].numpy()
+    after = aggregator.memories.by_name()["g0"][0].numpy()
     if hvd.rank() == hvd.size() - 1:
         np.testing.assert_array_equal(after, before)
     assert np.isfinite(after).all()
@@ -131,7 +131,7 @@ def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_sa
 
 
 def test_empty_and_scalar_tensors(rng):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
+    aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
     arrays = [np.zeros((0, 4), np.float32), np.float32(hvd.rank() + 1.0), np.ones((1,), np.float32)]
     empty, scalar, one = aggregate(aggregator, arrays)
     assert empty.shape == (0, 4)
@@ -141,39 +141,42 @@ def test_empty_and_scalar_tensors(rng):
 
 def test_ranks_with_different_specs_raise_everywhere_at_the_first_step(rng):
     ratio = 0.01 if hvd.rank() == 0 else 0.02
-    aggregator = GradientAggregator(tfc.Compression.topk(ratio))
+    aggregator = Stepper(tfc.Compression.topk(ratio))
     with pytest.raises(ValueError, match=r"ratio=0\.01.* rank 0 .*ratio=0\.02.* rank 1"):
         aggregate(aggregator, [rng.standard_normal(5000).astype(np.float32)])
 
 
 def test_ranks_with_different_shapes_raise_everywhere(rng):
-    aggregator = GradientAggregator(tfc.Compression.topk(0.1))
+    aggregator = Stepper(tfc.Compression.topk(0.1))
     with pytest.raises(ValueError, match="gradient 0 is"):
         aggregate(aggregator, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
 
 
 def test_compressed_against_uncompressed_rank_raises_everywhere():
     compressor = tfc.Compression.none if hvd.rank() == 0 else tfc.Compression.topk()
-    aggregator = GradientAggregator(compressor)
+    aggregator = Stepper(compressor)
     with pytest.raises(ValueError, match="configured differently"):
         aggregate(aggregator, [np.zeros(2000, np.float32)])
 
 
 def test_statistics_count_what_was_really_sent(rng):
     compressor = tfc.Compression.topk(0.01)
-    aggregator = GradientAggregator(compressor)
+    aggregator = Stepper(compressor)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
-    frames = [len(tfc.encode(a, compressor.spec_for("", "float32", a.shape))) for a in arrays]
+    frames = [len(tfc.encode(a, compressor.route("", "float32", a.shape).spec)) for a in arrays]
     aggregate(aggregator, arrays)
     stats = aggregator.stats()
-    assert [t.sent_bytes for t in stats.tensors] == frames
+    assert [t.payload_bytes for t in stats.tensors] == frames
     assert [t.dense_bytes for t in stats.tensors] == [4 * a.size for a in arrays]
     # The packet is padded to a length that changes seldom.
-    padding = stats.total.sent_bytes - sum(frames)
-    assert 0 <= padding < 64 and stats.total.sent_bytes % 64 == 0
-    everyone = hvd.allgather(tf.constant([stats.total.sent_bytes])).numpy().sum()
-    assert stats.total.sent_bytes + stats.total.received_bytes == everyone
-    assert stats.total.ratio == sum(4 * a.size for a in arrays) / stats.total.sent_bytes
+    padding = stats.total.payload_bytes - sum(frames)
+    assert 0 <= padding < 64 and stats.total.payload_bytes % 64 == 0
+    # A ring: what all others sent comes in, and as much goes out.
+    everyone = hvd.allgather(tf.constant([stats.total.payload_bytes])).numpy().sum()
+    assert stats.total.wire_bytes == 2 * (everyone - stats.total.payload_bytes)
+    ring = sum(4 * 4 * a.size * (hvd.size() - 1) // hvd.size() for a in arrays)
+    assert stats.total.dense_wire_bytes == ring
+    assert stats.total.ratio == ring / stats.total.wire_bytes
     assert stats.total.encode_nanoseconds > 0 and stats.total.decode_nanoseconds > 0
     assert "total" in str(stats)
 
@@ -181,21 +184,21 @@ def test_statistics_count_what_was_really_sent(rng):
 def test_linear_presets_are_all_reduced(rng):
     array = rng.standard_normal(3000).astype(np.float32)
     mean = hvd.allreduce(tf.constant(array), op=hvd.Average).numpy()
-    plain = GradientAggregator(tfc.Compression.none)
+    plain = Stepper(tfc.Compression.none)
     np.testing.assert_array_equal(aggregate(plain, [array])[0], mean)
-    assert plain.stats().total.sent_bytes == 4 * 3000
-    half = GradientAggregator(tfc.Compression.fp16, gradient_predivide_factor=2.0)
+    assert plain.stats().total.payload_bytes == 4 * 3000
+    half = Stepper(tfc.Compression.fp16, gradient_predivide_factor=2.0)
     np.testing.assert_allclose(aggregate(half, [array])[0], mean, atol=2e-3)
-    assert half.stats().total.sent_bytes == 2 * 3000
+    assert half.stats().total.payload_bytes == 2 * 3000
 
 
 @pytest.mark.parametrize(("num_values", "quantum"), [(10, 64), (3000, 512), (20_000, 2048), (40_000, 1)])
 def test_packets_are_padded_to_lengths_that_change_seldom(num_values, quantum):
-    aggregator = GradientAggregator(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
+    aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
     array = np.ones(num_values, np.float32)
     array[0] = 0
     mean = aggregate(aggregator, [array])[0]
     np.testing.assert_array_equal(mean, array)
     stats = aggregator.stats()
-    assert 0 <= stats.total.sent_bytes - stats.tensors[0].sent_bytes < quantum
-    assert stats.total.sent_bytes % quantum == 0
+    assert 0 <= stats.total.payload_bytes - stats.tensors[0].payload_bytes < quantum
+    assert stats.total.payload_bytes % quantum == 0
