@@ -1,4 +1,4 @@
-"""Accuracy by bytes sent: compressors against the uncompressed run, with several seeds.
+"""Accuracy by bytes on the wire: compressors against the uncompressed run, with several seeds.
 
     python benchmarks/convergence.py -np 4 --compression none topk "dgc(0.01)" -- --epochs 20
     python benchmarks/convergence.py -np 2 --workload ncf --name movielens -- --data-dir DIR
@@ -29,6 +29,8 @@ import rich.table
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
 from horovod_job import run_example
 
+# A rank's payload, and what the collectives move in and out of it.
+BYTES = ("payload_bytes", "wire_bytes")
 # What each run has alike.
 SHARED = (
     "workload",
@@ -92,10 +94,10 @@ def summarise(runs: dict[str, list[dict]]) -> list[dict]:
     metric = next(iter(reference[0]["metrics"]))
     finals = {name: [run["metrics"][metric] for run in each] for name, each in runs.items()}
     baseline = statistics.mean(run["metrics"][metric] for run in reference)
-    sent_by_reference = statistics.mean(run["sent_bytes_per_step"] for run in reference)
+    moved = {name: mean_bytes(each) for name, each in runs.items()}
+    of_reference = next(iter(moved.values()))
     rows = []
     for name, each in runs.items():
-        sent = statistics.mean(run["sent_bytes_per_step"] for run in each)
         rows.append(
             {
                 "compression": name,
@@ -106,12 +108,18 @@ def summarise(runs: dict[str, list[dict]]) -> list[dict]:
                 "highest": max(finals[name]),
                 "difference": statistics.mean(finals[name]) - baseline,
                 "loss": statistics.mean(run["curve"][-1]["loss"] for run in each),
-                "sent_bytes_per_step": sent,
-                "ratio": sent_by_reference / sent,
+                **{f"{column}_per_step": number for column, number in moved[name].items()},
+                "ratio": of_reference["wire_bytes"] / moved[name]["wire_bytes"],
+                "volume": moved[name]["payload_bytes"] / of_reference["payload_bytes"],
                 "step_ms": statistics.median(run["step_ms_median"] for run in each),
             }
         )
     return rows
+
+
+def mean_bytes(runs: list[dict]) -> dict[str, float]:
+    """Returns the bytes of a step of these runs, by the names that `tfc.Stats` has for them."""
+    return {column: statistics.mean(run[f"{column}_per_step"] for run in runs) for column in BYTES}
 
 
 def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path) -> None:
@@ -124,9 +132,9 @@ def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path) -> None:
         losses = [[point["loss"] for point in curve] for curve in curves]
         metrics = [[point["metrics"][metric] for point in curve] for curve in curves]
         draw(by_step, [point["step"] for point in curves[0]], losses, name)
-        draw(by_bytes, [point["sent_bytes"] / 1e6 for point in curves[0]], metrics, name)
+        draw(by_bytes, [point["wire_bytes"] / 1e6 for point in curves[0]], metrics, name)
     by_step.set(xlabel="step", ylabel="training loss")
-    by_bytes.set(xscale="log", xlabel="MB sent by one rank", ylabel=metric.replace("_", " "))
+    by_bytes.set(xscale="log", xlabel="MB in and out of one rank", ylabel=metric.replace("_", " "))
     for axes in (by_step, by_bytes):
         axes.grid(alpha=0.3)
     by_bytes.legend()
@@ -142,7 +150,8 @@ def draw(axes: plt.Axes, x: list[float], curves: list[list[float]], label: str) 
 
 def report(rows: list[dict], title: str) -> None:
     table = rich.table.Table(title=title)
-    headings = ["compression", rows[0]["metric"], "of seeds", "difference", "B/step sent", "ratio", "step ms"]
+    numbers = ["payload B/step", "wire B/step", "ratio", "step ms"]
+    headings = ["compression", rows[0]["metric"], "of seeds", "difference", *numbers]
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "compression" else "right")
     for row in rows:
@@ -151,7 +160,7 @@ def report(rows: list[dict], title: str) -> None:
             f"{row['mean']:.4f}",
             f"{row['lowest']:.4f} to {row['highest']:.4f}",
             f"{row['difference']:+.4f}",
-            f"{row['sent_bytes_per_step']:,.0f}",
+            *(f"{row[f'{column}_per_step']:,.0f}" for column in BYTES),
             f"{row['ratio']:.1f}",
             f"{row['step_ms']:.1f}",
         )
@@ -174,7 +183,8 @@ def main() -> None:
     rows = summarise(runs)
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / f"convergence_{name}"
-    kept = ("seed", "metrics", "sent_bytes_per_step", "dense_bytes_per_step", "milliseconds", "curve")
+    moved = (f"{column}_per_step" for column in (*BYTES, "dense_bytes"))
+    kept = ("seed", "metrics", *moved, "milliseconds", "curve")
     slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
     result = {"title": title, **{key: first[key] for key in SHARED}, "rows": rows, "runs": slim}
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")

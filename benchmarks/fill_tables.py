@@ -30,7 +30,7 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def convergence(result: dict) -> str:
-    """Final metrics, and bytes relative to the first compressor's."""
+    """Final metrics, payload and wire bytes, and these relative to the first compressor's."""
     metric = result["rows"][0]["metric"]
     rows = [
         [
@@ -38,14 +38,15 @@ def convergence(result: dict) -> str:
             f"{row['mean']:.4f}",
             f"{row['lowest']:.4f} to {row['highest']:.4f}",
             f"{row['difference']:+.4f}",
-            f"{row['sent_bytes_per_step']:,.0f}",
+            f"{row['payload_bytes_per_step']:,.0f}",
+            f"{row['wire_bytes_per_step']:,.0f}",
             f"{row['ratio']:.1f}",
-            f"{1 / row['ratio']:.4f}",
+            f"{row['volume']:.4f}",
         ]
         for row in result["rows"]
     ]
-    headings = [result["title"], metric, "of the seeds", "difference", "B/step sent", "ratio", "volume"]
-    return table(headings, rows)
+    numbers = ["payload B/step", "wire B/step", "ratio", "volume"]
+    return table([result["title"], metric, "of the seeds", "difference", *numbers], rows)
 
 
 def network(result: dict) -> str:
@@ -54,8 +55,7 @@ def network(result: dict) -> str:
         [
             row["bandwidth"],
             code(row["compression"]),
-            f"{row['wire']['sent']['reported']:,.0f}",
-            f"{row['wire']['sent']['counted']:,.0f}",
+            *(f"{row['wire'][part]:,.0f}" for part in ("payload", "expected", "counted")),
             f"{row['step_ms']:.1f}",
             *(f"{row['milliseconds'][phase]:.1f}" for phase in PHASES),
             *(f"{row['throughput_to'][baseline]:.2f}" for baseline in BASELINES),
@@ -63,7 +63,8 @@ def network(result: dict) -> str:
         for row in result["rows"]
     ]
     ratios = [f"x {code(baseline)}" for baseline in BASELINES]
-    return table(["link", "compression", "B/step sent", "on the wire", "step ms", *PHASES, *ratios], rows)
+    traffic = ["payload B/step", "wire B/step", "counted"]
+    return table(["link", "compression", *traffic, "step ms", *PHASES, *ratios], rows)
 
 
 def gradients(result: dict) -> str:

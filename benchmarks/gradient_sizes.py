@@ -5,7 +5,6 @@ import pathlib
 import numpy as np
 
 import tfcompress as tfc
-from tfcompress import _core
 
 # Joint codecs have one section for both.
 PARTS = ("keys", "values", "keys and values in one", "headers")
@@ -52,9 +51,10 @@ def split(gradients: Gradients, compressor: tfc.Compressor) -> dict[str, int]:
 
 def _encode(name: str, gradient: np.ndarray | tuple, compressor: tfc.Compressor) -> bytes:
     if not isinstance(gradient, tuple):
-        spec = compressor.spec_for(name, gradient.dtype.name, gradient.shape)
-        return tfc.encode(gradient, spec)
+        return tfc.encode(gradient, compressor.route(name, gradient.dtype.name, gradient.shape).spec)
     values, indices, shape = gradient
-    spec = compressor.spec_for(name, values.dtype.name, shape, is_table=True)
-    arguments = (values.reshape(-1), "float32", indices, shape[0], int(np.prod(shape[1:])), spec)
-    return _core.encode_rows(*arguments, compressor.row_sparsifier)
+    route = compressor.route(name, values.dtype.name, shape, is_table=True)
+    sizes = (shape[0], int(np.prod(shape[1:])))
+    return tfc.codecs.encode_rows(
+        values.reshape(-1), "float32", indices, *sizes, route.spec, route.row_sparsifier
+    )

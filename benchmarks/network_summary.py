@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import rich.table
 from gradient_sizes import Gradients, dense_bytes, split
-from wire import DIRECTIONS, TOLERANCE, Comparison, compare
+from wire import TOLERANCE, Comparison, compare
 
 import tfcompress as tfc
 
@@ -29,10 +29,7 @@ def summarise(runs: list[dict], idle: dict[str, dict], compressors: dict[str, tf
         groups.setdefault((run["bandwidth"], run["compression"]), []).append(run)
     rows = []
     for (bandwidth, name), group in groups.items():
-        compared = [
-            compare(run["interfaces"][0], idle[bandwidth], run["ranks"], not compressors[name].linear)
-            for run in group
-        ]
+        compared = [compare(run["interfaces"][0], idle[bandwidth]) for run in group]
         rows.append(
             {
                 "bandwidth": bandwidth,
@@ -46,10 +43,7 @@ def summarise(runs: list[dict], idle: dict[str, dict], compressors: dict[str, tf
                     baseline: _median_ratio(groups.get((bandwidth, baseline), []), group)
                     for baseline in BASELINES
                 },
-                "wire": {
-                    direction: Comparison.median(each[direction] for each in compared).as_dict()
-                    for direction in DIRECTIONS
-                },
+                "wire": Comparison.median(compared).as_dict(),
             }
         )
     order = list(compressors)
@@ -69,7 +63,7 @@ def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc
 
     Frames are encoded here. Sums are all values; their bytes are those that the run reported.
     """
-    reported = {row["compression"]: row["wire"]["sent"]["reported"] for row in rows}
+    reported = {row["compression"]: row["wire"]["payload"] for row in rows}
     dense = dense_bytes(gradients)
     return [
         {
@@ -101,19 +95,18 @@ def time_table(result: dict) -> rich.table.Table:
 def wire_table(result: dict) -> rich.table.Table:
     """Returns the table that compares the package's bytes with the interface's."""
     table = rich.table.Table(
-        title=f"{_title(result)}: bytes that rank 0 sent in a step",
-        caption="on ring: reported bytes as Horovod's ring carries them; idle control: what an idle job "
-        "sends in as much time; excess: (interface - headers - on ring) / on ring; agree: both directions, "
+        title=f"{_title(result)}: bytes in and out of rank 0 in a step",
+        caption="wire: as the package reports them; idle control: what an idle job sends and receives in as "
+        "much time; excess: (interface - headers - wire) / wire; agree: "
         f"within {100 * TOLERANCE:.0f} % beside idle control",
     )
-    headings = ["reported", "on ring", "interface", "headers", "idle control", "excess %", "agree"]
+    headings = ["payload", "wire", "interface", "headers", "idle control", "excess %", "agree"]
     _add_columns(table, ["bandwidth", "compression"], headings)
     for row, last in _with_ends(result["rows"]):
-        sent = row["wire"]["sent"]
-        fields = ("reported", "expected", "counted", "headers", "control")
-        cells = [f"{sent[field]:,.0f}" for field in fields] + [f"{100 * sent['excess']:+.1f}"]
-        agree = all(row["wire"][direction]["agrees"] for direction in DIRECTIONS)
-        cells.append("yes" if agree else "no")
+        wire = row["wire"]
+        fields = ("payload", "expected", "counted", "headers", "control")
+        cells = [f"{wire[field]:,.0f}" for field in fields] + [f"{100 * wire['excess']:+.1f}"]
+        cells.append("yes" if wire["agrees"] else "no")
         table.add_row(row["bandwidth"], row["compression"], *cells, end_section=last)
     return table
 

@@ -7,10 +7,10 @@ All exchanges apply the same number of elements. Frames that are gathered are re
 rank from its own gradient; payloads that are summed have the size that the codec says. Bytes are counted in
 two ways, alike for all exchanges:
 
-- payload: what a rank puts in and gets out, as the paper and `tfc.stats` count it. All-gather: its own frame
-  and the other ranks' frames. All-reduce: the payload up and the sum down, the second round included.
-- ring: what its links carry where a collective goes around a ring, which is 2 (W - 1) / W of the former:
-  each frame passes every link but one, each part of a payload twice.
+- in + out: what a rank puts in and gets out, as the paper counts it. All-gather: its own frame and the other
+  ranks' frames. All-reduce: the payload up and the sum down, the second round included.
+- wire: what its links carry where a collective goes around a ring, as `tfc.stats` counts it, which is
+  2 (W - 1) / W of the former: each frame passes every link but one, each part of a payload twice.
 """
 
 import dataclasses
@@ -29,7 +29,6 @@ import rich.progress
 import rich.table
 
 import tfcompress as tfc
-from tfcompress import _core
 from tfcompress.measure import best_seconds
 
 FLOAT_BYTES = 4
@@ -86,8 +85,8 @@ def milliseconds(call: Callable[[], object]) -> float:
     return 1000 * best_seconds(call, repeats=3)
 
 
-def ring_bytes(payload_bytes: int, ranks: int) -> int:
-    return round(payload_bytes * 2 * (ranks - 1) / ranks)
+def wire_bytes(in_out_bytes: int, ranks: int) -> int:
+    return round(in_out_bytes * 2 * (ranks - 1) / ranks)
 
 
 def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
@@ -97,7 +96,7 @@ def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
     with rich.progress.Progress() as progress:
         for gradient in progress.track(gradients(setting), total=setting.largest, description="top-k frames"):
             if encode_ms is None:
-                encode_ms = milliseconds(lambda g=gradient: _core.encode(g, "float32", spec_alone(spec)))
+                encode_ms = milliseconds(lambda g=gradient: tfc.encode(g, spec_alone(spec)))
             frames.append(tfc.encode(gradient, spec, seed=len(frames)))
             touched |= tfc.decode(frames[-1]) != 0
             ranks = len(frames)
@@ -107,10 +106,10 @@ def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
                 rows.append(
                     {
                         "ranks": ranks,
-                        "payload_bytes": len(packets),
-                        "ring_bytes": ring_bytes(len(packets), ranks),
+                        "in_out_bytes": len(packets),
+                        "wire_bytes": wire_bytes(len(packets), ranks),
                         "encode_ms": encode_ms,
-                        "decode_ms": milliseconds(lambda a=arguments: _core.decode_sum(*a)),
+                        "decode_ms": milliseconds(lambda a=arguments: tfc.codecs.decode_sum(*a)),
                         "held_bytes": len(packets),
                         "updated_elements": int(touched.sum()),
                     }
@@ -120,7 +119,7 @@ def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
 
 def spec_alone(spec: str) -> str:
     """The spec without its memory, whose time is not the codec's."""
-    described = _core.describe_spec(spec)
+    described = tfc.describe_spec(spec)
     if described["linear"]:
         return described["codec"]
     return "|".join(described[part] for part in ("sparsifier", "index", "value"))
@@ -128,23 +127,23 @@ def spec_alone(spec: str) -> str:
 
 def simulate_summed(setting: Setting, spec: str) -> list[dict]:
     """Counts the floats that an all-reduce of this codec sums, on any number of ranks."""
-    linear = _core.describe_spec(spec)["linear"]
+    linear = tfc.describe_spec(spec)["linear"]
     floats, kept, encode_ms, decode_ms = setting.n, setting.n, 0.0, 0.0
     if linear:
         codec = spec_alone(spec)
-        sizes = _core.linear_sizes(codec, setting.n)
-        second_round = 0 if _core.describe_spec(codec)["exact"] else sizes["candidates"]
+        sizes = tfc.codecs.linear_sizes(codec, setting.n)
+        second_round = 0 if tfc.describe_spec(codec)["exact"] else sizes["candidates"]
         floats, kept = sizes["payload"] + second_round, sizes["kept"]
         gradient = next(iter(gradients(setting)))
-        payload = _core.linear_encode(gradient, codec)
-        encode_ms = milliseconds(lambda: _core.linear_encode(gradient, codec))
-        decode_ms = milliseconds(lambda: _core.linear_recover(payload, setting.n, codec))
+        payload = tfc.codecs.linear_encode(gradient, codec)
+        encode_ms = milliseconds(lambda: tfc.codecs.linear_encode(gradient, codec))
+        decode_ms = milliseconds(lambda: tfc.codecs.linear_recover(payload, setting.n, codec))
     up_and_down = 2 * FLOAT_BYTES * floats
     return [
         {
             "ranks": ranks,
-            "payload_bytes": up_and_down,
-            "ring_bytes": ring_bytes(up_and_down, ranks),
+            "in_out_bytes": up_and_down,
+            "wire_bytes": wire_bytes(up_and_down, ranks),
             "encode_ms": encode_ms,
             "decode_ms": decode_ms,
             "held_bytes": FLOAT_BYTES * floats,
@@ -163,11 +162,9 @@ def simulate(setting: Setting) -> dict[str, dict]:
 
 
 def measure(setting: Setting) -> list[dict]:
-    """Aggregates a few gradients on all ranks of this job; returns what the first rank counted."""
+    """Exchanges a few gradients on all ranks of this job; returns what the first rank counted."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
-
-    from tfcompress.aggregator import GradientAggregator
 
     hvd.init()
     if hvd.size() == 1:
@@ -177,18 +174,15 @@ def measure(setting: Setting) -> list[dict]:
     rng = np.random.default_rng([setting.seed, hvd.rank()])
     steps = [common + rng.standard_normal(setting.n, np.float32) ** 3 for _ in range(MEASURED_STEPS)]
     for name, compressor in compressors(setting).items():
-        aggregator = GradientAggregator(compressor)
+        variable = tf.Variable(tf.zeros([setting.n]))
         for gradient in steps:
-            aggregator.aggregate([tf.constant(gradient)], ["gradient"])
-        total = aggregator.stats().total
-        points.append(
-            {
-                "compressor": name,
-                "ranks": hvd.size(),
-                "sent_bytes": total.per_step("sent_bytes"),
-                "received_bytes": total.per_step("received_bytes"),
-            }
-        )
+            with tf.GradientTape() as plain:
+                loss = tf.reduce_sum(variable * gradient)
+            tape = tfc.DistributedGradientTape(plain, compression=compressor)
+            tape.gradient(loss, [variable])
+        total = tfc.stats(tape).total
+        counted = {column: total.per_step(column) for column in ("payload_bytes", "wire_bytes")}
+        points.append({"compressor": name, "ranks": hvd.size(), **counted})
     return points if hvd.rank() == 0 else []
 
 
@@ -196,17 +190,17 @@ def make_table(results: dict) -> rich.table.Table:
     setting = results["setting"]
     table = rich.table.Table(
         title=f"Traffic of one rank a step, n = {setting['n']:,}, k = {setting['k']:,}, simulated",
-        caption="bytes sent and received; payload: put in and got out, ring: on the links of a ring",
+        caption="in + out: what a rank puts in and gets out; wire: what its links carry on a ring",
     )
-    for heading in ("exchange", "ranks", "payload MB", "ring MB", "enc ms", "dec ms", "held kB", "updated"):
+    for heading in ("exchange", "ranks", "in + out MB", "wire MB", "enc ms", "dec ms", "held kB", "updated"):
         table.add_column(heading, justify="left" if heading == "exchange" else "right")
     for name, simulated in results["simulated"].items():
         for point in simulated["points"]:
             table.add_row(
                 name,
                 str(point["ranks"]),
-                f"{point['payload_bytes'] / 1e6:.3f}",
-                f"{point['ring_bytes'] / 1e6:.3f}",
+                f"{point['in_out_bytes'] / 1e6:.3f}",
+                f"{point['wire_bytes'] / 1e6:.3f}",
                 f"{point['encode_ms']:.1f}",
                 f"{point['decode_ms']:.1f}",
                 f"{point['held_bytes'] / 1e3:,.1f}",
@@ -214,8 +208,8 @@ def make_table(results: dict) -> rich.table.Table:
             )
         table.add_section()
     for point in results["measured"]:
-        both = point["sent_bytes"] + point["received_bytes"]
-        table.add_row(f"{point['compressor']}, measured", str(point["ranks"]), f"{both / 1e6:.3f}")
+        wire = f"{point['wire_bytes'] / 1e6:.3f}"
+        table.add_row(f"{point['compressor']}, measured", str(point["ranks"]), "", wire)
     return table
 
 
@@ -232,12 +226,12 @@ def plot(results: dict, path: pathlib.Path) -> None:
     for i, (name, simulated) in enumerate(results["simulated"].items()):
         color, points = f"C{i}", simulated["points"]
         ranks = [point["ranks"] for point in points]
-        traffic.plot(ranks, [p["payload_bytes"] / 1e6 for p in points], color=color, label=labels[name])
-        traffic.plot(ranks, [p["ring_bytes"] / 1e6 for p in points], color=color, linestyle=":")
+        traffic.plot(ranks, [p["in_out_bytes"] / 1e6 for p in points], color=color, label=labels[name])
+        traffic.plot(ranks, [p["wire_bytes"] / 1e6 for p in points], color=color, linestyle=":")
         measured = [point for point in results["measured"] if point["compressor"] == name]
         traffic.plot(
             [point["ranks"] for point in measured],
-            [(point["sent_bytes"] + point["received_bytes"]) / 1e6 for point in measured],
+            [point["wire_bytes"] / 1e6 for point in measured],
             "o",
             color=color,
             markerfacecolor="none",
@@ -245,10 +239,12 @@ def plot(results: dict, path: pathlib.Path) -> None:
         if name != "none":
             for key, style in (("encode_ms", "--"), ("decode_ms", "-")):
                 times.plot(ranks, [max(p[key], 1e-3) for p in points], style, color=color)
-    for style, label in (("-", "simulated, payload in + out"), (":", "simulated, links of a ring")):
+    for style, label in (("-", "simulated, in + out"), (":", "simulated, on the wire")):
         traffic.plot([], [], style, color="gray", label=label)
-    traffic.plot([], [], "o", color="gray", markerfacecolor="none", label="tfc.stats of a real job, in + out")
-    traffic.set(ylabel="sent + received by one rank, a step (MB)", title="Traffic")
+    traffic.plot(
+        [], [], "o", color="gray", markerfacecolor="none", label="tfc.stats of a real job, on the wire"
+    )
+    traffic.set(ylabel="in and out of one rank, a step (MB)", title="Traffic")
     times.plot([], [], "--", color="gray", label="encode one rank's gradient")
     times.plot([], [], "-", color="gray", label="decode or recover what arrived")
     times.set(ylabel="milliseconds", title="Time of the codecs, here")

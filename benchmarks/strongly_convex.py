@@ -26,7 +26,7 @@ import rich.console
 import rich.progress
 import rich.table
 
-from tfcompress import _core
+import tfcompress as tfc
 
 SMALLEST_CURVATURE, LARGEST_CURVATURE = 1.0, 4.0
 # The step size is STEP / (mu (t + shift)); 1/T needs STEP above 1/2.
@@ -91,8 +91,9 @@ def sketched(k: int) -> Exchange:
 
     def exchange(vectors: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
         singles = vectors.astype(np.float32)
-        summed = sum(_core.linear_encode(each, spec, seed=step, num_threads=1) for each in singles)
-        candidates, _ = _core.linear_recover(summed, vectors.shape[1], spec, seed=step, num_threads=1)
+        options = {"seed": step, "num_threads": 1}
+        summed = sum(tfc.codecs.linear_encode(each, spec, **options) for each in singles)
+        candidates, _ = tfc.codecs.linear_recover(summed, vectors.shape[1], spec, **options)
         sums = vectors[:, candidates].sum(axis=0)
         applied = candidates[np.argpartition(-np.abs(sums), k - 1)[:k]]
         sent = np.zeros_like(vectors)

@@ -1,8 +1,4 @@
-"""What an interface should have carried, given what the package reports, and whether it did.
-
-Horovod's collectives go around a ring. An all-reduce of S bytes makes each rank send and receive
-2 (W - 1) / W x S; an all-gather makes it receive the other ranks' bytes and send all but its successor's.
-"""
+"""Whether an interface carried the wire bytes that the package reports."""
 
 import dataclasses
 import statistics
@@ -13,23 +9,23 @@ from collections.abc import Iterable
 HEADER_BYTES = 66
 # Beside the control traffic.
 TOLERANCE = 0.05
-DIRECTIONS = ("sent", "received")
+_DIRECTIONS = ("sent", "received")
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Bytes that one rank sent, or received, in a step.
+    """Bytes that went in and out of one rank in a step.
 
     Attributes:
-      reported: What the package reports: payloads, once each.
-      expected: These as they go around the ring.
-      counted: What the interface counted.
+      payload: The rank's own payload, as the package reports it.
+      expected: The wire bytes, in and out, that the package reports.
+      counted: What the interface counted in both directions.
       headers: The part of it that is headers of packets.
       control: What an idle job has in as much time, without headers: an upper limit of Horovod's control
         traffic, which pauses while gradients are exchanged.
     """
 
-    reported: float
+    payload: float
     expected: float
     counted: float
     headers: float
@@ -56,50 +52,27 @@ class Comparison:
         return {**dataclasses.asdict(self), "excess": self.excess, "agrees": self.agrees}
 
 
-def ring_bytes(sent: float, received: float, ranks: int, gathered: bool) -> float:
-    """Returns the bytes that a rank sends, or receives, on the ring.
-
-    Args:
-      sent: Payload of this rank.
-      received: Payloads of the other ranks that were gathered, and sums.
-      ranks: At least 2.
-      gathered: Whether all payloads were gathered. Otherwise they were summed, but for rows of tables, of
-        which more was received than sent.
-    """
-    if gathered:
-        return (sent + received) * (ranks - 1) / ranks
-    # Of g gathered bytes (ranks - 1) g are received. With 2 ranks both collectives carry the same.
-    rows = min(max(received - sent, 0) / (ranks - 2), sent) if ranks > 2 else 0
-    return (ranks - 1) * rows + 2 * (ranks - 1) / ranks * (sent - rows)
-
-
-def compare(
-    interface: dict[str, float], idle: dict[str, float], ranks: int, gathered: bool
-) -> dict[str, Comparison]:
-    """Compares both directions.
+def compare(interface: dict[str, float], idle: dict[str, float]) -> Comparison:
+    """Compares what the package reports with what the interface counted.
 
     Args:
       interface: An entry of "interfaces" in an example's result.
       idle: What `idle_rank` wrote.
-      ranks: At least 2.
-      gathered: As in `ring_bytes`.
 
     Raises:
       ValueError: No step was counted.
     """
     if not interface["steps"]:
         raise ValueError("no step was counted: training ended with the warm-up; take more --steps")
-    reported = {direction: interface[f"reported_{direction}_bytes_per_step"] for direction in DIRECTIONS}
-    expected = ring_bytes(reported["sent"], reported["received"], ranks, gathered)
-    comparisons = {}
-    for direction in DIRECTIONS:
-        idle_headers = HEADER_BYTES * idle[f"{direction}_packets_per_second"]
-        idle_rate = idle[f"{direction}_bytes_per_second"] - idle_headers
-        comparisons[direction] = Comparison(
-            reported=reported[direction],
-            expected=expected,
-            counted=interface[f"{direction}_bytes_per_step"],
-            headers=HEADER_BYTES * interface[f"{direction}_packets_per_step"],
-            control=max(idle_rate, 0) * interface["seconds_per_step"],
-        )
-    return comparisons
+
+    def both(numbers: dict[str, float], name: str) -> float:
+        return sum(numbers[f"{direction}_{name}"] for direction in _DIRECTIONS)
+
+    idle_rate = both(idle, "bytes_per_second") - HEADER_BYTES * both(idle, "packets_per_second")
+    return Comparison(
+        payload=interface["reported_payload_bytes_per_step"],
+        expected=interface["reported_wire_bytes_per_step"],
+        counted=both(interface, "bytes_per_step"),
+        headers=HEADER_BYTES * both(interface, "packets_per_step"),
+        control=max(idle_rate, 0) * interface["seconds_per_step"],
+    )

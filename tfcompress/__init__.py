@@ -4,14 +4,16 @@ One line changes in a training program::
 
     opt = tfc.DistributedOptimizer(opt, compression=tfc.Compression.topk(ratio=0.01))
 
-The NumPy-level functions (`encode`, `decode`, `inspect` and the listings) need neither TensorFlow nor
-Horovod; the rest is imported when it is first used.
+The NumPy-level functions (`encode`, `decode`, `inspect` and the listings) and the policy (`Compression`,
+`Compressor`, `Schedule`) need neither TensorFlow nor Horovod; the rest is imported when it is first used.
 """
 
 import importlib
 
+from tfcompress import errors
 from tfcompress._version import __version__
 from tfcompress.catalogue import (
+    describe_spec,
     index_codecs,
     joint_codecs,
     linear_codecs,
@@ -19,20 +21,18 @@ from tfcompress.catalogue import (
     sparsifiers,
     value_codecs,
 )
-from tfcompress.frames import DataLossError, decode, encode, inspect
+from tfcompress.frames import decode, encode, inspect
 
-# Public names that are imported when they are first used, and their modules. All but `cuda` need TensorFlow,
-# and on several ranks Horovod.
+# Public names that are imported when they are first used, and their modules. The policy (presets,
+# compressors, schedules) needs neither TensorFlow nor Horovod.
 _LAZY = {
     "Compression": "tfcompress.presets",
     "Compressor": "tfcompress.policy",
     "DistributedGradientTape": "tfcompress.tape",
     "DistributedOptimizer": "tfcompress.keras",
     "PerVariable": "tfcompress.policy",
-    "callbacks": None,
-    "cuda": None,
-    "elastic": None,
     "Schedule": "tfcompress.schedule",
+    "Stats": "tfcompress.statistics",
     "broadcast_variables": "tfcompress.keras",
     "load_model": "tfcompress.keras",
     "make_compressor": "tfcompress.presets",
@@ -40,11 +40,14 @@ _LAZY = {
     "set_compression": "tfcompress.keras",
     "stats": "tfcompress.statistics",
 }
+# Public modules.
+_MODULES = ("callbacks", "catalogue", "codecs", "cuda", "elastic", "measure")
 
 __all__ = [
     "DataLossError",
     "__version__",
     "decode",
+    "describe_spec",
     "encode",
     "index_codecs",
     "inspect",
@@ -54,14 +57,18 @@ __all__ = [
     "sparsifiers",
     "value_codecs",
     *_LAZY,
+    *_MODULES,
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "DataLossError":
+        return errors.data_loss_error()  # Another class once TensorFlow is loaded.
+    if name in _MODULES:
+        return importlib.import_module(f"tfcompress.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'tfcompress' has no attribute {name!r}")
-    module = importlib.import_module(_LAZY[name] or f"tfcompress.{name}")
-    value = module if _LAZY[name] is None else getattr(module, name)
+    value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""What there is: the parts that a spec can name, read from the core's registry."""
+"""The parts that a spec can name, read from the core's registry."""
 
 import dataclasses
 from collections.abc import Callable
@@ -88,6 +88,25 @@ KINDS: dict[str, Callable[[], list[Entry]]] = {
     "Linear codecs": linear_codecs,
     "Memories": memories,
 }
+
+
+def describe_spec(spec: str) -> dict[str, object]:
+    """Returns what a spec consists of.
+
+    Args:
+      spec: "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or "[memory|]linear".
+
+    Returns:
+      `spec`, in canonical form: every parameter is written out, the memory `none` is left out. `linear`,
+      whether all-reduce sums its payloads. `memory`, and `num_slots`, the float32 vectors that it keeps for a
+      tensor. `sparsifier`, `index`, `value` and `joint`, None where the spec has no such part. `everything`,
+      whether all elements are sent. `takes_rows`, whether its codecs take sparse rows. Of a linear spec also
+      `codec`, its last part, and `exact`, whether recovered values are exact.
+
+    Raises:
+      ValueError: The spec is not one; names the known parts.
+    """
+    return _core.describe_spec(spec)
 
 
 def is_spec(text: str) -> bool:

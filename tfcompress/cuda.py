@@ -7,7 +7,7 @@ that it needs on the GPU and frees it: training goes through the TensorFlow ops,
 from collections.abc import Sequence
 from types import ModuleType
 
-from tfcompress import catalogue
+from tfcompress import catalogue, errors
 
 try:
     from tfcompress import _cuda
@@ -68,6 +68,7 @@ def encode(
     return _module().encode(array, spec, seed, list(slots), dtype or "", _stream_number(stream, array))
 
 
+@errors.translated()
 def decode_sum(
     packets: bytes,
     out: object,

@@ -1,21 +1,30 @@
 """Frames at the NumPy level: encode, decode and look at the bytes of one tensor."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tfcompress import _core
-
-DataLossError = _core.DataLossError
+from tfcompress import _core, errors
 
 
-def encode(array: np.ndarray, spec: str, seed: int = 0) -> bytes:
-    """Encodes one tensor as a frame (FORMAT.md), statelessly.
+def encode(
+    array: np.ndarray,
+    spec: str,
+    seed: int = 0,
+    *,
+    slots: Sequence[np.ndarray] | None = None,
+    num_threads: int = 0,
+) -> bytes:
+    """Encodes one tensor as a frame (FORMAT.md).
 
     Args:
       array: float32, float16 or bfloat16 of any shape; read in C order. A tensor with NaN or Inf
         becomes a frame that decodes to NaN everywhere.
-      spec: What to apply, such as "topk:ratio=0.01|delta_binary|raw". A memory in it starts empty and
-        is forgotten.
+      spec: What to apply, such as "topk:ratio=0.01|delta_binary|raw".
       seed: Seed of the codecs that use randomness; travels in the frame.
+      slots: The vectors of the spec's memory, float32 [elements] each, updated in place: for `residual`, the
+        residual. None (default): the memory starts empty and is forgotten.
+      num_threads: 0 (default) takes as many as there are cores.
 
     Returns:
       The frame: header, sections and checksum.
@@ -29,16 +38,18 @@ def encode(array: np.ndarray, spec: str, seed: int = 0) -> bytes:
         raise ValueError(f"only float32, float16 and bfloat16 arrays are compressed, got {name}")
     flat = np.ascontiguousarray(array).reshape(-1)
     bits = flat if name == "float32" else flat.view(np.uint16)
-    num_slots = _core.describe_spec(spec)["num_slots"]
-    slots = [np.zeros(flat.size, np.float32) for _ in range(num_slots)]
-    return _core.encode(bits, name, spec, seed=seed, slots=slots)
+    if slots is None:
+        slots = [np.zeros(flat.size, np.float32) for _ in range(_core.describe_spec(spec)["num_slots"])]
+    return _core.encode(bits, name, spec, seed=seed, slots=list(slots), num_threads=num_threads)
 
 
-def decode(data: bytes) -> np.ndarray:
+@errors.translated()
+def decode(data: bytes, *, num_threads: int = 0) -> np.ndarray:
     """Decodes one frame.
 
     Args:
       data: What `encode` returned, on this machine or another.
+      num_threads: 0 (default) takes as many as there are cores.
 
     Returns:
       The dense tensor, one-dimensional, with the dtype that was encoded. Elements that were not sent
@@ -47,9 +58,9 @@ def decode(data: bytes) -> np.ndarray:
     Raises:
       DataLossError: The bytes are not one whole frame, were changed, or come from another version.
     """
-    frames = _core.decode(data)
+    frames = _core.decode(data, num_threads=num_threads)
     if len(frames) != 1:
-        raise DataLossError(f"expected one frame, found {len(frames)}")
+        raise _core.DataLossError(f"expected one frame, found {len(frames)}")
     name, array = frames[0]
     if name == "float32":
         return array
@@ -60,6 +71,7 @@ def decode(data: bytes) -> np.ndarray:
     return array.view(ml_dtypes.bfloat16)
 
 
+@errors.translated()
 def inspect(data: bytes) -> list[dict]:
     """Describes the frames of a packet without decoding their values.
 

@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from tfcompress import _core
+import tfcompress as tfc
 
 # Below this the dense variables beside a table (a bias, say) are not worth a row of numbers.
 MIN_DENSE = 10_000
@@ -91,7 +91,7 @@ def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
     gradients = []
     check_finite(path, dense)
     if dense.any() and (dense.size >= MIN_DENSE or not rows):
-        keys = _core.select(f"topk:ratio={ratio}", dense)
+        keys = tfc.codecs.select(f"topk:ratio={ratio}", dense)
         sent = Rows(dense.size, keys, dense[keys, np.newaxis])
         gradients.append(Gradient(path.stem, sent, dense))
     if rows:

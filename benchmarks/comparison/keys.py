@@ -10,7 +10,6 @@ from measuring import seconds, with_policies
 import tfcompress as tfc
 from comparison import peers
 from comparison.gradients import Rows
-from tfcompress import _core
 from tfcompress.measure import entropy_bits
 
 FALSE_POSITIVE_RATE = 0.001  # The default of our Bloom filter.
@@ -52,9 +51,9 @@ def is_shown(part: str) -> bool:
 
 def of_codec(part: str) -> KeyMethod:
     def decode(data: bytes, n: int, count: int) -> np.ndarray:
-        return _core.decode_indices(part.split(":")[0], data, n, count)
+        return tfc.codecs.decode_indices(part.split(":")[0], data, n, count)
 
-    return KeyMethod(part, peers.OURS, lambda keys, n: _core.encode_indices(part, keys, n), decode)
+    return KeyMethod(part, peers.OURS, lambda keys, n: tfc.codecs.encode_indices(part, keys, n), decode)
 
 
 def of_keys(compressor: peers.ByteCompressor) -> KeyMethod:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from measuring import seconds
 
+import tfcompress as tfc
 from comparison import keys, peers, values
 from comparison.gradients import Rows, at_keys, relative_error
-from tfcompress import _core
 
 # Specs of which rows use the codecs alone: keys and values are chosen already.
 EXACT = (
@@ -75,11 +75,11 @@ def of_spec(spec: str) -> PairMethod:
 
     def encode(rows: Rows) -> bytes:
         sizes = (rows.num_rows, rows.width)
-        return _core.encode_rows(rows.values.ravel(), "float32", rows.ids, *sizes, spec, num_threads=1)
+        return tfc.codecs.encode_rows(rows.values.ravel(), "float32", rows.ids, *sizes, spec, num_threads=1)
 
     def decode(data: bytes, sent: Rows) -> Rows:
         sizes = (sent.num_rows, sent.width)
-        ids, found, _ = _core.decode_rows(data, 1, 1.0, *sizes, "float32", num_threads=1)
+        ids, found, _ = tfc.codecs.decode_rows(data, 1, 1.0, *sizes, "float32", num_threads=1)
         return Rows(sent.num_rows, ids.astype(np.uint32), np.reshape(found, (-1, sent.width)))
 
     return PairMethod(spec.removeprefix("nonzero|"), peers.OURS, encode, decode)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from measuring import seconds
 
+import tfcompress as tfc
 from comparison import peers
-from tfcompress import _core
 
 BUCKETS = 256
 # Sizes of the sketches: the library's default, and one that is about as exact as our sample.
@@ -67,12 +67,12 @@ def numpy_splits(values: np.ndarray) -> np.ndarray:
 
 
 def encode(values: np.ndarray) -> bytes:
-    return _core.encode_values(f"quantile:buckets={BUCKETS}", values, None, len(values))
+    return tfc.codecs.encode_values(f"quantile:buckets={BUCKETS}", values, None, len(values))
 
 
 def our_splits(values: np.ndarray) -> np.ndarray:
     """The least value of every bucket but the first: buckets have means of their own."""
-    decoded = _core.decode_values("quantile", encode(values), None, len(values))
+    decoded = tfc.codecs.decode_values("quantile", encode(values), None, len(values))
     order = np.argsort(values)
     return values[order][1:][np.diff(decoded[order]) != 0]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from measuring import seconds
 
+import tfcompress as tfc
 from comparison import peers
-from tfcompress import _core
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ def methods() -> list[SelectionMethod]:
 
 def prepare_ours(dense: np.ndarray, k: int) -> Callable[[], np.ndarray]:
     part = f"topk:ratio={k / dense.size}"
-    return lambda: _core.select(part, dense)
+    return lambda: tfc.codecs.select(part, dense)
 
 
 def prepare_numpy(dense: np.ndarray, k: int) -> Callable[[], np.ndarray]:

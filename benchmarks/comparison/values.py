@@ -9,7 +9,6 @@ from measuring import seconds, with_policies
 import tfcompress as tfc
 from comparison import peers
 from comparison.quantiles import kll_splits
-from tfcompress import _core
 
 BUCKETS = 256
 
@@ -38,8 +37,8 @@ def of_codec(part: str) -> ValueMethod:
     return ValueMethod(
         part,
         peers.OURS,
-        lambda values: _core.encode_values(part, values, None, len(values)),
-        lambda data, k: _core.decode_values(name, data, None, k),
+        lambda values: tfc.codecs.encode_values(part, values, None, len(values)),
+        lambda data, k: tfc.codecs.decode_values(name, data, None, k),
     )
 
 

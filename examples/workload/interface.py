@@ -17,6 +17,8 @@ COUNTERS = {
     "sent_packets": "tx_packets",
     "received_packets": "rx_packets",
 }
+# What the package reports beside them.
+_REPORTED = ("payload_bytes", "wire_bytes")
 
 
 def read_counters(interface: str) -> np.ndarray:
@@ -40,7 +42,7 @@ class InterfaceCounter(keras.callbacks.Callback):
         self._interface, self._optimizer = interface, optimizer
         self._steps = 0
         self._start: np.ndarray | None = None
-        self._sums = np.zeros(1 + len(COUNTERS) + 2)
+        self._sums = np.zeros(1 + len(COUNTERS) + len(_REPORTED))
         try:
             read_counters(interface)
         except FileNotFoundError as error:
@@ -63,12 +65,12 @@ class InterfaceCounter(keras.callbacks.Callback):
     def result(self) -> dict[str, object]:
         """Means over the counted steps, whose number is 0 where training ended with the warm-up."""
         steps = max(self._steps - WARM_UP_STEPS, 0)
-        names = ["seconds", *COUNTERS, "reported_sent_bytes", "reported_received_bytes"]
+        names = ["seconds", *COUNTERS, *(f"reported_{name}" for name in _REPORTED)]
         means = (self._sums / max(steps, 1)).tolist()
         per_step = {f"{name}_per_step": mean for name, mean in zip(names, means, strict=True)}
         return {"name": self._interface, "steps": steps, **per_step}
 
     def _read(self) -> np.ndarray:
         total = tfc.stats(self._optimizer, residual_norms=False).total
-        reported = [total.sent_bytes, total.received_bytes]
+        reported = [getattr(total, name) for name in _REPORTED]
         return np.array([time.perf_counter(), *read_counters(self._interface), *reported])

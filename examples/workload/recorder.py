@@ -13,7 +13,7 @@ WARM_UP_STEPS = 3
 
 
 class Recorder(keras.callbacks.Callback):
-    """Metrics by epoch and by bytes sent, and where the time of a step goes."""
+    """Metrics by epoch and by bytes on the wire, and where the time of a step goes."""
 
     def __init__(
         self, optimizer: keras.optimizers.Optimizer, evaluate: Callable[[keras.Model], dict[str, float]]
@@ -36,12 +36,14 @@ class Recorder(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         tested = self._evaluate(self.model)
         logs.update(tested)
+        total = tfc.stats(self._optimizer, residual_norms=False).total
         self.curve.append(
             {
                 "epoch": epoch + 1,
                 "step": len(self._seconds),
                 "seconds": sum(self._seconds),
-                "sent_bytes": tfc.stats(self._optimizer, residual_norms=False).total.sent_bytes,
+                "payload_bytes": total.payload_bytes,
+                "wire_bytes": total.wire_bytes,
                 "loss": float(logs["loss"]),
                 "metrics": tested,
             }

@@ -25,6 +25,8 @@ from workload.recorder import Recorder
 from workload.task import Task
 
 MakeTask = Callable[[argparse.Namespace, tfc.Compressor], Task]
+# Of `tfc.Stats`.
+BYTES = ("dense_bytes", "dense_wire_bytes", "payload_bytes", "wire_bytes")
 # How often the update is repeated, to be timed.
 _UPDATES = 5
 
@@ -80,9 +82,7 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
         "decay": arguments.decay,
         "dense_tables": task.dense_tables,
         "metrics": recorder.metrics,
-        "dense_bytes_per_step": total.per_step("dense_bytes"),
-        "sent_bytes_per_step": total.per_step("sent_bytes"),
-        "received_bytes_per_step": total.per_step("received_bytes"),
+        **{f"{column}_per_step": total.per_step(column) for column in BYTES},
         "milliseconds": recorder.milliseconds(update_milliseconds(task, next(iter(data)))),
         "step_ms_median": recorder.median_step_ms(),
         "interfaces": [counter.result() for counter in counters],
@@ -145,7 +145,6 @@ def versions() -> dict[str, str]:
 def summary(result: dict) -> str:
     """One line on a result."""
     metrics = ", ".join(f"{name} {value:.4f}" for name, value in result["metrics"].items())
-    ratio = result["dense_bytes_per_step"] / max(result["sent_bytes_per_step"], 1)
-    sent = result["sent_bytes_per_step"]
-    step = result["milliseconds"]["step"]
-    return f"{result['compression']}: {metrics}; {sent:,.0f} B a step, {ratio:.1f} times fewer; {step:.1f} ms"
+    wire, dense = result["wire_bytes_per_step"], result["dense_wire_bytes_per_step"]
+    traffic = f"{wire:,.0f} B a step on the wire, {dense / max(wire, 1):.1f} times fewer"
+    return f"{result['compression']}: {metrics}; {traffic}; {result['milliseconds']['step']:.1f} ms"

@@ -26,8 +26,8 @@ def test_learns_from_synthetic_rows(tmp_path):
         assert result["metrics"]["test_accuracy"] > 0.6
         # A float and an index for each of the touched rows, not for all 100,000.
         assert result["dense_bytes_per_step"] < 512 * 30 * 12 < 4 * 100_000
-    assert none["sent_bytes_per_step"] == none["dense_bytes_per_step"]
-    assert 4 * skcompress["sent_bytes_per_step"] < none["sent_bytes_per_step"]
+    assert none["payload_bytes_per_step"] == none["dense_bytes_per_step"]
+    assert 4 * skcompress["payload_bytes_per_step"] < none["payload_bytes_per_step"]
 
 
 @pytest.mark.parametrize("model", ["svm", pytest.param("linear", marks=pytest.mark.long)])

@@ -22,8 +22,8 @@ def test_synthetic_interactions_in_a_few_steps(tmp_path, tables):
         assert last["loss"] < first["loss"]
         # By chance it would be 0.1.
         assert result["metrics"]["hr@10"] > 0.25 and 0.1 < result["metrics"]["ndcg@10"] < 1
-    assert plain["sent_bytes_per_step"] == plain["dense_bytes_per_step"]
+    assert plain["payload_bytes_per_step"] == plain["dense_bytes_per_step"]
     if tables:
         assert plain["dense_bytes_per_step"] == 4 * plain["parameters"]
     # About 7 of 32 bits for each element of the rows that are touched.
-    assert compressed["sent_bytes_per_step"] < plain["sent_bytes_per_step"] / 3
+    assert compressed["payload_bytes_per_step"] < plain["payload_bytes_per_step"] / 3

@@ -26,7 +26,7 @@ def test_resnet20_on_made_up_images(tmp_path):
     result = result_of(tmp_path, "cifar10.py", "--compression", "topk", "--steps", 12)
     assert result["steps"] == 24
     assert result["dense_bytes_per_step"] == 4 * 269_722
-    assert 20 * result["sent_bytes_per_step"] < result["dense_bytes_per_step"]
+    assert 20 * result["payload_bytes_per_step"] < result["dense_bytes_per_step"]
     assert 0 <= result["metrics"]["test_accuracy"] <= 1
 
 
@@ -36,4 +36,4 @@ def test_transformer_on_the_manual_of_python(tmp_path):
     metrics = result["metrics"]
     assert 1 < metrics["bits_per_character"] < 7  # 8 bits are what knowing nothing takes.
     assert metrics["perplexity"] == pytest.approx(2 ** metrics["bits_per_character"])
-    assert result["sent_bytes_per_step"] < result["dense_bytes_per_step"] / 3
+    assert result["payload_bytes_per_step"] < result["dense_bytes_per_step"] / 3

@@ -34,7 +34,7 @@ def column(scaling, name, key):
 
 
 def test_traffic_of_gathered_frames_grows_linearly(scaling):
-    ranks, traffic = (column(scaling, "topk", key) for key in ("ranks", "payload_bytes"))
+    ranks, traffic = (column(scaling, "topk", key) for key in ("ranks", "in_out_bytes"))
     assert ranks[-1] == 8 * ranks[0]
     np.testing.assert_allclose(traffic / traffic[0], ranks / ranks[0], rtol=0.02)
     # Other ranks want other elements, so that the update grows denser, as in the paper's Figure 4.
@@ -43,8 +43,8 @@ def test_traffic_of_gathered_frames_grows_linearly(scaling):
 
 @pytest.mark.parametrize("name", ["sketched_sgd", "shared_randomk", "none"])
 def test_traffic_of_summed_payloads_does_not_grow(scaling, name):
-    assert len(set(column(scaling, name, "payload_bytes"))) == 1
-    links = column(scaling, name, "ring_bytes")
+    assert len(set(column(scaling, name, "in_out_bytes"))) == 1
+    links = column(scaling, name, "wire_bytes")
     assert (links < 2 * links[0]).all()  # A ring's factor, 2 (W - 1) / W, is 1 for two ranks.
 
 
@@ -52,7 +52,7 @@ def test_summed_payloads_are_of_the_sizes_of_their_codecs(scaling):
     k, n = scaling["setting"]["k"], scaling["setting"]["n"]
     sizes = {"sketched_sgd": 5 * 10 * k + 36 * k, "shared_randomk": k, "none": n}
     for name, floats in sizes.items():
-        assert column(scaling, name, "payload_bytes")[0] == 2 * 4 * floats
+        assert column(scaling, name, "in_out_bytes")[0] == 2 * 4 * floats
 
 
 def curves(strongly_convex, method):

@@ -1,10 +1,13 @@
 """Who may see whom (CONTRIBUTING.md, "The house"), read from the sources."""
 
 import ast
+import functools
 import pathlib
 import re
 
 import pytest
+
+import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
 CC_OPS = ROOT / "cc_ops"
@@ -152,35 +155,38 @@ def modules():
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imports(path):
-    """Every module that a file imports, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def nodes(tree, whole):
+    """The nodes of a file; unless `whole` is true, only what runs when it is imported."""
+    for node in ast.iter_child_nodes(tree):
+        if whole or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from nodes(node, whole)
+
+
+def imports(path, whole=True):
+    """Every module that a file imports, at any depth or only when it is imported itself."""
+    for node in nodes(ast.parse(path.read_text()), whole):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module
+            members = (f"{node.module}.{alias.name}" for alias in node.names)
+            submodules = {*own_modules(), "tfcompress._core", "tfcompress._cuda"}
+            yield from (name if name in submodules else node.module for name in members)
 
 
-@pytest.mark.parametrize(
-    ("module", "importers"),
-    [
-        ("horovod", {"elastic.py", "exchange.py", "horovod_adapter.py"}),
-        ("keras", set()),
-        ("tf_keras", set()),
-    ],
-)
-def test_who_imports_what(module, importers):
-    found = {p.name for p in modules() if any(name.split(".")[0] == module for name in imports(p))}
-    assert found == importers
+@functools.cache
+def own_modules():
+    """The package's modules: their files by their names."""
+    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules()}
+    return {name.removesuffix(".__init__"): path for name, path in files.items()}
 
 
-def test_only_callbacks_use_keras_through_tensorflow():
-    found = {p.relative_to(PACKAGE).parts[0] for p in modules() if "tf.keras." in p.read_text()}
-    assert found <= {"callbacks", "loss_scale.py", "optimizer.py"}
-
-
-def test_only_ops_loads_the_op_library():
-    assert {p.name for p in modules() if "load_op_library" in p.read_text()} == {"ops.py"}
+def own_imports(whole):
+    """From each module to those of the package that it imports."""
+    return {
+        name: {other for other in imports(path, whole) if other in own_modules()}
+        for name, path in own_modules().items()
+    }
 
 
 def users(*libraries):
@@ -189,11 +195,97 @@ def users(*libraries):
     return {str(path.relative_to(PACKAGE)) for path in found}
 
 
-def test_numpy_level_modules_need_no_tensorflow():
-    top = {"__init__.py", "__main__.py", "_version.py", "catalogue.py", "cuda.py", "frames.py", "measure.py"}
-    command_line = {f"cli/{path.name}" for path in (PACKAGE / "cli").glob("*.py")}
-    assert len(command_line) > 5
-    assert not (top | command_line) & users("tensorflow")
+def test_only_comm_and_elastic_import_horovod():
+    assert users("horovod") == {"comm.py", "elastic.py"}
+
+
+def test_who_uses_keras():
+    uses = re.compile(r"\b(tf\.keras|tf_keras|keras)\.[a-z]|^ *(from|import) (tf_)?keras\b", re.MULTILINE)
+    strings = re.compile(r'""".*?"""|#.*?$|"[^"\n]*"', re.DOTALL | re.MULTILINE)
+    found = {str(p.relative_to(PACKAGE)) for p in modules() if uses.search(strings.sub("", p.read_text()))}
+    found = {name for name in found if not name.startswith("callbacks/")}
+    assert found <= {"keras.py", "keras_objects.py", "loss_scale.py"}
+
+
+def test_only_ops_loads_the_op_library():
+    assert {p.name for p in modules() if "load_op_library" in p.read_text()} == {"ops.py"}
+
+
+# Modules without TensorFlow and Horovod, and the command line with them.
+LIGHT = (
+    *(
+        "tfcompress",
+        "tfcompress.__main__",
+        "tfcompress._version",
+        "tfcompress.catalogue",
+        "tfcompress.codecs",
+    ),
+    *("tfcompress.cuda", "tfcompress.errors", "tfcompress.frames", "tfcompress.measure"),
+    *("tfcompress.policy", "tfcompress.presets", "tfcompress.schedule"),
+)
+# Imports within functions, which close no circle when modules are imported.
+LATE = {
+    ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
+    ("tfcompress.cli.console", "tfcompress.cli.figures"),  # The same of matplotlib.
+    ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
+    ("tfcompress.statistics", "tfcompress.tape"),  # Tapes count with the statistics.
+}
+
+
+@pytest.mark.parametrize(
+    "name", [*LIGHT, *(f"tfcompress.cli.{path.stem}" for path in (PACKAGE / "cli").glob("[a-z]*.py"))]
+)
+def test_light_modules_need_no_tensorflow(name):
+    """Also not by what they import."""
+    graph, seen, unread = own_imports(whole=False), set(), {name}
+    while unread:
+        module = unread.pop()
+        seen.add(module)
+        unread |= graph[module] - seen
+        libraries = {each.split(".")[0] for each in imports(own_modules()[module], whole=False)}
+        assert not libraries & {"tensorflow", "horovod", "keras", "tf_keras"}, f"{name} through {module}"
+
+
+def test_imports_have_no_circle():
+    graph = own_imports(whole=False)
+    assert len(graph) > 30 and sum(map(len, graph.values())) > 50
+    while leaves := {name for name, needed in graph.items() if not needed}:
+        graph = {name: needed - leaves for name, needed in graph.items() if name not in leaves}
+    assert graph == {}, "these are in circles, or import what is in one"
+
+
+def test_imports_within_functions_are_known():
+    early, all_of_them = own_imports(whole=False), own_imports(whole=True)
+    assert {(name, other) for name in early for other in all_of_them[name] - early[name]} == LATE
+
+
+PROGRAMS = [
+    *(ROOT / "examples").rglob("*.py"),
+    *(ROOT / "benchmarks").rglob("*.py"),
+    *(PACKAGE / "cli").glob("*.py"),
+]
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS), ids=lambda p: str(p.relative_to(ROOT)))
+def test_programs_use_public_names(path):
+    """What `tfcompress.__all__` lists, and what its modules have without an underscore."""
+    public = set(tfc.__all__)
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "tfcompress"]
+            assert all(name == "tfcompress" or name.split(".")[1] in public for name in names), names
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tfcompress":
+            parts = [[*node.module.split("."), alias.name] for alias in node.names]
+            allowed = public | {"cli"} if PACKAGE in path.parents else public
+            assert all(part[1] in allowed and not part[-1].startswith("_") for part in parts), parts
+        elif isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            assert owner != "tfc" or node.attr in public, ast.unparse(node)
+            is_private = node.attr.startswith("_tfcompress") or re.fullmatch(
+                r"tfc\.\w+\._\w+", ast.unparse(node)
+            )
+            assert not is_private, ast.unparse(node)
 
 
 def test_only_the_command_line_needs_its_extra():

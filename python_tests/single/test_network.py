@@ -147,36 +147,29 @@ def test_nothing_measured_is_an_error(monkeypatch):
         measure("--bandwidths 1gbit --compression none")
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
-def test_bytes_on_the_ring(ranks):
-    """Sums pass twice but for one share; a gathered frame passes all links but one."""
-    assert wire.ring_bytes(1000, 1000, ranks, gathered=False) == pytest.approx(2000 * (ranks - 1) / ranks)
-    others = 1000 * (ranks - 1)
-    assert wire.ring_bytes(1000, others, ranks, gathered=True) == pytest.approx(others)
-    # Of a plain run's 1000 bytes, 400 were rows of a table, which Horovod gathers.
-    received = 600 + 400 * (ranks - 1)
-    expected = 400 * (ranks - 1) + 1200 * (ranks - 1) / ranks
-    assert wire.ring_bytes(1000, received, ranks, gathered=False) == pytest.approx(expected)
+DIRECTIONS = ("sent", "received")
 
 
-def interface(payload: float, packets: int = 10, reported: float = 10_000) -> dict:
-    """What an example counts on 2 ranks, where a rank carries what it reports."""
+def interface(carried: float, packets: int = 10, payload: float = 10_000) -> dict:
+    """What an example counts on 2 ranks, whose wire bytes are those of both payloads."""
     counted = {"seconds_per_step": 0.1, "steps": 5, "name": "eth0"}
-    for direction in wire.DIRECTIONS:
-        counted[f"{direction}_bytes_per_step"] = payload + packets * wire.HEADER_BYTES
+    for direction in DIRECTIONS:
+        counted[f"{direction}_bytes_per_step"] = carried + packets * wire.HEADER_BYTES
         counted[f"{direction}_packets_per_step"] = packets
-        counted[f"reported_{direction}_bytes_per_step"] = reported
-    return counted
+    return counted | {
+        "reported_payload_bytes_per_step": payload,
+        "reported_wire_bytes_per_step": 2 * payload,
+    }
 
 
 def idle(rate: float, packets: int = 20) -> dict:
     """Bytes a second besides headers."""
-    counted = {f"{d}_bytes_per_second": rate + packets * wire.HEADER_BYTES for d in wire.DIRECTIONS}
-    return counted | {f"{d}_packets_per_second": packets for d in wire.DIRECTIONS}
+    counted = {f"{d}_bytes_per_second": rate + packets * wire.HEADER_BYTES for d in DIRECTIONS}
+    return counted | {f"{d}_packets_per_second": packets for d in DIRECTIONS}
 
 
 @pytest.mark.parametrize(
-    "payload, rate, agrees",
+    "carried, rate, agrees",
     [
         (10_000, 0, True),
         (10_490, 0, True),
@@ -189,19 +182,27 @@ def idle(rate: float, packets: int = 20) -> dict:
         (9_490, 10_000, False),
     ],
 )
-def test_agreement(payload, rate, agrees):
-    for comparison in wire.compare(interface(payload), idle(rate), 2, gathered=True).values():
-        assert comparison.agrees == agrees
-        assert comparison.excess == pytest.approx(payload / 10_000 - 1)
-        assert comparison.control == pytest.approx(rate * 0.1)
+def test_agreement(carried, rate, agrees):
+    """Of both directions together."""
+    comparison = wire.compare(interface(carried), idle(rate))
+    assert (comparison.payload, comparison.expected) == (10_000, 20_000)
+    assert comparison.agrees == agrees
+    assert comparison.excess == pytest.approx(carried / 10_000 - 1)
+    assert comparison.control == pytest.approx(2 * rate * 0.1)
+
+
+def test_bytes_of_one_direction_alone_do_not_agree():
+    counted = interface(10_000)
+    counted["received_bytes_per_step"] = 0
+    assert not wire.compare(counted, idle(0)).agrees
 
 
 def test_without_a_counted_step_there_is_nothing_to_compare():
     with pytest.raises(ValueError, match="--steps"):
-        wire.compare({"steps": 0}, idle(0), 2, gathered=True)
+        wire.compare({"steps": 0}, idle(0))
 
 
-def run(bandwidth: str, name: str, number: int, step: float, payload: float = 10_000) -> dict:
+def run(bandwidth: str, name: str, number: int, step: float, carried: float = 10_000) -> dict:
     return {
         "bandwidth": bandwidth,
         "compression": name,
@@ -210,7 +211,7 @@ def run(bandwidth: str, name: str, number: int, step: float, payload: float = 10
         "ranks": 2,
         "step_ms_median": step,
         "milliseconds": {phase: step / 5 for phase in network_summary.PHASES},
-        "interfaces": [interface(payload)],
+        "interfaces": [interface(carried)],
     }
 
 
@@ -221,7 +222,7 @@ def result():
     for bandwidth in ("100mbit", "unlimited"):
         for number, slow in enumerate((1, 2, 10)):
             runs.append(run(bandwidth, "topk", number, 50 * slow if number < 2 else 1000))
-            runs.append(run(bandwidth, "none", number, 100 * slow, payload=12_000))
+            runs.append(run(bandwidth, "none", number, 100 * slow, carried=12_000))
     idles = {"100mbit": idle(0), "unlimited": idle(0)}
     compressors = {name: tfc.make_compressor(name) for name in ("none", "topk")}
     rows = network_summary.summarise(runs, idles, compressors)
@@ -236,7 +237,7 @@ def test_ratios_are_medians_of_those_of_each_round(result):
     topk = rows["100mbit", "topk"]
     assert (topk["step_ms"], topk["milliseconds"]["encode"]) == (100, 20)
     assert topk["throughput_to"] == {"none": 2, "fp16": None}
-    assert topk["wire"]["sent"]["agrees"] and not rows["100mbit", "none"]["wire"]["sent"]["agrees"]
+    assert topk["wire"]["agrees"] and not rows["100mbit", "none"]["wire"]["agrees"]
 
 
 def test_tables_have_a_row_for_each_bandwidth_and_compressor(result):
@@ -267,7 +268,9 @@ def test_joint_codecs_and_rows_of_tables_are_split_too(tmp_path):
     np.savez_compressed(tmp_path / "step.npz", **dumped)
     gradients = gradient_sizes.read_gradients(tmp_path / "step.npz")
     assert gradient_sizes.dense_bytes(gradients) == 4 * (64 * 64 + 8000)
-    rows = gradient_sizes.split(gradients, tfc.make_compressor("topk"))
+    chosen = gradient_sizes.split(gradients, tfc.make_compressor("topk"))
+    assert chosen["values"] == 4 * (round(0.01 * 64 * 64) + 1 * 8)  # One row of the thirty is 3 %.
+    rows = gradient_sizes.split(gradients, tfc.make_compressor("topk(row_sparsifier='dense')"))
     assert rows["values"] == 4 * (round(0.01 * 64 * 64) + 30 * 8)
     joint = gradient_sizes.split({"k": gradients["dense.kernel"]}, tfc.make_compressor("skcompress"))
     assert joint["keys and values in one"] > 0 and joint["keys"] == joint["values"] == 0

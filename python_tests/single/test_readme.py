@@ -1,13 +1,17 @@
 """README.md: its tables are true, its snippets run."""
 
+import json
 import pathlib
 import re
 import subprocess
 import sys
 
+import pytest
+
 import tfcompress as tfc
 
-README = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+ROOT = pathlib.Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 def test_codec_table_lists_the_registry():
@@ -34,6 +38,60 @@ def test_preset_table_gives_the_presets_specs():
     }
     for name, spec in rows:
         assert getattr(tfc.Compression, name)().spec == spec.replace("\\|", "|")
+
+
+def test_the_first_sentence_is_true_of_the_measurements():
+    lowest, highest = re.search(r"moves (\d+) to (\d+) times fewer bytes", README).groups()
+    rows = re.findall(r"^\| `(\w+)` \| [\d.]+ \| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \|", README, re.MULTILINE)
+    ratios = {}
+    for name, plain, wire, ratio in rows:
+        ratios[name] = float(ratio)
+        assert ratios[name] == pytest.approx(
+            int(plain.replace(",", "")) / int(wire.replace(",", "")), abs=0.05
+        )
+    assert ratios.pop("none") == 1 and len(ratios) > 3
+    assert (round(min(ratios.values())), round(max(ratios.values()))) == (int(lowest), int(highest))
+
+
+def result_rows(name):
+    result = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+    return {row["compression"]: row for row in result["rows"]}
+
+
+def test_recommended_presets_have_the_measured_numbers():
+    section = README[README.index("Which to take") : README.index("| preset | spec | from |")]
+    jobs = dict(re.findall(r"^\| ([\w ,]+) \| `(.*?)`", section, re.MULTILINE))
+    assert len(jobs) == 5
+    for preset in jobs.values():
+        tfc.make_compressor(preset)
+    mnist, fashion = result_rows("convergence_mnist"), result_rows("convergence_fashion")
+    ncf, linear = result_rows("convergence_ncf"), result_rows("network_linear_models")
+    for row in (
+        mnist["dgc(0.01)"],
+        mnist["topk"],
+        mnist["skcompress"],
+        fashion["dgc(0.02)"],
+        ncf["skcompress"],
+    ):
+        assert f"{row['ratio']:.1f} times" in section
+    for row in (mnist["dgc(0.01)"], mnist["topk"], fashion["dgc(0.02)"]):
+        assert f"{-100 * row['difference']:.2f} points behind" in section
+    assert f"`topk` {-100 * fashion['topk(0.02)']['difference']:.2f}" in section
+    assert f"{100 * mnist['skcompress']['difference']:.2f} points ahead" in section
+    assert f"{-100 * ncf['skcompress']['difference']:.1f} points of HR@10 behind" in section
+    row = linear["skcompress(row_sparsifier='topk:ratio=0.05',row_residual=True)"]
+    assert f"{linear['none']['wire']['expected'] / row['wire']['expected']:.1f} times" in section
+
+
+def test_the_better_value_codec_has_the_numbers_of_the_codecs_page():
+    page = (ROOT / "docs" / "codecs.md").read_text()
+    for name in ("uniform:bits=8", "quantile"):
+        bits, decibels = re.search(
+            rf"^\| `{name}` \| ([\d. to]+) \| ([\d to]+) \|$", page, re.MULTILINE
+        ).groups()
+        assert re.search(
+            rf"`{name}` (has )?{bits} bits( a value)? and {decibels} dB", README.replace("\n", " ")
+        )
 
 
 def test_numpy_snippet_runs():

@@ -1,14 +1,14 @@
-"""The command line: `python -m tfcompress list | inspect | bench`, one module a subcommand.
+"""The command line: `tfcompress list | inspect | bench`, one module a subcommand.
 
-It works at the NumPy level; TensorFlow is imported only where a preset is named or listed. rich and
-matplotlib are the package's extra `cli`.
+It works at the NumPy level, without TensorFlow, and uses the package's public names only. rich and matplotlib
+are the package's extra `cli`.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from tfcompress._version import __version__
+import tfcompress as tfc
 from tfcompress.cli import bench, inspection, listing
 
 
@@ -32,9 +32,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
       SystemExit: It is none, or asks for help.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m tfcompress", description="What compression makes of your own gradients."
+        prog="tfcompress", description="What compression makes of your own gradients."
     )
-    parser.add_argument("--version", action="version", version=f"tfcompress {__version__}")
+    parser.add_argument("--version", action="version", version=f"tfcompress {tfc.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", required=True, metavar="COMMAND")
     for module in (listing, inspection, bench):
         module.add_parser(subcommands)

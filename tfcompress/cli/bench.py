@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfcompress._version import __version__
-from tfcompress.cli import arrays, console, presets
+import tfcompress as tfc
+from tfcompress.cli import arrays, console
 from tfcompress.cli.coding import is_summed, make_coding
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
@@ -54,10 +54,13 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
         nargs="*",
         default=list(DEFAULT_SPECS),
         metavar="SPEC|PRESET",
-        help='"topk:ratio=0.01|bitmap|quantile", "topk" or "topk(ratio=0.001)" (default: one of each kind); '
-        "presets need TensorFlow",
+        help='"topk:ratio=0.01|bitmap|quantile", "topk" or "topk(ratio=0.001)" (default: one of each kind)',
     )
-    parser.add_argument("--per-array", action="store_true", help="a table a spec of all arrays' sizes")
+    parser.add_argument(
+        "--per-array",
+        action="store_true",
+        help="also print a table of the sizes of each array, for each spec",
+    )
     parser.add_argument(
         "--repeat", type=_positive, default=5, metavar="N", help="runs of each (default: %(default)s)"
     )
@@ -78,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
       SystemExit: The file has no array to compress, or a spec is none or does not fit an array.
     """
     figures = console.figures_for(arguments.plot)
-    specs = {text: presets.spec_of(text) for text in arguments.specs}
+    specs = {text: spec_of(text) for text in arguments.specs}
     tensors, notes = _finite(*arrays.read(arguments.file))
     if not tensors:
         raise SystemExit(f"{arguments.file}: every array holds NaN or Inf, which decodes to NaN everywhere")
@@ -92,6 +95,18 @@ def run(arguments: argparse.Namespace) -> None:
         _print(arguments, tensors, results)
     if figures is not None:
         figures.save_bench(results, arguments.plot)
+
+
+def spec_of(text: str) -> str:
+    """Returns the canonical spec of a preset, with arguments or without, or of a spec.
+
+    Raises:
+      SystemExit: It is neither.
+    """
+    try:
+        return tfc.make_compressor(text).spec
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
 
 
 def measure_all(
@@ -178,7 +193,7 @@ def _describe_run(arguments: argparse.Namespace, notes: list[str], results: list
         "threads": arguments.threads,
         "seed": arguments.seed,
         "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
-        "versions": {"tfcompress": __version__, "numpy": np.__version__},
+        "versions": {"tfcompress": tfc.__version__, "numpy": np.__version__},
         "results": results,
     }
 

@@ -5,8 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tfcompress import _core
-from tfcompress.frames import inspect
+import tfcompress as tfc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +60,7 @@ def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> C
 
 def is_summed(spec: str) -> bool:
     """Returns whether an all-reduce sums what the spec makes of a gradient."""
-    return _core.describe_spec(spec)["linear"]
+    return tfc.describe_spec(spec)["linear"]
 
 
 class FrameCoding:
@@ -70,7 +69,7 @@ class FrameCoding:
     def __init__(self, values: np.ndarray, spec: str, seed: int, num_threads: int) -> None:
         self._values, self._spec = values, spec
         self._num_threads = num_threads
-        slots = [np.zeros_like(values) for _ in range(_core.describe_spec(spec)["num_slots"])]
+        slots = [np.zeros_like(values) for _ in range(tfc.describe_spec(spec)["num_slots"])]
         self._options = {"seed": seed, "slots": slots, "num_threads": num_threads}
 
     def reset(self) -> None:
@@ -80,16 +79,15 @@ class FrameCoding:
 
     def encode(self) -> bytes:
         """See `Coding`."""
-        return _core.encode(self._values, "float32", self._spec, **self._options)
+        return tfc.encode(self._values, self._spec, **self._options)
 
     def decode(self, encoded: bytes) -> np.ndarray:
         """See `Coding`."""
-        [(_, decoded)] = _core.decode(encoded, num_threads=self._num_threads)
-        return decoded
+        return tfc.decode(encoded, num_threads=self._num_threads)
 
     def sizes(self, encoded: bytes) -> Sizes:
         """See `Coding`."""
-        [frame] = inspect(encoded)
+        [frame] = tfc.inspect(encoded)
         k = frame["k"]
         return Sizes(
             num_bytes=frame["num_bytes"],
@@ -111,19 +109,19 @@ class SummedCoding:
     def __init__(self, values: np.ndarray, spec: str, seed: int, num_threads: int) -> None:
         self._values, self._spec = values, spec
         self._options = {"seed": seed, "num_threads": num_threads}
-        self._is_exact = _core.describe_spec(spec)["exact"]
-        self._counts = _core.linear_sizes(spec, values.size)
+        self._is_exact = tfc.describe_spec(spec)["exact"]
+        self._counts = tfc.codecs.linear_sizes(spec, values.size)
 
     def reset(self) -> None:
         """See `Coding`."""
 
     def encode(self) -> np.ndarray:
         """See `Coding`."""
-        return _core.linear_encode(self._values, self._spec, **self._options)
+        return tfc.codecs.linear_encode(self._values, self._spec, **self._options)
 
     def decode(self, encoded: np.ndarray) -> np.ndarray:
         """See `Coding`."""
-        indices, values = _core.linear_recover(encoded, self._values.size, self._spec, **self._options)
+        indices, values = tfc.codecs.linear_recover(encoded, self._values.size, self._spec, **self._options)
         if not self._is_exact:
             values = self._values[indices]
             largest = np.argpartition(np.abs(values), -self._counts["kept"])[-self._counts["kept"] :]

@@ -4,9 +4,8 @@ import pathlib
 
 import numpy as np
 
-from tfcompress import _core
+import tfcompress as tfc
 from tfcompress.cli import console
-from tfcompress.frames import DataLossError, inspect
 from tfcompress.measure import entropy_bits
 
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -39,8 +38,8 @@ def describe(path: pathlib.Path, data: bytes) -> list[dict]:
       SystemExit: The data is not frames end to end, or not as it was encoded.
     """
     try:
-        frames = inspect(data)
-    except DataLossError as error:
+        frames = tfc.inspect(data)
+    except tfc.DataLossError as error:
         raise SystemExit(f"{path}: neither an array nor whole frames: {error}") from error
     if not frames:
         raise SystemExit(f"{path}: has no frame")
@@ -108,8 +107,8 @@ def _decoded_magnitudes(path: pathlib.Path, data: bytes, frames: list[dict]) -> 
     if any(frame["support"] == "rows" for frame in frames):
         raise SystemExit(f"{path}: --plot draws frames of whole tensors, not of rows of a table")
     try:
-        arrays = _core.decode(data)
-    except DataLossError as error:
+        arrays = tfc.codecs.decode_packet(data)
+    except tfc.DataLossError as error:
         raise SystemExit(f"{path}: {error}") from error
     return {f"frame {i}": _magnitudes(*decoded) for i, decoded in enumerate(arrays)}
 

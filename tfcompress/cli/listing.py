@@ -4,13 +4,16 @@ import argparse
 import dataclasses
 import inspect
 
+import tfcompress as tfc
 from tfcompress.catalogue import KINDS, Entry
-from tfcompress.cli import console, presets
+from tfcompress.cli import console
 
 _DESCRIPTION = """List sparsifiers, codecs, memories and presets.
 
 A spec is "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or "[memory|]linear"; each part is
 name[:key=value,...], and a key that is left out has the default."""
+# Keywords that all presets take.
+_POLICY = {field.name: field.default for field in dataclasses.fields(tfc.Compressor) if field.name != "spec"}
 
 
 def add_parser(subcommands: argparse._SubParsersAction) -> None:
@@ -31,27 +34,22 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         for kind, entries in KINDS.items():
             _print_entries(kind, entries())
-        if described is not None:
-            _print_presets(described)
-    if described is None:
-        console.note("presets are not listed: they need TensorFlow, which is missing")
+        _print_presets(described)
 
 
-def _describe_presets() -> list[dict] | None:
-    """Returns name, arguments, spec and transport of every preset, or None without TensorFlow."""
-    compression = presets.compression_module()
-    if compression is None:
-        return None
+def _describe_presets() -> list[dict]:
+    """Returns name, arguments, spec and transport of every preset."""
     rows = []
-    for name, preset in vars(compression.Compression).items():
+    for name in vars(tfc.Compression):
         if name.startswith("_"):
             continue
-        is_attribute = isinstance(preset, compression.Compressor)
-        compressor = preset if is_attribute else getattr(compression.Compression, name)()
+        preset = getattr(tfc.Compression, name)
+        is_attribute = isinstance(preset, tfc.Compressor)
+        compressor = preset if is_attribute else preset()
         rows.append(
             {
                 "name": name,
-                "arguments": {} if is_attribute else _defaults(getattr(compression.Compression, name)),
+                "arguments": {} if is_attribute else _defaults(preset),
                 "spec": compressor.spec,
                 "transport": compressor.transport.value,
             }
@@ -60,8 +58,9 @@ def _describe_presets() -> list[dict] | None:
 
 
 def _defaults(preset: object) -> dict[str, object]:
-    parameters = inspect.signature(preset).parameters.values()
-    return {each.name: each.default for each in parameters if each.kind is not each.VAR_KEYWORD}
+    """Returns the defaults of a preset's own arguments, and of keywords of the policy where they differ."""
+    defaults = {each.name: each.default for each in inspect.signature(preset).parameters.values()}
+    return {name: value for name, value in defaults.items() if name not in _POLICY or _POLICY[name] != value}
 
 
 def _print_entries(kind: str, entries: list[Entry]) -> None:
@@ -73,7 +72,10 @@ def _print_entries(kind: str, entries: list[Entry]) -> None:
 
 
 def _print_presets(described: list[dict]) -> None:
-    table = console.make_table("Presets", "name", "arguments", "spec", "travels as", text=4)
+    *common, last = _POLICY
+    caption = f"all functions also take {', '.join(common)}; those whose payloads are summed, {last}"
+    headings = ("name", "arguments", "spec", "travels as")
+    table = console.make_table("Presets", *headings, caption=caption, text=4)
     for preset in described:
         defaults = ", ".join(f"{name}={value!r}" for name, value in preset["arguments"].items())
         table.add_row(preset["name"], defaults, preset["spec"], preset["transport"])
