@@ -1,4 +1,4 @@
-"""What the tests of whole programs share: small models, their data, and training by the README's two lines."""
+"""What the tests of whole programs share: small models, their data, training by the README's two lines."""
 
 import horovod.tensorflow as hvd
 import numpy as np

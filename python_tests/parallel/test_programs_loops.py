@@ -1,7 +1,7 @@
 """Programs with their own training loop around our tape.
 
-With `test_programs_keras.py` and `test_programs_stock.py`: what the examples and tests of Horovod and Keras do,
-as small as it can be. Each says which program it stands for.
+With `test_programs_keras.py` and `test_programs_stock.py`: what examples and tests of Horovod and Keras
+do, as small as it can be. Each says which program it stands for.
 """
 
 import re

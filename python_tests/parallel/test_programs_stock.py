@@ -28,7 +28,7 @@ COMPRESSORS = {
 
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
-    """Trains, what is held back arriving later, or is refused while the graph is built, saying what to use."""
+    """Trains, what is held back arriving later, or is refused as the graph is built, saying what to use."""
     given = np.float32(np.random.default_rng(hvd.rank()).standard_normal(400))
     with tf.Graph().as_default(), v1.Session() as session:
         variable = v1.get_variable("w", initializer=np.full(400, hvd.rank(), np.float32))
@@ -62,7 +62,7 @@ def test_our_wrapper_refuses_the_optimizers_of_such_graphs():
         tfc.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), compression=tfc.Compression.topk())
 
 
-# Horovod's tensorflow2_synthetic_benchmark.py: compressor and tape are made in the step, which has a Python flag.
+# Horovod's tensorflow2_synthetic_benchmark.py: compressor and tape are made in the step, with a Python flag.
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
