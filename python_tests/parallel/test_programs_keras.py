@@ -172,9 +172,7 @@ def test_an_optimizer_that_another_model_has_used_works_or_is_refused(assert_sam
     try:
         fit(second, words(16))
     except (*Refused, KeyError) as error:
-        assert re.search(
-            r"(new|own|each|one|another).*optimizer|optimizer.*(new|own|each|one|another)", str(error)
-        )
+        assert re.search(r"new|own|each model|another|optimizer\.build", str(error)), error
         return
     assert_same_on_all_ranks(second.get_weights())
 

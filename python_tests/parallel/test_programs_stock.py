@@ -151,12 +151,17 @@ def test_our_callbacks_take_the_stock_optimizer_of_tf_keras(compression, assert_
 
 @pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
 @pytest.mark.parametrize("name", COMPRESSORS)
-@pytest.mark.parametrize("traced", [False, True])
-def test_the_stock_optimizer_with_an_embedding(name, traced, assert_same_on_all_ranks):
+def test_the_stock_optimizer_with_an_embedding(name, assert_same_on_all_ranks):
+    """Trains, or names our wrapper: Horovod does not tell a compressor the variable, whose shape is known."""
     model = text_model()
     optimizer = hvd_keras.DistributedOptimizer(
         keras.optimizers.SGD(0.01), compression=COMPRESSORS[name](), sparse_as_dense=True
     )
-    model.compile(optimizer, "mse", run_eagerly=not traced)
-    fit(model, words(20))
+    model.compile(optimizer, "mse")
+    try:
+        fit(model, words(20))
+    except Refused as error:
+        assert name not in ("none", "fp16"), error
+        assert "tfc.DistributedOptimizer" in str(error), error
+        return
     assert_same_on_all_ranks(model.get_weights())
