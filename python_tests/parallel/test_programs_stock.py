@@ -65,7 +65,7 @@ def test_our_wrapper_refuses_the_optimizers_of_such_graphs():
 # Horovod's tensorflow2_synthetic_benchmark.py: compressor and tape are made in the step, with a Python flag.
 
 
-@pytest.mark.parametrize("name", COMPRESSORS)
+@pytest.mark.parametrize("name", ["none", "topk", "shared_randomk"])
 def test_the_stock_tape_with_a_compressor_made_inside_the_function(name, assert_same_on_all_ranks):
     variables = [tf.Variable(tf.zeros([2000])), tf.Variable(tf.zeros([7]))]
     given = [np.float32(np.random.default_rng(hvd.rank()).standard_normal(v.shape[0])) for v in variables]
@@ -88,7 +88,7 @@ def test_the_stock_tape_with_a_compressor_made_inside_the_function(name, assert_
     assert all((v.numpy() != 0).any() for v in variables)
 
 
-@pytest.mark.parametrize("name", COMPRESSORS)
+@pytest.mark.parametrize("name", ["none", "qsgd", "topk"])
 def test_the_stock_tape_in_a_later_trace(name, assert_same_on_all_ranks):
     """Horovod's tensorflow2_mnist_elastic.py with our compressor: the exchange begins at the second call."""
     variables, compressor = [tf.Variable(tf.zeros([2000])), tf.Variable(tf.zeros([7]))], COMPRESSORS[name]()
@@ -150,7 +150,7 @@ def test_our_callbacks_take_the_stock_optimizer_of_tf_keras(compression, assert_
 
 
 @pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
-@pytest.mark.parametrize("name", COMPRESSORS)
+@pytest.mark.parametrize("name", ["none", "qsgd", "topk"])
 def test_the_stock_optimizer_with_an_embedding(name, assert_same_on_all_ranks):
     """Trains, or names our wrapper: Horovod does not tell a compressor the variable, whose shape is known."""
     model = text_model()
