@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from programs import Refused, dense_model, exact_mean, numbers, start_alike, tf_variables
-from training import IS_KERAS_3, keras
+from training import IS_KERAS_3, keras, make_variable
 
 import tfcompress as tfc
 
@@ -24,10 +24,8 @@ def squared_error(model, x, y):
     return tf.reduce_mean(tf.square(model(x, training=True) - y))
 
 
-def make_variable(value, dtype="float32"):
-    if IS_KERAS_3:
-        return keras.Variable(value, dtype=dtype)
-    return tf.Variable(tf.cast(value, dtype))
+def make_variable_of(dtype, value):
+    return keras.Variable(value, dtype=dtype) if IS_KERAS_3 else tf.Variable(tf.cast(value, dtype))
 
 
 # Horovod's tensorflow2_mnist_elastic.py: training_step(images, labels, allreduce=True).
@@ -315,7 +313,7 @@ DTYPES = [
 @pytest.mark.parametrize("root_rank", [0, 1])
 def test_broadcast_variables_of_every_dtype(root_rank, assert_same_on_all_ranks):
     values = np.array([0, 1, 1, 0]) if hvd.rank() == root_rank else np.array([1, 0, 0, 0])
-    variables = [make_variable(values, dtype) for dtype in DTYPES]
+    variables = [make_variable_of(dtype, values) for dtype in DTYPES]
     tfc.broadcast_variables(variables, root_rank=root_rank)
     for dtype, variable in zip(DTYPES, variables, strict=True):
         now = tf_variables([variable])[0]
