@@ -381,3 +381,22 @@ def test_horovods_order_of_the_optimizers_arguments(assert_same_on_all_ranks):
     model.compile(optimizer, "mse")
     fit(model, numbers(8))
     assert_same_on_all_ranks(model.get_weights())
+
+
+def test_horovods_local_variables_of_the_first_broadcast(assert_same_on_all_ranks):
+    """Horovod's test_broadcast_global_variables_callback_with_local_vars."""
+    model, optimizer = dense_model(), wrapped(tfc.Compression.none)
+    model.compile(optimizer, "mse")
+    body, head = model.layers[0], model.layers[-1]
+    try:
+        callback = tfc.callbacks.BroadcastVariables(0, local_variables=body.variables)
+    except Refused as error:
+        assert "local_variables" in str(error), error
+        assert "unexpected keyword" not in str(error), error
+        return
+    for variable in body.trainable_variables:
+        optimizer.register_local_var(variable)
+    fit(model, numbers(8), [callback])
+    assert_same_on_all_ranks(head.get_weights())
+    kernels = hvd.allgather(tf.constant(body.get_weights()[0])[np.newaxis]).numpy()
+    assert (kernels[0] != kernels[1]).any()
