@@ -191,7 +191,7 @@ TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
   expect_refused(nullptr, slots, workspace, frame, "no gradient");
   expect_refused(gradient_dev, {}, workspace, frame, "needs 1 slots, got 0");
   expect_refused(gradient_dev, two, workspace, frame, "needs 1 slots, got 2");
-  expect_refused(gradient_dev, empty, workspace, frame, "no vector before or after");
+  expect_refused(gradient_dev, empty, workspace, frame, "a slot of the memory has a null vector");
   expect_refused(gradient_dev, slots, {}, frame, "workspace needs");
   expect_refused(gradient_dev, slots, {workspace.data_dev, workspace.num_bytes - 1}, frame,
                  "workspace needs");

@@ -233,7 +233,7 @@ TEST(LinearCoder, RefusesOtherSizesAndSmallBuffers) {
   };
   float* floats_dev = floats.data_dev();
   names(encode({floats_dev, 99}, workspace, floats_dev), "99 elements, expected 100");
-  names(encode({nullptr, 100}, workspace, floats_dev), "a part has no elements");
+  names(encode({nullptr, 100}, workspace, floats_dev), "the data of a part is null");
   names(encode({floats_dev, 100}, {memory.data_dev(), to_encode - 1}, floats_dev),
         "workspace needs");
   names(encode({floats_dev, 100}, workspace, nullptr), "no room");
