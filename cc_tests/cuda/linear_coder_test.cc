@@ -1,4 +1,4 @@
-// LinearCoder makes the payloads that the core makes, and recovers the same elements.
+// LinearCoder computes the core's payloads, and recovers the same elements.
 #include "cuda/linear_coder.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<float> EncodeOnHost(const LinearCompressor& compressor, const std::v
   return payload;
 }
 
-// A vector on the device, in pieces of random sizes, some of them empty, each on its own.
+// A vector on the device in separate pieces of random sizes, some of them empty.
 class Pieces {
  public:
   Pieces(const std::vector<float>& x, uint64_t num_pieces, uint64_t seed, const Stream& stream) {
@@ -150,7 +150,7 @@ TEST_P(EveryLinearSpec, RecoversTheSameOfAnySum) {
   }
 }
 
-TEST_P(EveryLinearSpec, SaysThatNumbersAreNotFinite) {
+TEST_P(EveryLinearSpec, MakesNonFiniteVectorsNaN) {
   const Stream stream;
   const auto compressor = ParseLinear(GetParam());
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), INFINITY, -INFINITY}) {
