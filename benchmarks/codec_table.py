@@ -237,7 +237,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true", help="fail unless the page agrees with the registry")
-    parser.add_argument("--facts", action="store_true", help="measure nothing: keep the measurements of the page")
+    parser.add_argument(
+        "--facts", action="store_true", help="measure nothing: keep the measurements of the page"
+    )
     arguments = parser.parse_args()
     if arguments.facts:
         PAGE.write_text(with_new_facts(PAGE.read_text()))
