@@ -210,8 +210,9 @@ def page(measured: dict[str, list[str]]) -> str:
 def notes() -> str:
     text = (
         f"Measured on {machine()}: indices uniformly random in n = {UNIVERSE:,}, speeds at density 0.01; "
-        f"values without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the largest elements of a Gaussian "
-        f"vector, speeds including the selection; linear codecs on {UNIVERSE:,} elements under Student's t3, "
+        f"values without a sparsifier, k = {NUM_VALUES:,}; joint codecs on the largest elements of a "
+        f"Gaussian vector, speeds including the selection; linear codecs on {UNIVERSE:,} elements under "
+        "Student's t3, "
         f'"of the largest" being the share of the {NUM_LARGEST:,} largest that is recovered. Encode, decode '
         "and recover are times divided by that of a memcpy of the dense vector (of the k values, for value "
         "codecs) in the same run: smaller is faster. SQNR in dB: larger is more accurate."

@@ -1,4 +1,4 @@
-"""What an interface should have carried, given what the package reports, and whether it did.
+"""Compares an interface's counters with the bytes expected from the package's reports.
 
 Horovod's collectives go around a ring. An all-reduce of S bytes makes each rank send and receive
 2 (W - 1) / W x S; an all-gather makes it receive the other ranks' bytes and send all but its successor's.
@@ -8,10 +8,10 @@ import dataclasses
 import statistics
 from collections.abc import Iterable
 
-# Ethernet 14, IPv4 20, TCP 20 and its timestamps 12. An interface counts them once a packet, which may have
-# up to 64 kB where cutting it up is left to the network card; a card sends them for every 1448 bytes.
+# Ethernet 14, IPv4 20, TCP 20 and its timestamps 12. An interface counts them once per packet, which may have
+# up to 64 kB if the network card segments it; the card sends them for every 1448 bytes.
 HEADER_BYTES = 66
-# Beside the control traffic.
+# Relative tolerance, in addition to the control traffic.
 TOLERANCE = 0.05
 DIRECTIONS = ("sent", "received")
 
@@ -21,11 +21,11 @@ class Comparison:
     """Bytes that one rank sent, or received, in a step.
 
     Attributes:
-      reported: What the package reports: payloads, once each.
-      expected: These as they go around the ring.
-      counted: What the interface counted.
-      headers: The part of it that is headers of packets.
-      control: What an idle job has in as much time, without headers: an upper limit of Horovod's control
+      reported: Bytes that the package reports: payloads, once each.
+      expected: Bytes on the ring for the reported ones.
+      counted: Bytes that the interface counted.
+      headers: Counted bytes that are headers of packets.
+      control: Bytes of an idle job in as much time, without headers: an upper limit of Horovod's control
         traffic, which pauses while gradients are exchanged.
     """
 
@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def excess(self) -> float:
-        """What the interface carried beyond headers and expected bytes, as a part of the latter."""
+        """Counted bytes beyond headers and expected bytes, relative to the expected bytes."""
         return (self.counted - self.headers - self.expected) / self.expected
 
     @property
@@ -52,7 +52,7 @@ class Comparison:
         return -TOLERANCE <= self.excess <= TOLERANCE + self.control / self.expected
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the numbers for JSON."""
         return {**dataclasses.asdict(self), "excess": self.excess, "agrees": self.agrees}
 
 
@@ -61,14 +61,14 @@ def ring_bytes(sent: float, received: float, ranks: int, gathered: bool) -> floa
 
     Args:
       sent: Payload of this rank.
-      received: Payloads of the other ranks that were gathered, and sums.
-      ranks: At least 2.
-      gathered: Whether all payloads were gathered. Otherwise they were summed, but for rows of tables, of
-        which more was received than sent.
+      received: Gathered payloads of the other ranks, and sums.
+      ranks: Number of ranks, at least 2.
+      gathered: Whether all payloads were gathered. Otherwise they were summed, except sparse rows, for which
+        more bytes were received than sent.
     """
     if gathered:
         return (sent + received) * (ranks - 1) / ranks
-    # Of g gathered bytes (ranks - 1) g are received. With 2 ranks both collectives carry the same.
+    # For g gathered bytes, (ranks - 1) g are received. With 2 ranks both collectives carry the same.
     rows = min(max(received - sent, 0) / (ranks - 2), sent) if ranks > 2 else 0
     return (ranks - 1) * rows + 2 * (ranks - 1) / ranks * (sent - rows)
 
@@ -80,15 +80,15 @@ def compare(
 
     Args:
       interface: An entry of "interfaces" in an example's result.
-      idle: What `idle_rank` wrote.
-      ranks: At least 2.
+      idle: Output of `idle_rank`.
+      ranks: Number of ranks, at least 2.
       gathered: As in `ring_bytes`.
 
     Raises:
       ValueError: No step was counted.
     """
     if not interface["steps"]:
-        raise ValueError("no step was counted: training ended with the warm-up; take more --steps")
+        raise ValueError("no step was counted: training ended with the warm-up; set --steps higher")
     reported = {direction: interface[f"reported_{direction}_bytes_per_step"] for direction in DIRECTIONS}
     expected = ring_bytes(reported["sent"], reported["received"], ranks, gathered)
     comparisons = {}

@@ -1,5 +1,4 @@
-"""Trains the digits model with several presets side by side, and shows what each one costs and
-saves.
+"""Trains the digits model with several presets, and compares their costs and savings.
 
 Starts `horovodrun`, prints a table, and writes accuracy against bytes sent as a figure.
 """
@@ -26,7 +25,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("-np", "--ranks", type=int, default=2, help="number of ranks (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=16, help="epochs of each run (default %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="two epochs: shows that it works, not how well")
+    parser.add_argument("--quick", action="store_true", help="two epochs, as a check that it runs")
     parser.add_argument(
         "--compression",
         nargs="+",
@@ -45,9 +44,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def make_table(results: list[dict]) -> rich.table.Table:
     title = f"Handwritten digits, {results[0]['ranks']} ranks on one {platform.machine()} machine"
-    table = rich.table.Table(
-        title=title, caption="bytes as really sent by one rank, headers and indices included"
-    )
+    table = rich.table.Table(title=title, caption="bytes sent by one rank, headers and indices included")
     table.add_column("preset")
     headings = [
         "test accuracy",
