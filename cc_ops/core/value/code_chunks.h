@@ -1,5 +1,5 @@
-// Codes of a fixed number of bits, made and used a chunk at a time: they stay in the L1 cache
-// between a codec's arithmetic and the packed bytes.
+// Packs and unpacks codes of a fixed number of bits in chunks, which stay in the L1 cache between a
+// codec's arithmetic and the packed bytes.
 #ifndef TFCOMPRESS_CORE_VALUE_CODE_CHUNKS_H_
 #define TFCOMPRESS_CORE_VALUE_CODE_CHUNKS_H_
 
@@ -18,7 +18,7 @@ namespace tfcompress {
 inline constexpr int64_t kChunkElements = 4096;
 static_assert(kBlockElements % kChunkElements == 0);
 
-// Calls body(begin, end) for the chunks of [0, k), those of a block on one thread.
+// Calls body(begin, end) for the chunks of [0, k). The chunks of a block run on one thread.
 template <typename Body>
 void ForEachChunk(int64_t k, Executor* executor, const Body& body) {
   ForEachBlock(executor, k, [&](int64_t, int64_t begin, int64_t end) {
@@ -52,7 +52,7 @@ void UnpackChunks(ByteSpan packed, int64_t k, int num_bits, Executor* executor,
   });
 }
 
-// values[i] = table[code i]; a code past the table is DataLoss.
+// Sets values[i] = table[code i]. Fails with DataLoss for a code past the table.
 inline Status LookUpChunks(ByteSpan packed, int num_bits, Span<const float> table,
                            Executor* executor, Span<float> values) {
   std::atomic<bool> in_range{true};

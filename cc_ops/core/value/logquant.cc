@@ -12,7 +12,7 @@
 namespace tfcompress {
 namespace {
 
-// What each code of LookUpChunks stands for.
+// Returns the decoded value of each code.
 std::vector<float> TableOf(const PowerLevels& levels) {
   std::vector<float> table;
   for (uint32_t code = 0; code < 1u << levels.num_bits; ++code) table.push_back(levels.Value(code));
