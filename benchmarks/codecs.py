@@ -1,13 +1,14 @@
-"""Our codecs against what else PyPI has, on real gradients: bytes, error, speed.
+"""Compares our codecs with packages from PyPI on real gradients: bytes, error, speed.
 
     python benchmarks/codecs.py                            # the gradients in benchmarks/gradients
     python benchmarks/codecs.py --gradients DIR FILE.npz   # others, dumped by an example's --dump-gradients
 
-Of a dense gradient the `--ratio` of largest magnitude is sent, of a sparse one its rows. Exact methods stand
-with exact ones, lossy with lossy ones, their errors beside the bytes. One thread each; speeds are
-the best of several runs, and a memcpy of the same number of bytes in the same run stands beside them.
+A dense gradient sends the `--ratio` of its elements with the largest magnitude, a sparse one its rows. Exact
+methods are compared with exact ones, lossy with lossy ones, whose errors are given with the bytes. One thread
+each; speeds are the best of several runs, given with that of a memcpy of as many bytes in the same run.
 
-What is not installed is named and left out; `pip install -r scripts/requirements-test.txt` brings all.
+Packages that are not installed are named and left out; `pip install -r scripts/requirements-test.txt`
+installs all of them.
 """
 
 import argparse
@@ -30,19 +31,19 @@ import tfcompress as tfc
 from tfcompress.measure import memcpy_seconds
 
 HERE = pathlib.Path(__file__).parent
-# Seconds for each number; the best of the runs that fit is what counts.
+# Seconds for each number: the best of the runs that fit is reported.
 BUDGET, QUICK_BUDGET = 0.15, 0.005
 
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """One question.
+    """One comparison.
 
     Attributes:
-      methods: Lists what answers it.
-      measure: Of (method, gradient, seconds for each number), a dict of numbers.
-      words: Of a gradient, the 32-bit words that the methods are given.
-      dense: Whether only dense gradients have an answer.
+      methods: Lists the compared methods.
+      measure: Returns a dict of numbers for (method, gradient, seconds for each number).
+      words: Returns the number of 32-bit words of a gradient that the methods take.
+      dense: Whether it applies to dense gradients only.
     """
 
     methods: Callable[[], list]
@@ -145,7 +146,9 @@ def parse_arguments() -> argparse.Namespace:
         "--ratio", type=float, default=0.01, help="share of a dense gradient that is sent (default: 0.01)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="only the first dense and the first sparse one, times are rough"
+        "--quick",
+        action="store_true",
+        help="only the first dense and the first sparse gradient, with rough times",
     )
     options.add_pages_folder(parser)
     arguments = parser.parse_args()

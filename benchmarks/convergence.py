@@ -4,9 +4,9 @@
     python benchmarks/convergence.py -np 2 --workload ncf --name movielens -- --data-dir DIR
     python benchmarks/convergence.py --name mine --from seed_1.json seed_2.json
 
-Runs an example once for each seed and compressor, or takes what examples wrote with --output; what stands
-after -- is the example's. All runs of a seed have the same initial weights, data, epochs, batch size and
-learning rate. Writes a JSON and a figure, and prints a table.
+Runs an example once for each seed and compressor, or reads results that examples wrote with --output.
+Arguments after -- are passed to the example. All runs of a seed have the same initial weights, data, epochs,
+batch size and learning rate. Writes a JSON and a figure, and prints a table.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
         nargs="+",
         default=["none", "topk", "deepreduce"],
         metavar="PRESET|SPEC",
-        help="the first is what the others are compared with (default: none topk deepreduce)",
+        help="compressors; the first is the baseline (default: none topk deepreduce)",
     )
     parser.add_argument("--seeds", type=int, default=3, help="runs of each compressor (default %(default)s)")
     parser.add_argument(
@@ -62,13 +62,13 @@ def parse_arguments() -> argparse.Namespace:
         type=pathlib.Path,
         dest="files",
         metavar="FILE",
-        help="results of examples, to be summarised; nothing is trained",
+        help="summarise these results of examples instead of training",
     )
     return parser.parse_args()
 
 
 def results(arguments: argparse.Namespace) -> Iterator[dict]:
-    """Yields what examples report: of the files, or of training here."""
+    """Yields the results of examples, from files or from training here."""
     if arguments.files:
         for path in arguments.files:
             yield from json.loads(path.read_text())
@@ -79,7 +79,7 @@ def results(arguments: argparse.Namespace) -> Iterator[dict]:
 
 
 def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
-    """Returns the runs of each compressor, one a seed."""
+    """Returns the runs of each compressor, one per seed."""
     runs: dict[str, list[dict]] = {}
     for run in results(arguments):
         if not run["replicas_identical"]:
@@ -89,7 +89,7 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
 
 
 def summarise(runs: dict[str, list[dict]]) -> list[dict]:
-    """One row for each compressor: the final metric over the seeds, and the bytes."""
+    """Returns one row for each compressor: the final metric over the seeds, and the bytes."""
     [reference, *_] = runs.values()
     metric = next(iter(reference[0]["metrics"]))
     finals = {name: [run["metrics"][metric] for run in each] for name, each in runs.items()}

@@ -1,9 +1,9 @@
 """Fills the tables of docs/*.md from the numbers in docs/results.
 
     python benchmarks/fill_tables.py            # after new numbers were copied to docs/results
-    python benchmarks/fill_tables.py --check    # only says whether the pages are up to date
+    python benchmarks/fill_tables.py --check    # only checks whether the pages are up to date
 
-A page says where a table stands, and of which benchmark's file it is, with two comments::
+In a page, two comments mark the position of a table and name the benchmark's file::
 
     <!-- convergence: convergence_digits -->
     <!-- /convergence -->
@@ -50,7 +50,7 @@ def convergence(result: dict) -> str:
 
 
 def network(result: dict) -> str:
-    """Median step times and their parts, by bandwidth."""
+    """Returns a table of median step times and their parts, by bandwidth."""
     rows = [
         [
             row["bandwidth"],
@@ -68,7 +68,7 @@ def network(result: dict) -> str:
 
 
 def gradients(result: dict) -> str:
-    """What the columns of `keys` and `messages` stand for."""
+    """Returns a table that describes the columns of `keys` and `messages`."""
     rows = [
         [each["name"].split(",")[0], each["kind"], f"{each['n']:,}", f"{each['k']:,}", str(each["width"])]
         for each in result["gradients"]
@@ -78,19 +78,19 @@ def gradients(result: dict) -> str:
 
 
 def keys(result: dict) -> str:
-    """Bits a key of each codec on each gradient."""
+    """Returns a table of the bits per key of each codec on each gradient."""
     return codecs(result, "keys", report.bits_of_keys, report.mean("bits"))
 
 
 def messages(result: dict) -> str:
-    """Bytes of whole messages of each codec on each gradient; exact codecs first."""
+    """Returns a table of the bytes of messages of each codec on each gradient; exact codecs first."""
     return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
 
 
 def codecs(
     result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
 ) -> str:
-    """A line for each method, a column for each gradient, and median speeds."""
+    """Returns a table with a row for each method, a column for each gradient, and median speeds."""
     names = [f"#{number}" for number, _ in enumerate(result["gradients"], start=1)]
     methods = sorted(report.by_method(result[section]).items(), key=lambda item: order(item[1]))
     rows = [
@@ -119,7 +119,7 @@ def code(text: str) -> str:
 
 
 def filled(page: str, results: pathlib.Path) -> str:
-    """Returns a page with all its tables made anew.
+    """Returns a page with all its tables regenerated.
 
     Raises:
       FileNotFoundError: There are no numbers of that name.

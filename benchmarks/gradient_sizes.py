@@ -1,4 +1,4 @@
-"""How the bytes of encoded gradients split into keys and values (as DeepReduce's Figure 10a)."""
+"""Splits the bytes of encoded gradients into keys and values (as DeepReduce's Figure 10a)."""
 
 import pathlib
 
@@ -8,12 +8,12 @@ import tfcompress as tfc
 
 # Joint codecs have one section for both.
 PARTS = ("keys", "values", "keys and values in one", "headers")
-# By variable: a dense array, or values, indices and dense shape of a table's rows.
+# Gradients by variable: a dense array, or the values, indices and dense shape of sparse rows.
 Gradients = dict[str, np.ndarray | tuple[np.ndarray, np.ndarray, tuple[int, ...]]]
 
 
 def read_gradients(path: pathlib.Path) -> Gradients:
-    """Reads one step that an example's `--dump-gradients` wrote."""
+    """Reads the gradients of one step, written by an example's `--dump-gradients`."""
     with np.load(path) as arrays:
         gradients = {name: arrays[name] for name in arrays if ":" not in name}
         for name in (name.removesuffix(":values") for name in arrays if name.endswith(":values")):
@@ -23,7 +23,7 @@ def read_gradients(path: pathlib.Path) -> Gradients:
 
 
 def dense_bytes(gradients: Gradients) -> int:
-    """Returns the size of the gradients of one step, were they dense."""
+    """Returns the size of the gradients of one step as dense tensors."""
     shapes = [each[2] if isinstance(each, tuple) else each.shape for each in gradients.values()]
     return 4 * sum(int(np.prod(shape)) for shape in shapes)
 
@@ -32,11 +32,11 @@ def split(gradients: Gradients, compressor: tfc.Compressor) -> dict[str, int]:
     """Encodes the gradients of one step with an empty memory; returns the bytes of each of `PARTS`.
 
     Args:
-      gradients: What `read_gradients` returned.
-      compressor: One that makes frames.
+      gradients: The result of `read_gradients`.
+      compressor: A compressor that makes frames.
 
     Raises:
-      ValueError: The compressor is linear: sums have no frames.
+      ValueError: The compressor is linear and makes no frames.
     """
     if compressor.linear:
         raise ValueError(f"'{compressor.spec}' makes no frames: its payloads are summed")

@@ -1,4 +1,4 @@
-"""One rank of a job that exchanges nothing: what Horovod's control traffic is. Rank 0 writes it as JSON.
+"""One rank of a job without exchanges, to measure Horovod's control traffic. Rank 0 writes it as JSON.
 
 python benchmarks/idle_rank.py INTERFACE SECONDS OUTPUT
 """

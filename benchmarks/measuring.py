@@ -1,4 +1,4 @@
-"""What the benchmarks of the codecs share: the parts to measure, and how."""
+"""Shared code of the codec benchmarks: the parts to measure, and timing."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from tfcompress.measure import best_seconds, processor
 
 
 def with_policies(entry: tfc.catalogue.Entry) -> list[str]:
-    """The part, and one for each choice of its parameters."""
+    """Returns the part's name, or one variant for each choice of its parameter."""
     choices = [p for p in entry.parameters if p.kind == "choice"]
     if not choices:
         return [entry.name]
@@ -16,7 +16,7 @@ def with_policies(entry: tfc.catalogue.Entry) -> list[str]:
 
 
 def seconds(call: Callable[[], object], budget: float = 0.15) -> float:
-    """The shortest of as many calls as take `budget` seconds."""
+    """Returns the shortest time of as many calls as fit in `budget` seconds."""
     return best_seconds(call, least_seconds=budget)
 
 

@@ -16,7 +16,7 @@ from rendezvous import assignments
 
 _FOLDER = pathlib.Path(__file__).parent
 _POLL_SECONDS = 0.1
-# When a rank fails the others soon do, of what it did to them; later ones are stopped.
+# When a rank fails, the others soon fail as a consequence. Those that have not ended by then are stopped.
 _GRACE_SECONDS = 5
 _SHOWN_LINES = 15
 
@@ -31,13 +31,13 @@ def run_ranks(
     """Runs a command on every host, as the ranks of one job, and waits for all of them.
 
     Args:
-      network: Its hosts are the ranks.
-      command: Alike for all ranks.
-      timeout_seconds: Of the job, and of each of Horovod's collectives.
-      environment: Added to this process's.
+      network: The network; each host runs one rank.
+      command: The command, the same for all ranks.
+      timeout_seconds: Time limit of the job, and of each of Horovod's collectives.
+      environment: Variables added to those of this process.
 
     Raises:
-      JobError: A rank failed, or the time is over.
+      JobError: A rank failed, or the job took too long.
     """
     shared = {
         **os.environ,
@@ -45,7 +45,7 @@ def run_ranks(
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_IFACE": INTERFACE,
-        # Its default of 30 seconds is too short for large gradients on slow links.
+        # The default of 30 seconds is too short for large gradients on slow links.
         "HOROVOD_GLOO_TIMEOUT_SECONDS": str(round(timeout_seconds)),
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": network.switch_address,
         **environment,
@@ -64,7 +64,7 @@ def run_ranks(
 
 @contextlib.contextmanager
 def _rendezvous(network: Network) -> Iterator[str]:
-    """Yields the port of a server that lives as long as the block."""
+    """Runs a rendezvous server during the block, and yields its port."""
     command = [sys.executable, str(_FOLDER / "rendezvous.py"), str(network.num_hosts)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     server = subprocess.Popen(network.on_switch(command), start_new_session=True, **pipes)
@@ -92,7 +92,7 @@ def _process(
 
 
 def _stop(process: subprocess.Popen) -> None:
-    """Ends a process and what it started, unless it has ended."""
+    """Ends a process and its children, unless it has ended."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

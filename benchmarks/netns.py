@@ -1,7 +1,7 @@
-"""Hosts on a switch, inside one machine: network namespaces whose links have a chosen bandwidth.
+"""Emulates hosts on a switch in one machine: network namespaces whose links have a chosen bandwidth.
 
-Everything lives in namespaces of its own, the switch too, so that neither the machine's addresses nor its
-firewall matter and removing the namespaces removes all of it.
+Hosts and switch have their own namespaces. Therefore the machine's addresses and firewall do not matter, and
+removing the namespaces removes everything.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ _SUBNET = ipaddress.ip_network("198.18.0.0/24")
 # `sudo` and `su` often leave these out of PATH.
 _TOOL_FOLDERS = ("/usr/sbin", "/sbin")
 _UNITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-# A token bucket lets this much pass at once: more would carry small messages at no cost, less would make the
-# rate depend on how soon the kernel's timers wake up.
+# Burst of the token bucket: with a larger one small messages would cost nothing, with a smaller one the rate
+# would depend on the latency of the kernel's timers.
 _BURST_SECONDS = 250e-6
 _SMALLEST_BURST_BYTES = 2 * 1514
 # A packet that would wait longer than this is dropped.
@@ -32,16 +32,16 @@ _QUEUE_MILLISECONDS = 200
 
 
 class NetworkError(Exception):
-    """The machine refused something; the message has what and why."""
+    """The machine refused an operation; the message says which and why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Bandwidth:
-    """Of each direction of a link.
+    """Bandwidth of each direction of a link.
 
     Attributes:
-      label: As it was asked for.
-      bits_per_second: None where there is no limit.
+      label: The text that was parsed.
+      bits_per_second: The limit, or None.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Bandwidth:
         """Reads "100mbit", "2.5gbit" or "unlimited".
 
         Raises:
-          ValueError: It is none of these.
+          ValueError: The text has another form.
         """
         label = text.strip().lower()
         if label == "unlimited":
@@ -60,22 +60,22 @@ class Bandwidth:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)", label)
         bits_per_second = round(float(match[1]) * _UNITS[match[2]]) if match else 0
         if not bits_per_second:
-            raise ValueError(f"a bandwidth is such as 100mbit, 2.5gbit or unlimited, not {text!r}")
+            raise ValueError(f"expected a bandwidth such as 100mbit, 2.5gbit or unlimited, got {text!r}")
         return cls(label, bits_per_second)
 
     @property
     def burst_bytes(self) -> int:
-        """What may pass at once."""
+        """Bytes of a burst."""
         return max(round(self.bits_per_second / 8 * _BURST_SECONDS), _SMALLEST_BURST_BYTES)
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """Hosts 0, 1, ... on one switch, while it exists.
+    """A network of hosts 0, 1, ... on one switch.
 
     Attributes:
-      name: Of this network among others on the machine.
-      num_hosts: Besides the switch.
+      name: Unique name on the machine.
+      num_hosts: Number of hosts, without the switch.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Network:
 
     @property
     def namespaces(self) -> list[str]:
-        """The switch's and the hosts'."""
+        """The namespaces of the switch and of the hosts."""
         return [f"{self.name}-{part}" for part in (_SWITCH, *range(self.num_hosts))]
 
     @property
     def switch_address(self) -> str:
-        """Where all hosts reach what runs on the switch."""
+        """The address at which all hosts reach the switch."""
         return str(_SUBNET[1])
 
     def on_host(self, host: int, command: list[str]) -> list[str]:
@@ -96,7 +96,7 @@ class Network:
         return _inside(self.namespaces[1 + host], command)
 
     def on_switch(self, command: list[str]) -> list[str]:
-        """Returns the command that runs another one where all hosts reach it."""
+        """Returns the command that runs another one on the switch, which all hosts reach."""
         return _inside(self.namespaces[0], command)
 
     def _create(self, bandwidth: Bandwidth) -> None:
@@ -117,21 +117,21 @@ class Network:
 
     def _remove(self) -> None:
         existing = {line.split()[0] for line in _run("ip", "netns", "list").splitlines() if line.strip()}
-        with contextlib.ExitStack() as stack:  # Goes on to the next one where one fails.
+        with contextlib.ExitStack() as stack:  # Continues with the next one if one fails.
             for namespace in existing.intersection(self.namespaces):
                 stack.callback(_run, "ip", "netns", "delete", namespace)
 
 
 @contextlib.contextmanager
 def network(num_hosts: int, bandwidth: Bandwidth) -> Iterator[Network]:
-    """Makes a network, and removes it however the block ends.
+    """Makes a network, and removes it at the end of the block in any case.
 
     Raises:
-      NetworkError: The machine refused; `obstacle` tells beforehand.
-      ValueError: More hosts than there are addresses.
+      NetworkError: The machine refused; `obstacle` can tell beforehand.
+      ValueError: There are more hosts than addresses.
     """
     if num_hosts > _SUBNET.num_addresses - 3:
-        raise ValueError(f"at most {_SUBNET.num_addresses - 3} hosts, not {num_hosts}")
+        raise ValueError(f"expected at most {_SUBNET.num_addresses - 3} hosts, got {num_hosts}")
     made = Network(f"tfc-{os.getpid()}-{secrets.token_hex(4)}", num_hosts)
     try:
         made._create(bandwidth)
@@ -142,7 +142,7 @@ def network(num_hosts: int, bandwidth: Bandwidth) -> Iterator[Network]:
 
 
 def obstacle() -> str | None:
-    """Returns why there can be no networks here, and what to do about it; None where there can."""
+    """Returns why this machine cannot make networks, and what to do about it; None if it can."""
     if os.geteuid() != 0:
         return "network namespaces and link limits need root: start it with sudo -E $(which python)"
     for tool in ("ip", "tc"):
@@ -160,7 +160,7 @@ def _inside(namespace: str, command: list[str]) -> list[str]:
 
 
 def _bring_up(namespace: str, interface: str, address: str) -> None:
-    # Horovod listens on an interface's first address, and IPv6 would add chatter of its own.
+    # Horovod listens on an interface's first address, and IPv6 would add traffic.
     _run("ip", "-n", namespace, "link", "set", interface, "addrgenmode", "none")
     _run("ip", "-n", namespace, "address", "add", f"{address}/{_SUBNET.prefixlen}", "dev", interface)
     _run("ip", "-n", namespace, "link", "set", interface, "up")
@@ -178,7 +178,7 @@ def _find(tool: str) -> str | None:
 
 def _run(tool: str, *arguments: str) -> str:
     command = [_find(tool) or tool, *arguments]
-    # A session of its own: Ctrl-C is for this program, not for what it calls to clean up.
+    # Runs in its own session, so that Ctrl-C does not interrupt clean-up commands.
     done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode:
         raise NetworkError(f"{' '.join([tool, *arguments])}: {done.stderr.strip()}")
@@ -187,7 +187,7 @@ def _run(tool: str, *arguments: str) -> str:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Signals that would end this program wait for the end of the block."""
+    """Delays signals that would end this program until the end of the block."""
     received: list[int] = []
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {each: signal.signal(each, lambda number, _: received.append(number)) for each in signals}

@@ -1,15 +1,15 @@
-"""Step time and bytes on links of a chosen speed: compressors against plain Horovod and its fp16.
+"""Compares step time and bytes of compressors with plain Horovod and its fp16, on links of a chosen speed.
 
     sudo -E $(which python) benchmarks/network.py -np 4 --bandwidths 100mbit 1gbit unlimited
     sudo -E $(which python) benchmarks/network.py --workload ncf --compression topk -- --data-dir DIR
 
 Each rank runs in a network namespace of this machine, behind a link that `tc tbf` limits in both directions:
-that needs root and iproute2. In each round the example trains with every compressor, at every bandwidth; the
-next round starts with the next compressor. Batches are in memory before the first step, so that no time of
-reading counts. What stands after -- is the example's. Numbers are medians over the rounds, of rank 0. Ranks
-share the machine's cores: where they are more than the cores, computing and codecs take longer than on
-machines of their own. Writes a JSON and three figures, and prints two tables. A compressor that the
-example fails with is left out of them, told at the end, and makes the exit status 1.
+this needs root and iproute2. In each round the example trains with every compressor, at every bandwidth; the
+next round starts with the next compressor. Batches are in memory before the first step, so that times exclude
+reading. Arguments after -- are passed to the example. Numbers are medians over the rounds, of rank 0. Ranks
+share the machine's cores: with more ranks than cores, computing and codecs take longer than on separate
+machines. Writes a JSON and three figures, and prints two tables. A compressor with which the example fails is
+left out of them and reported at the end, and the exit status is 1.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from netns import Bandwidth, NetworkError, obstacle
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 COMPRESSION = ["topk", "dgc", "qsgd", "sketchml", "skcompress", "fastsgd", "deepreduce"]
 BANDWIDTHS = ["100mbit", "1gbit", "10gbit", "unlimited"]
-# What the machine lacks; argparse has the same code for what the user mistyped.
+# Exit status if the machine lacks something; argparse uses the same for invalid arguments.
 CANNOT_RUN = 2
 
 
@@ -42,32 +42,38 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
         type=_bandwidth,
         default=[Bandwidth.parse(each) for each in BANDWIDTHS],
         metavar="RATE",
-        help=f'of each link, such as 2.5gbit or "unlimited" (default: {" ".join(BANDWIDTHS)})',
+        help=f'bandwidths of the links, such as 2.5gbit or "unlimited" (default: {" ".join(BANDWIDTHS)})',
     )
     parser.add_argument(
         "--compression",
         nargs="+",
         default=COMPRESSION,
         metavar="PRESET|SPEC",
-        help=f"beside {' and '.join(network_summary.BASELINES)}, which always run (default: %(default)s)",
+        help=f"compressors in addition to {' and '.join(network_summary.BASELINES)} (default: %(default)s)",
     )
-    parser.add_argument("--steps", type=int, default=20, help="at most, in one epoch (default %(default)s)")
+    parser.add_argument(
+        "--steps", type=int, default=20, help="maximum steps, in one epoch (default %(default)s)"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default %(default)s)")
     parser.add_argument(
-        "--threads", type=int, help="of each rank, for TensorFlow and the codecs (default: theirs)"
+        "--threads", type=int, help="threads of each rank, for TensorFlow and the codecs (default: theirs)"
     )
     parser.add_argument(
         "--cycle-time", type=float, default=1, metavar="MS", help="HOROVOD_CYCLE_TIME (default %(default)s)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=1800, metavar="S", help="of each job (default %(default)s)"
+        "--timeout",
+        type=float,
+        default=1800,
+        metavar="S",
+        help="time limit of each job (default %(default)s)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
     )
     arguments = parser.parse_args(words)
     if arguments.ranks < 2:
-        parser.error("-np: it takes 2 ranks to exchange anything")
+        parser.error("-np: at least 2 ranks are needed for an exchange")
     if not (EXAMPLES / f"{arguments.workload}.py").exists():
         parser.error(f"--workload: there is no {arguments.workload}.py in {EXAMPLES}")
     if arguments.quick:
@@ -86,8 +92,8 @@ def _bandwidth(text: str) -> Bandwidth:
 
 
 def run(arguments: argparse.Namespace) -> dict:
-    """Measures, and returns what the JSON gets."""
-    # Not before it is known that the machine can run it: these load Horovod and TensorFlow.
+    """Measures, and returns the content of the JSON."""
+    # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
     import network_jobs
 
     import tfcompress as tfc
@@ -122,7 +128,7 @@ def run(arguments: argparse.Namespace) -> dict:
 
 def main() -> None:
     arguments = parse_arguments()
-    # However it is ended, the namespaces go.
+    # Remove the namespaces on these signals, too.
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, lambda number, _: sys.exit(128 + number))
     reason = obstacle()

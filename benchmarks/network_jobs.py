@@ -1,4 +1,4 @@
-"""The jobs of `network.py`: what it runs, in which order, and what it reads from them."""
+"""The jobs of `network.py`: runs them in order and reads their results."""
 
 import argparse
 import dataclasses
@@ -16,19 +16,19 @@ from netns import INTERFACE, Bandwidth, network
 __all__ = ["JobError", "Measured", "measure"]
 
 _IDLE_SECONDS = 3
-# Of which the gradients are split into keys and values.
+# The step whose gradients are split into keys and values.
 _DUMPED_STEP = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What the jobs gave, all of rank 0.
+    """The results of the jobs, all of rank 0.
 
     Attributes:
-      idle: By bandwidth, what `idle_rank` wrote.
-      runs: Results of the example, each with its "bandwidth" and "round"; of no compressor that failed.
-      failures: By compressor, how a job of it ended that failed.
-      gradients: Of one step without compression.
+      idle: Output of `idle_rank`, by bandwidth.
+      runs: Results of the example, each with its "bandwidth" and "round", without compressors that failed.
+      failures: Errors of failed jobs, by compressor.
+      gradients: Gradients of one step without compression.
     """
 
     idle: dict[str, dict]
@@ -41,7 +41,7 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
     """Runs all jobs of an example.
 
     Raises:
-      JobError: Ranks failed or took too long, and not with a compressor that can be left out.
+      JobError: Ranks failed or took too long, without a compressor that can be left out.
       netns.NetworkError: The machine refused a network.
     """
     idle, runs, failures = {}, [], {}
@@ -68,7 +68,7 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
 
 
 def rotated(names: list[str], number: int) -> list[str]:
-    """Returns the order of a round: no compressor is always the first, when caches are cold."""
+    """Returns the order of a round, rotated so that no compressor always runs first, with cold caches."""
     first = number % len(names)
     return names[first:] + names[:first]
 
@@ -80,7 +80,7 @@ def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.P
     _run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
     path = folder / f"step_{step:06d}.npz"
     if not path.exists():
-        raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: ask for fewer --steps")
+        raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: set --steps lower")
     return read_gradients(path)
 
 
@@ -100,7 +100,7 @@ def _train(
 ) -> Iterator[dict]:
     """Trains with these compressors, one after the other; yields the example's results.
 
-    The one at which a job fails goes to `failures`; another job goes on with those after it.
+    A compressor with which a job fails is added to `failures`; another job continues with those after it.
     """
     options = ["--steps", str(arguments.steps), "--preload", "--output", str(output)]
     options += ["--count-interface", INTERFACE]
@@ -127,14 +127,14 @@ def _check(result: dict) -> None:
         raise JobError(f"{result['compression']}: the ranks ended with different weights")
     if not result["interfaces"][0]["steps"]:
         raise JobError(
-            f"{result['workload']} took {result['steps']} steps, all of them warm-up: take more --steps"
+            f"{result['workload']} took {result['steps']} steps, all of them warm-up: set --steps higher"
         )
 
 
 def _example(
     arguments: argparse.Namespace, script: pathlib.Path, names: list[str], options: list[str]
 ) -> list[str]:
-    """Returns the command of a rank, in which the example's own arguments win."""
+    """Returns the command of a rank; the example's own arguments take precedence."""
     command = [sys.executable, str(script), "--epochs", "1", *options]
     return [*command, "--compression", *names, *arguments.example]
 

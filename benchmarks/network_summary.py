@@ -9,7 +9,7 @@ from wire import TOLERANCE, Comparison, compare
 
 import tfcompress as tfc
 
-# What the others are compared with: plain Horovod, and its own half precision.
+# Baselines of the comparison: plain Horovod, and its own half precision.
 BASELINES = ("none", "fp16")
 PHASES = ("compute", "encode", "communication", "decode", "update")
 
@@ -21,8 +21,8 @@ def summarise(runs: list[dict], idle: dict[str, dict], compressors: dict[str, tf
 
     Args:
       runs: As in `network_jobs.Measured`.
-      idle: As there.
-      compressors: By name.
+      idle: As in `network_jobs.Measured`.
+      compressors: Compressors by name.
     """
     groups: dict[tuple[str, str], list[dict]] = {}
     for run in runs:
@@ -52,7 +52,7 @@ def summarise(runs: list[dict], idle: dict[str, dict], compressors: dict[str, tf
 
 
 def _median_ratio(baseline: list[dict], group: list[dict]) -> float | None:
-    """How many times the baseline's steps a compressor makes in the same time; None without a baseline."""
+    """Returns the baseline's step time divided by the compressor's; None without a baseline."""
     steps = {run["round"]: run["step_ms_median"] for run in baseline}
     ratios = [steps[run["round"]] / run["step_ms_median"] for run in group if run["round"] in steps]
     return statistics.median(ratios) if ratios else None
@@ -61,7 +61,7 @@ def _median_ratio(baseline: list[dict], group: list[dict]) -> float | None:
 def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc.Compressor]) -> list[dict]:
     """Returns for each compressor the bytes of one step's gradients, split into keys, values and the rest.
 
-    Frames are encoded here. Sums are all values; their bytes are those that the run reported.
+    Frames are encoded here. Summed payloads count as values, with the bytes that the run reported.
     """
     reported = {row["compression"]: row["wire"]["payload"] for row in rows}
     dense = dense_bytes(gradients)
@@ -79,7 +79,7 @@ def time_table(result: dict) -> rich.table.Table:
     """Returns the table of step times."""
     table = rich.table.Table(
         title=f"{_title(result)}: milliseconds of a step, and throughput against Horovod",
-        caption="step: median; phases: means, encode and decode summed over tensors encoded side by side",
+        caption="step: median; phases: means, encode and decode summed over tensors, which run in parallel",
     )
     headings = ["step", *PHASES, *(f"x {baseline}" for baseline in BASELINES)]
     _add_columns(table, ["bandwidth", "compression"], headings)

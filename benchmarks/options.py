@@ -1,4 +1,4 @@
-"""Arguments that several benchmarks have, and where their results go."""
+"""Arguments that several benchmarks share, and writing of their results."""
 
 import argparse
 import json
@@ -15,10 +15,10 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 
 
 def add_example(parser: argparse.ArgumentParser) -> None:
-    """Adds what says which example runs, and where its results go."""
+    """Adds arguments for the example to run and the place of its results."""
     parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
     parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--name", help="of the results (default: the workload)")
+    parser.add_argument("--name", help="name of the results (default: the workload)")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )

@@ -1,4 +1,4 @@
-"""Horovod's rendezvous for one job of one rank on each host; `namespace_job` runs it on the switch.
+"""Runs Horovod's rendezvous for a job of one rank on each host; `namespace_job` runs it on the switch.
 
 Prints its port, and ends when its standard input does.
 """
@@ -10,7 +10,7 @@ from horovod.runner.http.http_server import RendezvousServer
 
 
 def assignments(num_ranks: int) -> list[SlotInfo]:
-    """Returns who is who: each rank is alone on its host."""
+    """Returns the assignment of ranks to hosts, one rank on each host."""
     hosts = ",".join(f"host{rank}:1" for rank in range(num_ranks))
     return get_host_assignments(parse_hosts(hosts), num_ranks)
 

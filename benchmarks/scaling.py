@@ -1,11 +1,11 @@
-"""Traffic of one rank a step as the number of ranks grows (the Sketched-SGD paper's Figure 4).
+"""Measures the traffic of one rank in a step as the number of ranks grows (Sketched-SGD, Figure 4).
 
     python benchmarks/scaling.py            # simulates 2 to 256 ranks in one process, draws the figure
     horovodrun -np 3 -H localhost:3 --gloo python benchmarks/scaling.py --measure    # adds a real job's bytes
 
-All exchanges apply the same number of elements. Frames that are gathered are really encoded, one for each
-rank from its own gradient; payloads that are summed have the size that the codec says. Bytes are counted in
-two ways, alike for all exchanges:
+All exchanges apply the same number of elements. Gathered frames are encoded, one for each rank from its own
+gradient; summed payloads have the size that the codec reports. Bytes are counted in two ways, the same for
+all exchanges:
 
 - in + out: what a rank puts in and gets out, as the paper counts it. All-gather: its own frame and the other
   ranks' frames. All-reduce: the payload up and the sum down, the second round included.
@@ -32,20 +32,20 @@ import tfcompress as tfc
 from tfcompress.measure import best_seconds
 
 FLOAT_BYTES = 4
-# The sketch has the proportions that the paper has for 20 times less traffic (section 5.2).
+# The sketch has the paper's proportions for 20 times less traffic (section 5.2).
 ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 10, 36
 MEASURED_STEPS = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is exchanged.
+    """The simulated exchange.
 
     Attributes:
       n: Elements of the gradient.
       k: Elements that each exchange applies (top-k: that each rank sends).
       largest: The largest number of ranks, a power of two.
-      seed: Of the gradients.
+      seed: Seed of the gradients.
     """
 
     n: int = 1_000_000
@@ -55,7 +55,7 @@ class Setting:
 
     @property
     def ranks(self) -> list[int]:
-        """The numbers of ranks that are simulated: powers of two from 2 on."""
+        """The simulated numbers of ranks: powers of two from 2 on."""
         return [2**i for i in range(1, self.largest.bit_length())]
 
 
@@ -90,7 +90,7 @@ def wire_bytes(in_out_bytes: int, ranks: int) -> int:
 
 
 def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
-    """Encodes every rank's frame, and decodes what the first 2, 4, 8, ... of them would gather."""
+    """Encodes every rank's frame, and decodes the frames of the first 2, 4, 8, ... ranks."""
     frames, touched, rows = [], np.zeros(setting.n, bool), []
     encode_ms = None
     with rich.progress.Progress() as progress:
@@ -265,9 +265,9 @@ def plot(results: dict, path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = options.make_parser(__doc__)
-    parser.add_argument("--measure", action="store_true", help="under horovodrun: a few real steps")
+    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
     parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
-    parser.add_argument("--seed", type=int, default=0, help="of the gradients (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the gradients (default %(default)s)")
     options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
@@ -276,7 +276,7 @@ def main() -> None:
     results = {"setting": described, "simulated": {}, "measured": []}
     if results_path.exists():
         earlier = json.loads(results_path.read_text())
-        # Numbers of another gradient do not belong into the same figure.
+        # Discard earlier numbers of another gradient: a figure shows only one.
         results = earlier if earlier["setting"] == described else results
     if arguments.measure:
         measured = measure(setting)

@@ -1,15 +1,15 @@
 """Sketched-SGD on a strongly convex quadratic: the excess loss by the number of steps T (Theorem 1).
 
     python benchmarks/strongly_convex.py            # about a minute on one idle core
-    python benchmarks/strongly_convex.py --quick    # a few seconds: shows that it works
+    python benchmarks/strongly_convex.py --quick    # a few seconds, as a check that it runs
 
 The paper's bound is O(1/T) as for plain SGD once T is beyond the order of (n/k)^2. Algorithm 2 runs here
 with several ranks in one process: each sketches step size times noisy gradient plus its own error, the
-sketches are summed, candidates are recovered, their exact sums decide which k elements are applied, and
-what was not applied stays in each rank's error. The loss is that of the paper's weighted mean of iterates.
+sketches are summed, candidates are recovered, the k with the largest exact sums are applied, and the rest
+stays in each rank's error. The loss is that of the paper's weighted mean of iterates.
 
-The theorem wants smaller first steps the larger n/k is (its shift). Uncompressed SGD is therefore run with
-its own shift and with those of the compressed runs: what separates these is the step size alone.
+The theorem prescribes smaller first steps for larger n/k (its shift). Uncompressed SGD therefore runs with
+its own shift and with those of the compressed runs, to separate the effect of the step size.
 """
 
 import dataclasses
@@ -38,15 +38,15 @@ ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 4, 4
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The problem, and how long it is worked on.
+    """The problem and the number of steps.
 
     Attributes:
       n: Dimensions of the quadratic.
       steps: The largest T.
-      kept: The two k, elements that a step applies.
+      kept: The two values of k, the elements that a step applies.
       ranks: Simulated ranks, each with its own noise.
       noise: Standard deviation of each element of one rank's gradient.
-      seed: Of the noise, the starting point and the sketches.
+      seed: Seed of the noise, the starting point and the sketches.
     """
 
     n: int = 1024
@@ -59,8 +59,8 @@ class Setting:
 
 QUICK = Setting(n=256, steps=4000, kept=(32, 16))
 
-# Takes what each rank has to send, float64 [ranks, n], and the number of the step; returns the mean that is
-# applied, [n], and what of each rank's was in it, [ranks, n].
+# Maps the vectors of all ranks, float64 [ranks, n], and the number of the step to the applied mean, [n], and
+# each rank's share of it, [ranks, n].
 Exchange = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
@@ -69,7 +69,7 @@ def uncompressed(vectors: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray
 
 
 def local_topk(k: int) -> Exchange:
-    """Each rank sends its own k largest elements."""
+    """Returns an exchange in which each rank sends its own k largest elements."""
 
     def exchange(vectors: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
         largest = np.argpartition(-np.abs(vectors), k - 1, axis=1)[:, :k]
@@ -86,7 +86,7 @@ def sketch_spec(k: int) -> str:
 
 
 def sketched(k: int) -> Exchange:
-    """Sums the ranks' sketches, then their exact values at the candidates; the k largest sums are applied."""
+    """Returns an exchange that sums sketches, then exact values of candidates, and applies the k largest."""
     spec = sketch_spec(k)
 
     def exchange(vectors: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +104,7 @@ def sketched(k: int) -> Exchange:
 
 
 def theorem_shift(ratio: float) -> float:
-    """The smallest shift that Theorem 1 allows for n/k, and that lets the first step overshoot nowhere."""
+    """Returns the least shift that Theorem 1 allows for n/k and that lets no first step overshoot."""
     rho = 4 * BETA / ((BETA - 4) * (BETA + 1) ** 2)
     return max(2 + ratio * (1 + BETA) / (1 + rho), STEP * LARGEST_CURVATURE / SMALLEST_CURVATURE)
 
@@ -116,10 +116,10 @@ def excess_losses(
 
     Args:
       setting: The problem.
-      exchange: How ranks agree on an update.
-      shift: Of the step size.
+      exchange: The exchange that computes the update.
+      shift: Shift of the step size.
       checkpoints: Ascending numbers of steps.
-      advance: Called at each of them.
+      advance: Called at each checkpoint.
     """
     rng = np.random.default_rng(setting.seed)
     curvature = np.geomspace(SMALLEST_CURVATURE, LARGEST_CURVATURE, setting.n)
@@ -143,7 +143,7 @@ def excess_losses(
 
 
 def fitted_slope(steps: np.ndarray, losses: list[float], beyond: float) -> float:
-    """The slope of log loss by log T from T = `beyond` on."""
+    """Fits the slope of log loss by log T from T = `beyond` on."""
     chosen = steps >= beyond
     return float(np.polyfit(np.log(steps[chosen]), np.log(np.asarray(losses)[chosen]), 1)[0])
 
@@ -166,7 +166,7 @@ def measure(setting: Setting) -> dict:
 
             shift = theorem_shift(ratio)
             losses = excess_losses(setting, exchange, shift, checkpoints, advance)
-            # Plain SGD has no (n/k)^2: it is fitted where the slower of the others is.
+            # Plain SGD has no (n/k)^2: fit it from the larger one of the compressed runs on.
             beyond = ratio**2 if k < setting.n else (setting.n / min(setting.kept)) ** 2
             curves.append(
                 {
@@ -189,7 +189,7 @@ def make_table(results: dict) -> rich.table.Table:
     plain = results["curves"][0]["losses"][-1]
     table = rich.table.Table(
         title=f"Strongly convex quadratic, n = {setting['n']:,}, {setting['ranks']} simulated ranks",
-        caption="the slope of log excess loss by log T, fitted from a T of (n/k)^2 on",
+        caption="slope of log excess loss by log T, fitted from T = (n/k)^2 on",
     )
     table.add_column("method")
     for heading in (
@@ -218,7 +218,7 @@ def plot(results: dict, path: pathlib.Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
     steps = np.array(results["steps"])
     colors = {k: f"C{i}" for i, k in enumerate(dict.fromkeys(curve["k"] for curve in results["curves"]))}
-    # Curves that nearly coincide: the thin ones lie on the wide ones.
+    # Curves nearly coincide: draw thin ones on top of wide ones.
     styles = {
         "uncompressed": {"linewidth": 1.5},
         "sketched": {"linewidth": 4, "alpha": 0.4},
@@ -249,7 +249,7 @@ def plot(results: dict, path: pathlib.Path) -> None:
 def main() -> None:
     parser = options.make_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller problem and fewer steps")
-    parser.add_argument("--seed", type=int, default=0, help="of the noise (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default %(default)s)")
     options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)

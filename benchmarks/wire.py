@@ -4,10 +4,10 @@ import dataclasses
 import statistics
 from collections.abc import Iterable
 
-# Ethernet 14, IPv4 20, TCP 20 and its timestamps 12. An interface counts them once a packet, which may have
-# up to 64 kB where cutting it up is left to the network card; a card sends them for every 1448 bytes.
+# Ethernet 14, IPv4 20, TCP 20 and its timestamps 12. An interface counts them once per packet, which may have
+# up to 64 kB if the network card segments it; the card sends them for every 1448 bytes.
 HEADER_BYTES = 66
-# Beside the control traffic.
+# Relative tolerance, in addition to the control traffic.
 TOLERANCE = 0.05
 _DIRECTIONS = ("sent", "received")
 
@@ -39,7 +39,7 @@ class Comparison:
 
     @property
     def excess(self) -> float:
-        """What the interface carried beyond headers and expected bytes, as a part of the latter."""
+        """Counted bytes beyond headers and expected bytes, relative to the expected bytes."""
         return (self.counted - self.headers - self.expected) / self.expected
 
     @property
@@ -48,7 +48,7 @@ class Comparison:
         return -TOLERANCE <= self.excess <= TOLERANCE + self.control / self.expected
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the numbers for JSON."""
         return {**dataclasses.asdict(self), "excess": self.excess, "agrees": self.agrees}
 
 

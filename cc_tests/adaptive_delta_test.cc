@@ -1,4 +1,4 @@
-// Adaptive deltas and the index codec `delta_adaptive`, which is nothing but them.
+// Adaptive deltas, and the index codec `delta_adaptive`, which consists of them alone.
 #include "core/entropy/adaptive_delta.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::vector<uint32_t> KeysOf(const std::vector<uint32_t>& deltas) {
   return keys;
 }
 
-// Deltas of every size, the small ones most often.
+// Keys with deltas of every size, mostly small ones.
 std::vector<uint32_t> RandomKeys(size_t count, uint32_t max_bits, uint64_t seed) {
   Random random(seed);
   std::vector<uint32_t> deltas(count);
@@ -83,7 +83,7 @@ TEST(AdaptiveDelta, IsTheBytesOfTheFormat) {
             (Bytes{0x02, 0x28, 0x24, 0x0A, 0x49, 0x32, 0x92, 0x09, 0x32, 0x04, 0x19}));
 }
 
-// What is chosen is the cheapest, and costs what was said.
+// The chosen scheme is the cheapest, and its code has the predicted length.
 TEST(AdaptiveDelta, ChoosesByExactCost) {
   for (uint32_t max_bits = 1; max_bits <= 18; ++max_bits) {
     for (const size_t count : {1u, 7u, 100u, 3000u}) {
@@ -110,7 +110,7 @@ uint64_t ReadGamma(BitString* bits) {
   return (uint64_t{1} << num_low_bits) + bits->Number(num_low_bits);
 }
 
-// The words of a Huffman code of m symbols, from the lengths at the front of `bytes`.
+// Reads the words of a Huffman code of m symbols from the lengths at the front of `bytes`.
 std::map<std::string, int> ReadWords(size_t m, ByteSpan bytes, size_t* num_bytes) {
   BitString bits(bytes);
   std::vector<int> lengths;
@@ -227,7 +227,7 @@ TEST(AdaptiveDelta, RefusesBlocksThatDoNotMeet) {
   const Bytes bytes = Encode(keys);
   std::vector<uint32_t> decoded;
   ASSERT_TRUE(Decode(bytes, keys.size(), kMaxN, &decoded).ok());
-  // The last key of the first block, which is told, is found where it stands.
+  // The section holds the last key of the first block; find its bytes.
   const uint32_t told = keys[static_cast<size_t>(kCodeBlock) - 1];
   size_t num_found = 0;
   for (size_t i = 0; i + 4 <= 32; ++i) {

@@ -10,7 +10,7 @@
 namespace tfcompress {
 namespace {
 
-// The definition, one bit at a time.
+// Packs by the definition, one bit at a time.
 Bytes PackBitByBit(const std::vector<uint32_t>& values, int num_bits) {
   Bytes packed(PackedBytes(values.size(), num_bits));
   uint64_t bit = 0;

@@ -1,5 +1,5 @@
-// A bit string read one bit at a time, as FORMAT.md says it: for decoders that share nothing with
-// those under test.
+// Reads a bit string one bit at a time, as FORMAT.md describes it: for decoders that share no code
+// with those under test.
 #ifndef TFCOMPRESS_CC_TESTS_BIT_STRING_H_
 #define TFCOMPRESS_CC_TESTS_BIT_STRING_H_
 
@@ -20,19 +20,19 @@ class BitString {
     ++position_;
     return bit;
   }
-  // A number of so many bits, the least significant first.
+  // Reads a number of `num_bits` bits, the least significant first.
   uint64_t Number(int num_bits) {
     uint64_t number = 0;
     for (int i = 0; i < num_bits; ++i) number |= uint64_t{Next()} << i;
     return number;
   }
-  // As many zeros as come before a one, which is taken too.
+  // Reads zeros up to and including the next one; returns the number of zeros.
   uint64_t Unary() {
     uint64_t zeros = 0;
     while (!Next()) ++zeros;
     return zeros;
   }
-  // The bits as text, "0010".
+  // Reads bits as text, e.g. "0010".
   std::string Text(size_t num_bits) {
     std::string text;
     while (text.size() < num_bits) text += Next() ? '1' : '0';

@@ -1,4 +1,4 @@
-// What every legal compressor promises: memory x sparsifier x (index x value, or joint).
+// The contract of every legal compressor: memory x sparsifier x (index x value, or joint).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class CompressorContract : public testing::TestWithParam<SpecCase> {
  protected:
   const std::string& spec() const { return GetParam().spec; }
 
-  // What the memory makes of a gradient; slot 0 of those that have slots is the residual.
+  // The gradient after the memory's compensation. With slots, slot 0 is the residual.
   std::vector<float> Compensated(const Worker& worker, const std::vector<float>& gradient) const {
     std::vector<float> compensated = gradient;
     for (size_t i = 0; i < gradient.size(); ++i) {
@@ -97,7 +97,7 @@ class CompressorContract : public testing::TestWithParam<SpecCase> {
     return compensated;
   }
 
-  // One step of `worker`; the residual must keep exactly what receivers did not get.
+  // Runs one step of `worker`; the residual must keep exactly what receivers did not get.
   void ExpectConserved(Worker* worker, const std::vector<float>& gradient, uint64_t seed) {
     const std::vector<float> compensated = Compensated(*worker, gradient);
     const SparseTensor decoded = Decode(worker->Encode(gradient, seed));
@@ -166,13 +166,13 @@ TEST_P(CompressorContract, TheEncoderKnowsWhatReceiversDecode) {
   EXPECT_LE(bytes.size(),
             codec.MaxEncodedBytes(kElements, std::max(k, static_cast<uint32_t>(support.size()))));
 
-  if (k == 0) {  // A codec that narrows has left nothing: the frame then has no sections.
+  if (k == 0) {  // The value codec narrowed the support to nothing: the frame has no sections.
     EXPECT_TRUE(bytes.empty());
     EXPECT_TRUE(said.values.empty());
     return;
   }
 
-  // Asking what is decoded does not change the bytes.
+  // Requesting the decoded tensor does not change the bytes.
   ASSERT_TRUE(
       codec.Encode({gradient, support}, context, &again, &num_index_bytes, &k, nullptr).ok());
   EXPECT_EQ(again, bytes);

@@ -13,7 +13,7 @@ constexpr uint64_t kSeed = 42;
 
 struct Encoded {
   Bytes section;
-  std::vector<uint32_t> decoded;  // What Encode said that Decode will yield.
+  std::vector<uint32_t> decoded;  // The indices that Decode will yield, according to Encode.
 };
 
 class IndexContract : public testing::TestWithParam<IndexSetting> {
@@ -41,7 +41,7 @@ class IndexContract : public testing::TestWithParam<IndexSetting> {
     return decoder().Decode(section, n, k, {kSeed, executor}, indices);
   }
 
-  // Decodes foreign bytes: an error or k indices in range.
+  // Decodes untrusted bytes and expects an error, or k indices in range.
   void ExpectErrorOrSubset(const Bytes& section, uint32_t n, uint32_t k) const {
     std::vector<uint32_t> indices;
     const Status status = Decode(section, n, k, &indices);
@@ -145,7 +145,7 @@ TEST_P(IndexContract, AnyFlippedBitIsAnErrorOrASubset) {
     SCOPED_TRACE(input.name);
     const Encoded encoded = Encode(input);
     if (encoded.section.size() > 300) continue;
-    if (input.n > 1000 && !codec().exact()) continue;  // Each flip would query all of them.
+    if (input.n > 1000 && !codec().exact()) continue;  // Too slow: each flip queries all n.
     const auto k = static_cast<uint32_t>(encoded.decoded.size());
     ForEachBitFlip(encoded.section, [&](const Bytes& flipped, size_t bit) {
       SCOPED_TRACE(bit);
@@ -174,7 +174,7 @@ TEST_P(IndexContract, NoiseIsAnErrorOrASubset) {
   for (int i = 0; i < 2000; ++i) {
     Bytes noise(random.Below(64));
     for (unsigned char& byte : noise) byte = static_cast<unsigned char>(random.Next32());
-    // Small first bytes reach further into sections that begin with an enumerator.
+    // A small first byte passes as an enumerator, so that decoding gets further.
     if (!noise.empty() && i % 2 == 0) noise[0] %= 8;
     const uint32_t n = 1 + random.Below(400);
     ExpectErrorOrSubset(noise, n, random.Below(n + 1));
@@ -182,7 +182,7 @@ TEST_P(IndexContract, NoiseIsAnErrorOrASubset) {
 }
 
 TEST_P(IndexContract, ALargeUniverseNeedsNoLargeSection) {
-  // Only where neither side walks the universe.
+  // Only for codecs whose encoder and decoder do not visit the whole universe.
   const IndexCase input = {"ends", kMaxElements, {0, 1, 0x40000000, kMaxElements - 1}};
   if (!codec().exact() || codec().MaxEncodedBytes(input.n, 4) > 1000) GTEST_SKIP() << "dense codec";
   const Encoded encoded = Encode(input);

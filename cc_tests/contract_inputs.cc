@@ -30,7 +30,7 @@ std::vector<uint32_t> Range(uint32_t begin, uint32_t end, uint32_t step = 1) {
   return indices;
 }
 
-// Runs of neighbours, as the embedding rows of a batch give them.
+// Runs of adjacent indices, as embedding rows of a batch have them.
 std::vector<uint32_t> Clusters(uint32_t n, uint64_t seed) {
   Random random(seed);
   std::vector<uint32_t> indices;
@@ -46,7 +46,7 @@ std::vector<float> Map(size_t count, uint64_t seed, const std::function<float(fl
   return values;
 }
 
-// So many values that a codec cannot be exact for want of distinct ones.
+// Tests with so many distinct values that a codec cannot be exact merely because there are few.
 bool IsExact(const Setting<ValueCodec>& value) {
   static auto* known = new std::map<std::string, bool>();
   const auto found = known->find(value.part);
@@ -54,7 +54,7 @@ bool IsExact(const Setting<ValueCodec>& value) {
   return (*known)[value.part] = value.codec->MaxError(NormalValues(200000, 1)) == 0;
 }
 
-// The specs of the given parts without their memory, and whether they are exact.
+// Specs without memory, and whether they are exact.
 using Backs = std::map<std::string, bool>;
 
 void AddBacks(const std::vector<Setting<Sparsifier>>& sparsifiers,

@@ -1,4 +1,4 @@
-// What the contract suite feeds to every codec of the registry, and what it expects of bytes.
+// Inputs and checks of the contract suite, for every codec of the registry.
 #ifndef TFCOMPRESS_CC_TESTS_CONTRACT_INPUTS_H_
 #define TFCOMPRESS_CC_TESTS_CONTRACT_INPUTS_H_
 
@@ -27,14 +27,13 @@ struct Setting {
   std::shared_ptr<const Interface> codec;
 };
 
-// How gtest names a failing parameter.
+// Prints a parameter in gtest's messages.
 template <typename Interface>
 void PrintTo(const Setting<Interface>& setting, std::ostream* out) {
   *out << setting.part;
 }
 
-// The settings that are tested: the defaults, each choice of each parameter, both ends of each
-// range.
+// The tested settings: the defaults, each choice of each parameter, both ends of each range.
 std::vector<std::vector<std::pair<std::string, std::string>>> ParameterSettings(
     const std::vector<ParamSpec>& params);
 
@@ -58,7 +57,7 @@ std::vector<Setting<Interface>> AllSettings() {
   return settings;
 }
 
-// A gtest name: letters, digits and underscores.
+// Converts text to a gtest name: letters, digits and underscores.
 std::string TestName(const std::string& text);
 
 struct IndexCase {
@@ -67,9 +66,10 @@ struct IndexCase {
   std::vector<uint32_t> indices;
 };
 
-// Ends of the universe, empty, full, single, thin, dense, clustered, several blocks.
+// Supports: at the ends of the universe, empty, full, single, thin, dense, clustered, of several
+// blocks.
 const std::vector<IndexCase>& IndexCases();
-// Few enough elements to try every prefix and every flipped bit.
+// Supports small enough to try every prefix and every flipped bit.
 const std::vector<IndexCase>& SmallIndexCases();
 
 struct ValueCase {
@@ -77,19 +77,18 @@ struct ValueCase {
   std::vector<float> values;
 };
 
-// Finite floats of every kind: zeros, equal, one sign, wide range, denormal, largest, several
-// blocks.
+// Vectors of finite floats: zeros, equal, one sign, wide range, subnormal, largest, several blocks.
 const std::vector<ValueCase>& ValueCases();
 const std::vector<ValueCase>& SmallValueCases();
 
-// Each index of [0, n) with this probability.
+// Draws each index of [0, n) with this probability.
 std::vector<uint32_t> RandomSubset(uint32_t n, double probability, uint64_t seed);
 // Roughly normal floats.
 std::vector<float> NormalValues(size_t count, uint64_t seed);
-// What gradients look like: many zeros, heavy tails, values of very different size.
+// A vector like a gradient: many zeros, heavy tails, values of very different size.
 std::vector<float> Gradient(size_t n, uint64_t seed);
 
-// A spec and what its parts promise.
+// A spec, and whether it is exact.
 struct SpecCase {
   std::string spec;
   std::string memory;
@@ -101,7 +100,7 @@ inline void PrintTo(const SpecCase& spec, std::ostream* out) { *out << spec.spec
 // Every legal combination of the registries' rows under their defaults, and SpecsOfEachPart, with
 // every memory.
 const std::vector<SpecCase>& AllSpecs();
-// Each setting of each part once, with the memory `residual`: for what is too slow for all.
+// Each setting of each part once, with the memory `residual`: for tests too slow for AllSpecs.
 const std::vector<SpecCase>& SpecsOfEachPart();
 
 // Calls check with every strict prefix of `bytes`, each in memory of its own length, so that the
@@ -110,7 +109,7 @@ void ForEachPrefix(ByteSpan bytes, const std::function<void(const Bytes&)>& chec
 // Calls check with every copy of `bytes` that has one flipped bit.
 void ForEachBitFlip(ByteSpan bytes, const std::function<void(const Bytes&, size_t bit)>& check);
 
-// What a decoder may return for bytes that it did not refuse.
+// Checks what a decoder returned for bytes that it did not refuse.
 void ExpectSubset(const std::vector<uint32_t>& indices, uint32_t n, uint32_t k);
 void ExpectFinite(const std::vector<float>& values);
 void ExpectSame(const SparseTensor& actual, const SparseTensor& expected);

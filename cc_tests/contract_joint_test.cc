@@ -1,5 +1,5 @@
-// The contract of joint SparseCodecs on bytes that no checksum protects, for every row and setting
-// of the registry. What they share with products is in contract_compressor_test.cc.
+// The contract of joint SparseCodecs on bytes without checksum, for every row and setting of the
+// registry. Tests that they share with index x value codecs are in contract_compressor_test.cc.
 #include <gtest/gtest.h>
 
 #include "contract_inputs.h"
@@ -33,7 +33,7 @@ class JointContract : public testing::TestWithParam<Setting<SparseCodec>> {
     return decoder().Decode({{}, section}, k, {kSeed}, decoded);
   }
 
-  // Decodes foreign bytes: an error or k finite values in range.
+  // Decodes untrusted bytes and expects an error, or k finite values in range.
   void ExpectErrorOrSparse(const Bytes& section, uint32_t n, bool everything, uint32_t k) const {
     SparseTensor decoded;
     const Status status = Decode(section, n, everything, k, &decoded);

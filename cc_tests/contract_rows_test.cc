@@ -1,4 +1,4 @@
-// What every codec of the registry promises where it codes rows of a table.
+// The contract of every codec of the registry for sparse rows of a table.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 struct RowsCase {
   std::string spec;
-  bool exact_rows;                          // Every row that is chosen is sent, and no other.
+  bool exact_rows;                          // Exactly the chosen rows are sent.
   std::shared_ptr<const ValueCodec> value;  // Null for joint codecs.
 };
 
@@ -26,7 +26,7 @@ std::vector<RowsCase> RowsCases() {
       FindByName<ValueCodec>("raw")->definition.make(Params());
   for (const auto& index : AllSettings<IndexCodec>()) {
     cases.push_back({"topk|" + index.part + "|raw", index.codec->exact(), raw});
-    // Lossy ones together: what is sent for rows that were never touched must be conserved too.
+    // Both parts lossy: values sent for rows that were not touched must be conserved, too.
     if (!index.codec->exact()) {
       cases.push_back({"topk|" + index.part + "|sign", false,
                        FindByName<ValueCodec>("sign")->definition.make(Params())});
@@ -111,7 +111,7 @@ TEST_P(RowsContract, AnyPrefixOrFlippedBitIsDataLoss) {
   ForEachBitFlip(frame, [&](const Bytes& bytes, size_t) { expect_data_loss(bytes); });
 }
 
-// Behind a right checksum: a section without its end, or with a changed bit.
+// With a correct checksum: sections that are cut short, or have a changed bit.
 TEST_P(RowsContract, ChangedSectionsAreAnErrorOrInRange) {
   using namespace frame_fields;
   const RowsInput input = RandomRows(90, 3, 12, 5);

@@ -22,7 +22,7 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
   const ValueCodec& codec() const { return *GetParam().codec; }
   const ValueCodec& decoder() const { return *DecoderById<ValueCodec>(GetParam().id); }
 
-  // A support of k indices; `storage` keeps them.
+  // Makes a support of k indices, which `storage` owns.
   static Support SparseSupport(size_t k, std::vector<uint32_t>* storage) {
     storage->resize(k);
     for (size_t i = 0; i < k; ++i) (*storage)[i] = static_cast<uint32_t>(kGap * i + 3);
@@ -37,7 +37,7 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
     return section;
   }
 
-  // Decodes over NaN, so that an element that is not written shows.
+  // Decodes into NaN, so that an element that is not written fails the test.
   Status Decode(ByteSpan section, const Support& support, std::vector<float>* values,
                 Executor* executor = SerialExecutor()) const {
     values->assign(support.size(), std::numeric_limits<float>::quiet_NaN());
@@ -95,7 +95,7 @@ TEST_P(ValueContract, AppendsToWhatIsThere) {
     ASSERT_TRUE(codec().Encode(input.values, support, {kSeed}, &out).ok());
     expected.insert(expected.begin(), prefix.begin(), prefix.end());
     EXPECT_EQ(out, expected) << input.name;
-    std::vector<float> values;  // From bytes that lie unaligned.
+    std::vector<float> values;  // Decoded from unaligned bytes.
     ASSERT_TRUE(Decode(ByteSpan(out.data() + 3, out.size() - 3), support, &values).ok());
     EXPECT_EQ(values, expected_values) << input.name;
   }

@@ -1,4 +1,4 @@
-// The identities of Count Sketch that need no reference implementation: linearity, moments, tails.
+// Properties of Count Sketch that need no reference implementation: linearity, moments, tails.
 #include "core/sketch/count_sketch.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ double SquaredNormOf(const Floats& x) {
   return sum;
 }
 
-// The mean of samples, and how far from its expectation it may be: five standard errors.
+// The mean of samples, and its tolerance: five standard errors.
 struct Mean {
   double value;
   double tolerance;
@@ -110,7 +110,7 @@ TEST(CellHash, SpreadsColumnsAndSignsEvenlyAndApart) {
 }
 
 TEST(CellHash, RowsAndSeedsCollideIndependently) {
-  // Indices that share a cell in one row share one in another no more often than chance has it.
+  // Indices that share a cell in one row share one in another no more often than by chance.
   constexpr uint32_t kColumns = 100;
   constexpr int kIndices = 20000;
   for (const auto& [seed, row] : {std::pair<uint64_t, int>{1, 1}, {2, 0}, {3, 30}}) {
@@ -140,7 +140,7 @@ TEST(CountSketch, AddsEachElementToOneCellOfEachRow) {
 }
 
 TEST(CountSketch, IsTheSameForEveryNumberOfThreads) {
-  // One stripe, several, and the most; sizes that are no whole number of anything.
+  // One stripe, several, and the maximum; sizes that are not multiples of any block size.
   for (const auto& [n, columns] : {std::pair<size_t, uint32_t>{300001, 100003},
                                    {300001, 30000},
                                    {300001, 101},
@@ -160,7 +160,7 @@ TEST(CountSketch, IsTheSameForEveryNumberOfThreads) {
   }
 }
 
-TEST(CountSketch, DoesNotSeeWhereAVectorIsCut) {
+TEST(CountSketch, DoesNotDependOnHowAVectorIsCut) {
   const Floats x = NormalValues(10000, 1);
   const CountSketch sketch(3, 300, 2);
   const Floats table = Insert(sketch, x);
@@ -315,8 +315,8 @@ TEST(CountSketch, LosesNoMoreThanAUnitOfEachElement) {
     ASSERT_NEAR(table[c], sums[c], errors[c] + std::fabs(sums[c]) * 0x1.01p-24);
 }
 
-TEST(CountSketch, TheOrderOfElementsDoesNotShow) {
-  // One cell, so that every order of the elements is the same vector to it but for signs.
+TEST(CountSketch, DoesNotDependOnTheOrderOfElements) {
+  // With one cell, every order of the elements gives the same sum, except for signs.
   Floats x = NormalValues(5000, 1);
   const CellHash hash(2, 0, 1);
   for (size_t i = 0; i < x.size(); ++i) x[i] = WithSignOf(hash(i), x[i]);

@@ -10,7 +10,7 @@
 namespace tfcompress {
 namespace {
 
-// The definition: division by the reversed polynomial, one bit at a time.
+// Computes the checksum by its definition: division by the reversed polynomial, bit by bit.
 uint32_t Crc32cBitByBit(ByteSpan bytes) {
   uint32_t state = 0xFFFFFFFF;
   for (unsigned char byte : bytes) {

@@ -57,7 +57,7 @@ TEST(DeflateTest, ShuffledExponentsCompressBetter) {
   EXPECT_LT(MustEncode(*Deflate("1"), values).size(), 0.95 * MustEncode(*Deflate(), values).size());
 }
 
-// The example of FORMAT.md. Encoders are free in how they deflate.
+// The example of FORMAT.md. Encoders may deflate in any way.
 TEST(DeflateTest, Example) {
   const Bytes section = {0x00, 0x05, 0x00, 0x00, 0x00, 0x63, 0x60, 0x40, 0x05, 0x00};
   ExpectSameBits(MustDecode(*Deflate(), section, 4), std::vector<float>(4));
@@ -67,12 +67,12 @@ TEST(DeflateTest, RejectsBlocksOfOtherLengths) {
   const auto codec = Deflate();
   const std::vector<float> zeros(100000);
   const Bytes section = MustEncode(*codec, zeros);
-  ASSERT_LT(section.size(), 600u);  // A bomb for a decoder that would trust it.
+  ASSERT_LT(section.size(), 600u);  // Inflates to far more: a decoder must not trust the length.
   EXPECT_TRUE(IsDataLoss(*codec, section, 1));
   EXPECT_TRUE(IsDataLoss(*codec, section, zeros.size() - 1));
   EXPECT_TRUE(IsDataLoss(*codec, section, zeros.size() + 1));
 
-  Bytes padded = section;  // Inside of the block, behind the end of its stream.
+  Bytes padded = section;  // Padded inside the block, after the end of its stream.
   padded.push_back(0);
   StoreUnaligned(&padded[1], static_cast<uint32_t>(padded.size() - kOneBlockHeader));
   EXPECT_TRUE(IsDataLoss(*codec, padded, zeros.size()));

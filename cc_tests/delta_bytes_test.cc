@@ -25,7 +25,7 @@ Status Decode(const Bytes& bytes, uint64_t k, uint32_t n, std::vector<uint32_t>*
   return reader.ExpectEnd("test");
 }
 
-// Keys of [0, n), each with this probability.
+// Draws each key of [0, n) with this probability.
 std::vector<uint32_t> RandomKeys(uint32_t n, float density, uint64_t seed) {
   Random random(seed);
   std::vector<uint32_t> keys;

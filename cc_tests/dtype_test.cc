@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The value of a binary16, from the standard's formula.
+// Computes the value of a binary16 by the standard's formula.
 double HalfValue(uint16_t half) {
   const int exponent = half >> 10 & 0x1F;
   const int fraction = half & 0x3FF;

@@ -1,4 +1,4 @@
-// What tests of specs share: a spec is refused, with a message that helps.
+// Helper for tests of specs: expects that a spec is refused with a helpful message.
 #ifndef TFCOMPRESS_CC_TESTS_EXPECT_REFUSED_H_
 #define TFCOMPRESS_CC_TESTS_EXPECT_REFUSED_H_
 

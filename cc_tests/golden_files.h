@@ -16,7 +16,7 @@ inline std::filesystem::path GoldenFolder() {
   return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden";
 }
 
-// Whether golden files are to be written.
+// Whether to write golden files instead of comparing.
 inline bool Updates() {
   const char* update = std::getenv("TFC_UPDATE_GOLDEN");
   return update != nullptr && std::string(update) == "1";

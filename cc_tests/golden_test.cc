@@ -82,7 +82,7 @@ Bytes Encode(const std::string& spec) {
 
 constexpr uint64_t kWidth = 4;
 
-// 40 of 300 rows, some of them twice, and a value of Input in each element.
+// Encodes 40 of 300 rows, some of them twice, with values of Input.
 Bytes EncodeRows(const std::string& spec) {
   Random random(2025);
   const std::vector<float> input = Input();
@@ -103,8 +103,7 @@ Bytes EncodeRows(const std::string& spec) {
   return frame;
 }
 
-// What a frame decodes to in lines: "index value", or "row value ..."; nine digits tell floats
-// apart.
+// Decodes a frame to lines "index value" or "row value ..."; nine digits identify a float.
 Status DecodeToText(const Bytes& bytes, std::string* text) {
   ByteReader reader(bytes);
   Frame frame;
@@ -156,7 +155,7 @@ TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
 INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),
                          [](const auto& info) { return info.param.file; });
 
-// Hostile frames, each with a right checksum where the name does not say otherwise.
+// Hostile frames, each with a correct checksum unless its name says otherwise.
 std::vector<std::pair<std::string, Bytes>> CorruptFrames() {
   using namespace frame_fields;
   std::vector<std::pair<std::string, Bytes>> frames;

@@ -57,7 +57,7 @@ TEST(HuffmanCode, LengthsAreTheBytesOfTheFormat) {
   EXPECT_EQ(bytes, (Bytes{0x54, 0x01}));
 }
 
-// Bits of the best code without a limit, by the textbook's algorithm: merge the two rarest.
+// Bits of the optimal code without a length limit, by the textbook's algorithm.
 uint64_t TextbookBits(const std::vector<uint64_t>& counts) {
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> rarest;
   for (const uint64_t count : counts) {
@@ -204,7 +204,7 @@ TEST(HuffmanCode, HostileLengthsAreErrorsOrACode) {
   }
 }
 
-TEST(BitReader, RefusesMissingBytesAndLateBits) {
+TEST(BitReader, RefusesMissingBytesAndSetPaddingBits) {
   const Bytes bytes = {0x05};
   size_t num_bytes = 0;
   BitReader enough(bytes);
@@ -220,7 +220,7 @@ TEST(BitReader, RefusesMissingBytesAndLateBits) {
   EXPECT_EQ(missing.Finish("test", &num_bytes).code(), StatusCode::kDataLoss);
 }
 
-// The index codec's code is that of the bytes of all numbers below n, counted one by one.
+// The index codec uses the Huffman code of the bytes of all numbers below n.
 TEST(HuffmanIndex, CodesTheBytesOfAllIndices) {
   for (const uint32_t n : {1u, 2u, 255u, 256u, 257u, 300u, 65535u, 65536u, 70000u, 200000u}) {
     SCOPED_TRACE(n);

@@ -1,5 +1,4 @@
-// The exact index codecs. The Bloom filter has its own test, and bloom_test.cc repeats nothing
-// here.
+// The exact index codecs. For the Bloom filter see bloom_test.cc.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -29,7 +28,7 @@ class ExactIndexCodec : public testing::TestWithParam<const char*> {
   }
 
   void ExpectRoundTrip(const std::vector<uint32_t>& indices, uint32_t n) const {
-    std::vector<uint32_t> decoded = {123};  // Decode overwrites what is there.
+    std::vector<uint32_t> decoded = {123};  // Decode must overwrite this.
     const Status status =
         Decode(Encode(indices, n), n, static_cast<uint32_t>(indices.size()), &decoded);
     EXPECT_TRUE(status.ok()) << status.message();

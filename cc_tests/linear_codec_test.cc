@@ -1,4 +1,4 @@
-// What every linear codec promises, and specs of them.
+// The contract of every linear codec, and linear specs.
 #include "core/linear_codec.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class LinearContract : public testing::TestWithParam<std::string> {
 
   void Recover(const Floats& summed, int64_t n, Indices* indices, Floats* values, uint64_t seed = 3,
                Executor* executor = SerialExecutor()) const {
-    *indices = {9, 9};  // Recover overwrites what is there.
+    *indices = {9, 9};  // Recover must overwrite this.
     *values = {9};
     const Status status = codec().Recover(summed, n, {seed, executor}, indices, values);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -209,7 +209,7 @@ TEST(SharedRandomK, SendsTheSeededSupport) {
   EXPECT_TRUE(compressor->codec().exact());
 }
 
-TEST(LinearSpec, WritesEveryParameterAndNoEmptyMemory) {
+TEST(LinearSpec, WritesEveryParameterButNotTheMemoryNone) {
   EXPECT_EQ(Parse("none|count_sketch")->spec(),
             "count_sketch:rows=5,columns=1000000,k=100000,candidates=36,recovery=top");
   EXPECT_EQ(Parse("momentum|shared_randomk:ratio=1e-2")->spec(),
@@ -219,7 +219,7 @@ TEST(LinearSpec, WritesEveryParameterAndNoEmptyMemory) {
   EXPECT_EQ(compressor->memory().num_slots(), 1);
 }
 
-TEST(LinearSpec, TellsWhatIsWrong) {
+TEST(LinearSpec, NamesTheError) {
   ExpectSpecRefused<LinearCompressor>("count_sketch:rows=4",
                                       {"'rows'", "odd integer in [1, 31]", "got '4'"});
   ExpectSpecRefused<LinearCompressor>("count_sketch:rows=33", {"[1, 31]"});
@@ -237,7 +237,7 @@ TEST(LinearSpec, TellsWhatIsWrong) {
   ExpectSpecRefused<LinearCompressor>("count_sketch|residual", {"unknown memory 'count_sketch'"});
 }
 
-TEST(LinearSpec, IsNeverAFrameAndTheOtherWayRound) {
+TEST(LinearSpec, CannotBeFramedAndAFramedSpecIsNotLinear) {
   ExpectSpecRefused<LinearCompressor>("topk|raw|raw",
                                       {"names no linear codec", "count_sketch, shared_randomk"});
   ExpectSpecRefused<LinearCompressor>("", {"names no linear codec"});

@@ -1,5 +1,5 @@
-// Payloads that older builds summed: the same input must give the same floats, and the same sum the
-// same elements. Each linear codec has a payload in golden/; TFC_UPDATE_GOLDEN=1 writes them.
+// Payloads of older builds: the same input must give the same floats, and the same sum the same
+// elements. Each linear codec has a payload in golden/; TFC_UPDATE_GOLDEN=1 writes them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Bytes Encode(const LinearCodec& codec) {
   return bytes;
 }
 
-// What is recovered from a payload in lines: "index value"; nine digits tell floats apart.
+// Recovers a payload to lines "index value"; nine digits identify a float.
 std::string RecoverToText(const LinearCodec& codec, const Bytes& bytes) {
   std::vector<float> payload(bytes.size() / 4);
   std::memcpy(payload.data(), bytes.data(), 4 * payload.size());

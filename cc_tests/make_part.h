@@ -1,4 +1,4 @@
-// Parts of a compressor, made by name for tests.
+// Makes parts of a compressor by name, for tests.
 #ifndef TFCOMPRESS_CC_TESTS_MAKE_PART_H_
 #define TFCOMPRESS_CC_TESTS_MAKE_PART_H_
 
@@ -11,7 +11,7 @@
 
 namespace tfcompress {
 
-// The registered `name` with these parameters; both must be right.
+// Makes the registered `name` with these parameters, which must be valid.
 template <typename Interface>
 std::unique_ptr<const Interface> MakePart(
     const std::string& name, const std::vector<std::pair<std::string, std::string>>& given = {}) {

@@ -33,7 +33,7 @@ double ExactFraction(const std::vector<uint32_t>& keys, const MinMaxSketch& sket
   return static_cast<double>(num_exact) / static_cast<double>(keys.size());
 }
 
-// The closed form of minmax_sketch.h.
+// Evaluates the closed form of minmax_sketch.h.
 double ExpectedExactFraction(double keys_per_column, uint32_t rows) {
   double sum = 0;
   for (uint32_t j = 0; j < kNumValues; ++j) {

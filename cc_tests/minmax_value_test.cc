@@ -39,7 +39,7 @@ std::vector<uint32_t> SpacedIndices(size_t size, uint32_t spacing) {
   return indices;
 }
 
-// So few distinct magnitudes that each has a bucket of its own.
+// Values with so few distinct magnitudes that each has its own bucket.
 std::vector<float> Levels(size_t size, uint32_t num_levels) {
   Random random(size);
   std::vector<float> values(size);
@@ -67,7 +67,8 @@ TEST(MinmaxValueTest, MeetsTheClosedForm) {
         exact += decoded[i] == values[i];
         shortfall += std::fabs(values[i]) - std::fabs(decoded[i]);
       }
-      // Five keys a column: all cells of a key hold less with (1 - e^(-5 t / m))^rows.
+      // Five keys per column: all cells of a key hold less with probability (1 - e^(-5 t /
+      // m))^rows.
       double expected_exact = 0;
       double expected_shortfall = 0;
       for (uint32_t j = 0; j < kLevels; ++j) {

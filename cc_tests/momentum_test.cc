@@ -34,7 +34,7 @@ bool SameBits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
 }
 
-// Compensates into slots of their own; returns what the memory calls finite.
+// Compensates into separate slots; returns whether the memory reports the vector as finite.
 bool Compensate(const Memory& memory, const Floats& gradient, const State& before, State* after,
                 Executor* executor = SerialExecutor()) {
   *after = {Floats(gradient.size(), 9.0f), Floats(gradient.size(), 9.0f)};
@@ -92,8 +92,7 @@ TEST(Momentum, KeepsTheVelocityWhereEverythingIsSent) {
   }
 }
 
-// Plain SGD's momentum: with everything sent, the sum of what is sent is what an optimizer with
-// momentum would have applied.
+// If everything is sent, the sum of what is sent equals the updates of SGD with momentum.
 TEST(Momentum, SendsWhatAnOptimizerWouldApply) {
   for (const bool nesterov : {false, true}) {
     const auto memory = Momentum(nesterov ? "1" : "0");
@@ -131,7 +130,7 @@ TEST(Momentum, IsTheSameInPlaceAndForEveryExecutor) {
 TEST(Momentum, LeavesBothSlotsWhereASumIsNotFinite) {
   const State before = {{-0.0f, 1, kLargest}, {2, -0.0f, kLargest}};
   for (const std::string nesterov : {"0", "1"}) {
-    // The last one overflows the sum alone.
+    // The last gradient is finite; only the sum overflows.
     for (const Floats& gradient : {Floats{0, kNaN, -kLargest}, Floats{kInfinity, 0, -kLargest},
                                    Floats{0, -kInfinity, -kLargest}, Floats{0, 0, kLargest}}) {
       State after, in_place = before;

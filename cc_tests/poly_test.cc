@@ -58,7 +58,7 @@ double LargestError(const std::vector<float>& values, const std::vector<float>& 
   return error;
 }
 
-// The magnitudes of a fit, one after the other.
+// Evaluates the magnitudes of a fit in order.
 std::vector<float> Evaluate(const std::vector<PolynomialSegment>& segments, uint32_t degree) {
   std::vector<float> values;
   for (const PolynomialSegment& segment : segments) {
@@ -69,7 +69,7 @@ std::vector<float> Evaluate(const std::vector<PolynomialSegment>& segments, uint
   return values;
 }
 
-// curve(x) for d values of x from 0 to 1.
+// Samples curve(x) at d values of x from 0 to 1.
 template <typename Curve>
 std::vector<float> Sampled(size_t d, const Curve& curve) {
   std::vector<float> values(d);
@@ -83,7 +83,7 @@ uint32_t LemmaOneSegmentsOf(const std::vector<float>& magnitudes) {
   return LemmaOneSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
 }
 
-// Values of two-sided exponential tails, in an order that is not theirs.
+// Values with two-sided exponential tails, not sorted.
 std::vector<float> Tails(size_t size) {
   Random random(size);
   std::vector<float> values(size);
@@ -210,7 +210,7 @@ TEST(PolyTest, RejectsDegreesLengthsRangesAndCoefficients) {
   EXPECT_TRUE(is_rejected(section.size() - 2, uint8_t{0x3F}));  // Rank 7 of 5.
 }
 
-// More of them would be read one after the other by GPUs.
+// GPUs read segments sequentially: their number is limited.
 TEST(PolyTest, RejectsMoreSegmentsThanASignMayHave) {
   const auto codec = MakePoly();
   for (uint32_t num_segments : {256u, 257u}) {

@@ -1,4 +1,4 @@
-// qsgd and the noise that stochastic codecs round with.
+// qsgd, and the rounding noise of stochastic codecs.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -14,7 +14,7 @@
 namespace tfcompress {
 namespace {
 
-// About normal: a sum of 12 uniform numbers.
+// Roughly normal values: sums of 12 uniform numbers.
 std::vector<float> BellValues(size_t size, uint64_t seed = 1) {
   Random random(seed);
   std::vector<float> values(size);
@@ -31,7 +31,7 @@ std::vector<float> HeavyTail(size_t size) {
   return values;
 }
 
-// Everything that QuantizeToBuckets promises.
+// Checks everything that QuantizeToBuckets promises.
 void CheckBuckets(const std::vector<float>& values, uint32_t max_buckets) {
   const BucketCodes buckets = QuantizeToBuckets(values, max_buckets, SerialExecutor());
   const size_t num_buckets = buckets.means.size();

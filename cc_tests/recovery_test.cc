@@ -1,4 +1,4 @@
-// What is recovered from a Count Sketch: the largest estimates, and HEAVYMIX.
+// Recovery from a Count Sketch: the largest estimates, and HEAVYMIX.
 #include "core/linear/recovery.h"
 
 #include <gtest/gtest.h>
@@ -112,9 +112,9 @@ TEST(TopCandidates, AreExactWithManyMoreColumnsThanPairs) {
 }
 
 TEST(TopCandidates, HoldHeavyHittersWithTheProbabilityOfTheTheory) {
-  // An element that is lost has an estimate that is off by half of it, epsilon |x|; with
-  // 3 / epsilon^2 columns and seven rows that has probability 0.173 at most by Chebyshev's bound,
-  // and much less in truth.
+  // An element is lost if its estimate is off by half of it, epsilon |x|. With 3 / epsilon^2
+  // columns and seven rows this has probability 0.173 at most by Chebyshev's bound; in practice
+  // much less.
   constexpr size_t kElements = 20000;
   const Indices heavy = {3, 1000, 5555, 12344, 19999};
   const Floats x = WithHeavy(kElements, heavy, 60.0f);
@@ -188,8 +188,8 @@ TEST(HeavyMix, FillsUpWithEveryOtherElementAsOften) {
 }
 
 TEST(HeavyMix, KeepsTheLargestWhereMoreAreHeavyThanAskedFor) {
-  // One huge cell that only a few rows see moves the median of norms little and many estimates far:
-  // built by hand, since a sketch of a vector has at most about k heavy elements.
+  // One huge cell in a few rows changes the median of norms little and many estimates much. Built
+  // by hand, since a sketch of a vector has at most about k heavy elements.
   const CountSketch sketch(1, 100, 3);
   const Floats table = TableOf(sketch, Floats(50, 1.0f));
   const Floats estimates = EstimatesOf(sketch, table, 10000);
@@ -201,7 +201,7 @@ TEST(HeavyMix, KeepsTheLargestWhereMoreAreHeavyThanAskedFor) {
   EXPECT_EQ(Mix(sketch, table, 10000, 20).indices, LargestOf(estimates, 20));
 }
 
-TEST(HeavyMix, OfNothingIsRandom) {
+TEST(HeavyMix, SelectsAtRandomFromZeros) {
   const CountSketch sketch(3, 50, 1);
   const Floats table(150, 0.0f);
   const Recovered found = Mix(sketch, table, 1000, 30);

@@ -21,7 +21,7 @@ Status Decode(const Bytes& section, uint32_t n, uint32_t k, std::vector<uint32_t
   return MakePart<IndexCodec>("rle")->Decode(section, n, k, {}, indices);
 }
 
-// All runs of the bitmap, zeros first, read from the section as FORMAT.md says; at most one block.
+// Reads all runs of the bitmap, zeros first, as FORMAT.md describes; at most one block.
 std::vector<uint64_t> ReadRuns(const Bytes& section, uint32_t n) {
   const auto num_runs = LoadUnaligned<uint32_t>(section.data());
   const int parameters[] = {section[4], section[5]};
@@ -92,7 +92,7 @@ TEST(Rle, LongRunsCostNothing) {
   EXPECT_EQ(decoded, indices);
 }
 
-// One very long run among short ones: the unary part is longer than the stream shows at once.
+// One very long run among short ones: its unary part is longer than the reader's window.
 TEST(Rle, LongUnaryPartsAmongShortRuns) {
   std::vector<uint32_t> indices;
   for (uint32_t i = 0; i < 100; ++i) indices.push_back(2 * i);

@@ -1,4 +1,4 @@
-// Value sections made and read back, for the tests of single value codecs.
+// Encodes and decodes value sections, for the tests of single value codecs.
 #ifndef TFCOMPRESS_CC_TESTS_ROUND_TRIP_H_
 #define TFCOMPRESS_CC_TESTS_ROUND_TRIP_H_
 
@@ -26,7 +26,7 @@ inline Status DecodeTo(const ValueCodec& codec, ByteSpan section, std::vector<fl
   return codec.Decode(section, All(values->size()), {}, Span<float>(*values));
 }
 
-// Decodes `section` over NaN, so that a value that is not written shows.
+// Decodes `section` into NaN, so that a value that is not written fails the test.
 inline std::vector<float> MustDecode(const ValueCodec& codec, ByteSpan section, size_t k) {
   std::vector<float> values(k, std::numeric_limits<float>::quiet_NaN());
   const Status status = DecodeTo(codec, section, &values);
@@ -44,8 +44,8 @@ inline bool IsDataLoss(const ValueCodec& codec, ByteSpan section, size_t k) {
   return DecodeTo(codec, section, &values).code() == StatusCode::kDataLoss;
 }
 
-// That value i, rounded stochastically to multiples of steps[i], is right on average over 4000
-// seeds: the mean is within five standard errors, and the sum of their squares is that of as many
+// Expects that value i, rounded stochastically to multiples of steps[i], is unbiased over 4000
+// seeds: each mean is within five standard errors, and the sum of their squares is that of as many
 // normal variables within five standard deviations.
 inline void ExpectUnbiased(const ValueCodec& codec, const std::vector<float>& values,
                            const std::vector<double>& steps) {
@@ -59,7 +59,7 @@ inline void ExpectUnbiased(const ValueCodec& codec, const std::vector<float>& va
   int num_random = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double level = steps[i] == 0 ? 0 : std::fabs(values[i]) / steps[i];
-    const double chance = level - std::floor(level);  // Of the upper multiple.
+    const double chance = level - std::floor(level);  // Probability of the upper multiple.
     const double error = sums[i] / kNumSeeds - values[i];
     const double deviation = steps[i] * std::sqrt(chance * (1 - chance) / kNumSeeds);
     if (deviation < 1e-4 * steps[i]) {

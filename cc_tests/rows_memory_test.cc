@@ -1,4 +1,5 @@
-// A few rows of a huge table cost what the rows cost. This executable counts its allocations.
+// The memory for a few rows of a huge table is proportional to the rows. Counts allocations, so it
+// is an executable of its own.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,7 +49,7 @@ constexpr size_t kSlices = 1000;
 void ExpectCostOfRows(const std::string& spec) {
   SCOPED_TRACE(spec);
   const RowsInput input = RandomRows(kRows, kWidth, kSlices, 1);
-  MustDecodeRows(MustEncodeRows(spec, input), input.table());  // Tables that are built once.
+  MustDecodeRows(MustEncodeRows(spec, input), input.table());  // Builds static tables first.
   const size_t before = num_allocated_bytes;
   const Bytes frame = MustEncodeRows(spec, input, nullptr, "topk:ratio=0.5");
   const SparseRows decoded = MustDecodeRows(frame, input.table());
@@ -59,7 +60,7 @@ void ExpectCostOfRows(const std::string& spec) {
 
 TEST(RowsMemory, IsOfTheOrderOfTheRows) {
   for (const auto& row : Registry<IndexCodec>()) {
-    if (row.name == "bitmap" || row.name == "bloom") continue;  // They look at the universe.
+    if (row.name == "bitmap" || row.name == "bloom") continue;  // They visit the whole universe.
     ExpectCostOfRows("topk|" + row.name + "|raw");
   }
   for (const auto& row : Registry<ValueCodec>()) ExpectCostOfRows("dense|raw|" + row.name);
@@ -70,7 +71,7 @@ TEST(RowsMemory, IsOfTheOrderOfTheRows) {
 
 TEST(RowsMemory, OfATableOfTenMillionRows) {
   const RowsInput input = RandomRows(10000000, kWidth, kSlices, 2);
-  // The system gives memory only to the pages that are written.
+  // The system allocates only pages that are written.
   const std::unique_ptr<float, void (*)(void*)> residual(
       static_cast<float*>(std::calloc(input.num_rows * kWidth, sizeof(float))), &std::free);
   const size_t before = num_allocated_bytes;

@@ -29,7 +29,8 @@ TEST(SeededSupportTest, WorkedExampleOfTheFormatPage) {
 }
 
 TEST(SeededSupportTest, EveryElementIsEquallyLikely) {
-  // 2000 draws of 10 out of 100: each element comes up 200 times, with deviation sqrt(200 * 0.9).
+  // 2000 draws of 10 of 100: each element is drawn 200 times on average, with deviation
+  // sqrt(200 * 0.9).
   std::vector<int> counts(100);
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     for (uint32_t index : SeededSupport(100, 10, seed, SerialExecutor())) ++counts[index];

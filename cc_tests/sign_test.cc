@@ -1,4 +1,4 @@
-// sign: one bit a value; each sign decodes to its mean.
+// sign: one bit per value; each sign decodes to its mean.
 #include <cmath>
 #include <limits>
 #include <memory>

@@ -1,4 +1,4 @@
-// skcompress: what it decodes is what sketchml decodes; what it adds is in the bytes.
+// skcompress: decodes to the same values as sketchml, from fewer bytes.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -17,7 +17,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As the encoder says.
+  SparseTensor decoded;  // As reported by the encoder.
 };
 
 Encoded MustEncode(const std::string& name, const Settings& settings,

@@ -23,7 +23,7 @@ std::unique_ptr<const SparseCodec> MakeSketchml(const Settings& settings = {}) {
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As the encoder says.
+  SparseTensor decoded;  // As reported by the encoder.
 };
 
 Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
@@ -90,8 +90,8 @@ void CheckRoundTrip(const SparseCodec& codec, const std::vector<float>& dense,
                            support.indices().begin(), support.indices().end()));
   }
 
-  // Of each sign, decoded values are means of increasing buckets: one is never farther from zero
-  // than the mean of the bucket of its own value, and so than the farthest value.
+  // For each sign, decoded values are bucket means. A value decodes to the mean of its own bucket
+  // or of one nearer to zero, so never farther from zero than the farthest value.
   double farthest[2] = {0, 0};
   for (size_t i = 0; i < support.size(); ++i) {
     const float value = dense[support[i]];
@@ -215,7 +215,7 @@ double RelativeError(const std::vector<float>& values, const std::vector<float>&
 TEST(SketchmlErrorTest, CollisionsStayWithinTheGroup) {
   const std::vector<float> dense = BellValues(30000);
   const Support support = Support::Everything(30000);
-  // One group per bucket leaves nothing to the sketch: these are the means of the buckets.
+  // With one group per bucket the sketch is exact: these are the means of the buckets.
   const auto buckets =
       MustEncode(*MakeSketchml({{"groups", "256"}}), dense, support).decoded.values;
   const auto decoded = MustEncode(*MakeSketchml(), dense, support).decoded.values;

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<uint32_t> Select(const Sparsifier& sparsifier, const std::vector<float>& dense,
                              Executor* executor = SerialExecutor()) {
-  std::vector<uint32_t> indices = {123};  // Select overwrites what is there.
+  std::vector<uint32_t> indices = {123};  // Select must overwrite this.
   const Status status = sparsifier.Select(dense, {0, executor}, &indices);
   EXPECT_TRUE(status.ok()) << status.message();
   return indices;
@@ -90,7 +90,7 @@ TEST(TopK, BreaksTiesByLowerIndex) {
   for (const size_t k : {1u, 500u, 60000u, 150000u}) ExpectTopK(few_values, k);
 }
 
-// Fewer elements are nonzero than are asked for: the first zeros make up the number.
+// If fewer than k elements are nonzero, the first zeros complete the k.
 TEST(TopK, FillsUpWithZeros) {
   std::vector<float> dense(kLarge);
   Random random(3);
@@ -109,7 +109,7 @@ TEST(TopK, OrdersDenormals) {
   ExpectTopK(dense, 2000);
 }
 
-// All that is large stands where the sample may miss it, or stands in its way.
+// Large elements are where the sample misses them, or where it sees too many.
 TEST(TopK, SurvivesAMisleadingSample) {
   std::vector<float> dense = Gaussian(kLarge, 5);
   for (size_t i = 0; i < 3000; ++i) dense[70000 + i] = 100 + static_cast<float>(i % 50);
@@ -160,7 +160,7 @@ TEST(CollectAtLeast, AgreesWithTheDefinition) {
   }
 }
 
-// Every way in which eight neighbours can pass, at every alignment of the block's end.
+// Every pattern of eight neighbours at or above the bound, at every alignment of the block's end.
 TEST(CollectAtLeast, ListsEveryPatternOfNeighbours) {
   for (size_t n = 1; n <= 24; ++n) {
     for (uint32_t mask = 0; mask < 256; ++mask) {

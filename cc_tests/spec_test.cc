@@ -35,13 +35,13 @@ TEST(Spec, WritesEveryParameterInTheOrderOfItsDefinition) {
             "topk:ratio=0.01|bloom:policy=p0,fpr=0.001|raw");
 }
 
-TEST(Spec, LeavesOutTheMemoryThatRemembersNothing) {
+TEST(Spec, LeavesOutTheMemoryNone) {
   EXPECT_EQ(Canonical("none|dense|raw|raw"), "dense|raw|raw");
   EXPECT_EQ(Canonical("dense|raw|raw"), "dense|raw|raw");
   EXPECT_EQ(Canonical("none|nonzero|sketchml"), Canonical("nonzero|sketchml"));
 }
 
-TEST(Spec, KnowsAJointCodecFromAProduct) {
+TEST(Spec, DistinguishesJointCodecsFromIndexAndValue) {
   const auto joint = Compressor::FromSpec("residual|nonzero|sketchml");
   ASSERT_TRUE(joint.ok()) << joint.status().message();
   EXPECT_EQ(joint.value()->support_kind(), SupportKind::kJoint);
@@ -160,7 +160,7 @@ TEST(Params, RangesMayBeOpenAboveAndOfOddNumbers) {
   }
 }
 
-// What the registry says of itself must be usable: specs and docs are made from it.
+// Checks the registry's descriptions: specs and docs are generated from them.
 template <typename Interface>
 void CheckRegistry() {
   std::vector<bool> is_used(256);
@@ -192,8 +192,8 @@ TEST(Registry, IsSound) {
   CheckRegistry<LinearCodec>();
 }
 
-TEST(Registry, ALoneNameTellsWhatItIs) {
-  // The parser tells memory from sparsifier and joint from index codec by name alone.
+TEST(Registry, NamesAreUniqueAcrossKinds) {
+  // The parser distinguishes memories from sparsifiers, and joint from index codecs, by name.
   for (const std::string& memory : Names<Memory>())
     EXPECT_EQ(FindByName<Sparsifier>(memory), nullptr) << memory;
   for (const std::string& joint : Names<SparseCodec>()) {

@@ -1,4 +1,4 @@
-// ternary: unbiased without clipping (TernGrad, equation 4), five trits a byte.
+// ternary: unbiased without clipping (TernGrad, equation 4), five trits in a byte.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -49,7 +49,7 @@ TEST(TernaryTest, ClipsAtDeviations) {
   const double limit = 2.5 * std::sqrt(sum / static_cast<double>(values.size()));
   const std::vector<float> decoded = RoundTrip(*Ternary("2.5"), values);
   EXPECT_NEAR(decoded[5], limit, 1e-6 * limit);
-  // As without clipping where nothing lies beyond.
+  // Without values beyond the bound, clipping changes nothing.
   const std::vector<float> equal(100, -3.0f);
   EXPECT_EQ(RoundTrip(*Ternary("2.5"), equal), equal);
 }

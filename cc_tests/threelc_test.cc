@@ -25,7 +25,7 @@ std::unique_ptr<const SparseCodec> MakeThreelc(const std::string& multiplier = "
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As the encoder says.
+  SparseTensor decoded;  // As reported by the encoder.
 };
 
 Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
@@ -50,7 +50,7 @@ std::vector<float> ToDense(const SparseTensor& sparse) {
   return dense;
 }
 
-// The coded digits, without the scale.
+// Encodes `dense` and returns the coded digits, without the scale.
 Bytes Digits(const std::vector<float>& dense) {
   const Bytes section = MustEncode(dense).section;
   return Bytes(section.begin() + kScaleBytes, section.end());

@@ -1,4 +1,4 @@
-// uniform: half a step of the range at most.
+// uniform: errors are at most half a step of the range.
 #include <algorithm>
 #include <cmath>
 #include <limits>

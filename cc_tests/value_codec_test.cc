@@ -1,4 +1,4 @@
-// raw, fp16, bf16, quantile and dexp: what every value codec promises, then what each one does.
+// raw, fp16, bf16, quantile and dexp: first the common contract, then each codec.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,7 +62,7 @@ std::vector<float> BellValues(size_t size) {
   return values;
 }
 
-// Laplace's distribution, of either sign.
+// Values of the Laplace distribution.
 std::vector<float> LaplaceValues(size_t size) {
   Random random(size);
   std::vector<float> values(size);
@@ -223,7 +223,7 @@ TEST(RawValueTest, KeepsBitsAndRejectsNonFiniteValues) {
   }
 }
 
-// All 65,536 codes through Decode and Encode, in lengths that leave a rest to the scalar code.
+// Sends all 65,536 codes through Decode and Encode, with lengths that use the scalar code, too.
 void CheckAllCodes(const std::string& name, uint16_t exponent_bits, float (*widen)(uint16_t)) {
   const auto codec = MakePart<ValueCodec>(name);
   Bytes section;
@@ -253,8 +253,8 @@ TEST(HalfFloatTest, AllFp16CodesRoundTrip) { CheckAllCodes("fp16", 0x7C00, HalfT
 TEST(HalfFloatTest, AllBf16CodesRoundTrip) { CheckAllCodes("bf16", 0x7F80, BFloat16ToFloat); }
 
 TEST(HalfFloatTest, VectorAndScalarCodeAgree) {
-  // Alone, a value takes the scalar path; in a row of eight, the vector path. Patterns: every
-  // exponent, with the mantissas around each rounding boundary.
+  // A single value takes the scalar path, eight values the vector path. Patterns: every exponent,
+  // with the mantissas around each rounding boundary.
   for (const std::string name : {"fp16", "bf16"}) {
     const auto codec = MakePart<ValueCodec>(name);
     for (uint32_t top = 0; top < 65536; top += 16) {
@@ -365,7 +365,7 @@ TEST(DexpTest, FindsADoubleExponential) {
     values[i] = static_cast<float>(0.02 * std::exp(-40 * x) + 0.01 * std::exp(-0.5 * x));
     if (i % 3 == 0) values[i] *= -1;
   }
-  // Not zero, since the fit sees means of up to 3 % of the values.
+  // Not zero, since the curve is fitted to means of up to 3 % of the values.
   EXPECT_LT(RelativeError(values, RoundTrip(*MakePart<ValueCodec>("dexp"), values)), 1e-3);
 }
 

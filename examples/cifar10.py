@@ -5,15 +5,15 @@
     horovodrun -np 2 python examples/cifar10.py --model resnet50 --batch-size 8 --epochs 1 --steps 10
 
 --data-dir is the folder or the archive of CIFAR-10 as published, binary or Python version, or sheets of
-images (see workload/cifar.py). Without it the images are made up. ResNet-50 has the shape for ImageNet, 224 x
-224 pixels and 1,000 classes, and always made-up images: it is there to be timed.
+images (see workload/cifar.py). Without it the images are synthetic. ResNet-50 has the shape for ImageNet, 224
+x 224 pixels and 1,000 classes, and always trains on synthetic images: it is meant for timing.
 
-Batch normalisation sees the batch of its own rank. Its moving averages, which only tests use, are averaged
-over the ranks before each test; what that sends is not in the bytes reported.
+Batch normalisation uses the batch of its own rank. Its moving averages, which only tests use, are averaged
+over the ranks before each test; the bytes of that are not reported.
 
-The optimizer applies the weight decay, to all weights and alike on all ranks. It is not in the gradients, so
-that neither what a compressor holds back nor the momentum in its memory changes it. --weight-decay 1e-4
-shrinks weights as fast as a term of that factor in the loss does under momentum 0.9.
+The optimizer applies the weight decay, to all weights and equally on all ranks. It is not part of the
+gradients, so that neither the residual nor the momentum in a compressor's memory changes it. --weight-decay
+1e-4 shrinks weights as fast as a term of that factor in the loss does with momentum 0.9.
 """
 
 import argparse
@@ -37,7 +37,7 @@ TEST_BATCH_SIZE = 200
 
 
 def resnet50(shape: tuple[int, int, int], num_classes: int) -> keras.Model:
-    """Keras's own, untrained; gives logits."""
+    """Returns Keras's own ResNet-50, untrained, with logits as output."""
     return keras.applications.ResNet50(
         weights=None, input_shape=shape, classes=num_classes, classifier_activation=None
     )
@@ -60,11 +60,13 @@ def parse_arguments() -> argparse.Namespace:
         help="made-up images to train with, a quarter as many to test with (default 2000, of ImageNet's "
         "shape 128)",
     )
-    parser.add_argument("--weight-decay", type=float, default=1e-4, help="see above (default %(default)s)")
+    parser.add_argument(
+        "--weight-decay", type=float, default=1e-4, help="weight decay; see above (default %(default)s)"
+    )
     arguments = parser.parse_args()
     if arguments.model == "resnet50" and arguments.data_dir:
         parser.error(
-            "--model resnet50 is for images of ImageNet's shape, which are made up: leave --data-dir out"
+            "--model resnet50 trains on synthetic images of ImageNet's shape only: leave --data-dir out"
         )
     return arguments
 
@@ -103,7 +105,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=MODELS[arguments.model](train[0].shape[1:], num_classes),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        # A term in the loss passes through the momentum, which makes it 1 / (1 - momentum) times as strong.
+        # A term in the loss would pass through the momentum, which multiplies it by 1 / (1 - momentum).
         make_optimizer=workload.sgd(compressor, MOMENTUM, arguments.weight_decay / (1 - MOMENTUM)),
         train=batches.prefetch(tf.data.AUTOTUNE),
         evaluate=evaluate,

@@ -1,5 +1,4 @@
-"""Trains the digits model with several presets side by side, and shows what each one costs and
-saves.
+"""Trains the digits model with several presets, and compares their costs and savings.
 
 Starts `horovodrun`, prints a table, and writes accuracy against bytes on the wire as a figure.
 """
@@ -26,7 +25,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("-np", "--ranks", type=int, default=2, help="number of ranks (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=16, help="epochs of each run (default %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="two epochs: shows that it works, not how well")
+    parser.add_argument("--quick", action="store_true", help="two epochs, as a check that it runs")
     parser.add_argument(
         "--compression",
         nargs="+",

@@ -1,7 +1,7 @@
 """A densely connected network for CIFAR-10.
 
-Huang et al., "Densely Connected Convolutional Networks", 2016: the one of 40 layers that grow by 12 channels
-each, without bottlenecks and compression (section 3, "Implementation Details").
+Huang et al., "Densely Connected Convolutional Networks", 2016: the network with 40 layers and growth rate 12,
+without bottlenecks and compression (section 3, "Implementation Details").
 """
 
 import keras
@@ -12,7 +12,7 @@ from resnet import convolution, normalise
 def densenet40(
     shape: tuple[int, int, int], num_classes: int, *, layers_per_block: int = 12, growth: int = 12
 ) -> keras.Model:
-    """Returns 3 dense blocks with a transition after each of the first two; gives logits."""
+    """Returns a network of 3 dense blocks, with a transition after each of the first two; outputs logits."""
     images = keras.Input(shape)
     x = convolution(images, 16)
     for block in range(3):
@@ -26,5 +26,5 @@ def densenet40(
 
 
 def activate(x: object) -> object:
-    """What stands before every convolution but the first."""
+    """Normalises and activates the input of every convolution but the first."""
     return layers.ReLU()(normalise(x))

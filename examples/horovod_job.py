@@ -14,18 +14,18 @@ def run_example(program: str, num_ranks: int, arguments: list[str]) -> list[dict
     """Runs an example under horovodrun and returns its results, one for each `--compression`.
 
     Args:
-      program: Its name, without ".py".
-      num_ranks: All on this machine.
-      arguments: The example's, without `--output`.
+      program: Name of the example, without ".py".
+      num_ranks: Number of ranks, all on this machine.
+      arguments: Arguments of the example, without `--output`.
 
     Raises:
       FileNotFoundError: There is no such example.
-      subprocess.CalledProcessError: It failed; what it printed has said why.
+      subprocess.CalledProcessError: The example failed; its output says why.
     """
     script = EXAMPLES / f"{program}.py"
     if not script.exists():
         raise FileNotFoundError(f"no example {program}.py in {EXAMPLES}")
-    # The ranks must find the tools of this very environment, whether or not it is activated.
+    # The ranks must find the tools of this environment even if it is not activated.
     folder = str(pathlib.Path(sys.executable).parent)
     environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
     launcher = ["horovodrun", "--gloo", "-np", str(num_ranks), "-H", f"localhost:{num_ranks}"]

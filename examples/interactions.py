@@ -1,4 +1,4 @@
-"""Who took which item: what a recommender learns from, and what it is asked."""
+"""Interactions of users with items: training and test data of a recommender."""
 
 import dataclasses
 
@@ -8,23 +8,23 @@ NUM_NEGATIVES = 99
 
 
 class Pairs:
-    """A set of (user, item)."""
+    """A set of pairs (user, item)."""
 
     def __init__(self, users: np.ndarray, items: np.ndarray, num_items: int) -> None:
         self._num_items = num_items
         self._keys = np.unique(self._key(users, items))
 
     def contain(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Returns for each user and item, broadcast, whether they are a pair."""
+        """Returns, for broadcast users and items, whether each (user, item) is in the set."""
         keys = self._key(users, items)
         return self._keys.take(np.searchsorted(self._keys, keys), mode="clip") == keys
 
     def check_that_others_remain(self, count: int) -> None:
-        """Raises ValueError unless each user has at least `count` items that are not paired with it."""
+        """Raises ValueError unless there are `count` items for each user that are not in a pair with it."""
         most = np.bincount(self._keys // self._num_items).max()
         if most + count > self._num_items:
             raise ValueError(
-                f"a user has taken {most} of {self._num_items} items: there are not {count} others to draw"
+                f"a user has taken {most} of {self._num_items} items: expected {count} others to draw from"
             )
 
     def _key(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -33,15 +33,15 @@ class Pairs:
 
 @dataclasses.dataclass(frozen=True)
 class Interactions:
-    """Interactions, one of each user left out for the test. Users and items are numbers from 0 on.
+    """Interactions, with one of each user held out for the test. Users and items are numbers from 0 on.
 
     Attributes:
-      num_users: How many there are.
-      num_items: How many there are.
-      users: Of each interaction to train with.
-      items: Of each interaction to train with.
-      test_users: Who is asked.
-      test_items: The item that was left out, then items that the user did not take: [asked, 100].
+      num_users: Number of users.
+      num_items: Number of items.
+      users: User of each training interaction.
+      items: Item of each training interaction.
+      test_users: Users in the test.
+      test_items: For each of them the held-out item, then items that the user did not take: [users, 100].
     """
 
     num_users: int
@@ -55,14 +55,14 @@ class Interactions:
 def leave_one_out(
     users: np.ndarray, items: np.ndarray, times: np.ndarray, seed: int, min_items: int = 20
 ) -> Interactions:
-    """Leaves the latest interaction of each user out, and draws the items that it has to be told from.
+    """Holds out the latest interaction of each user, and draws the negative items that it is ranked with.
 
     Args:
-      users: Of each interaction, any integers.
-      items: Of each interaction, any integers.
-      times: Of each interaction; of equal ones the last is the latest.
-      seed: Of the draw.
-      min_items: Users with fewer interactions are left aside, as in MovieLens.
+      users: User of each interaction, any integers.
+      items: Item of each interaction, any integers.
+      times: Time of each interaction; of equal times the last is the latest.
+      seed: Seed of the draw.
+      min_items: Users with fewer interactions are ignored, as in MovieLens.
 
     Raises:
       ValueError: No user is left, or one has taken so many items that there are not enough others.
@@ -91,7 +91,7 @@ def leave_one_out(
 
 
 def draw(users: np.ndarray, taken: Pairs, num_items: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws one item for each user, uniformly of those that the user has not taken: there must be one."""
+    """Draws one item for each user, uniformly from those that the user has not taken; there must be one."""
     items = rng.integers(num_items, size=len(users), dtype=np.int32)
     wrong = np.flatnonzero(taken.contain(users, items))
     while wrong.size:
@@ -118,16 +118,16 @@ def draw_distinct(
 def synthetic(
     num_users: int = 500, num_items: int = 800, factors: int = 6, zipf: float = 0.8, seed: int = 0
 ) -> Interactions:
-    """Interactions with planted factors and Zipf popularity, 20 or more a user.
+    """Returns synthetic interactions with planted factors and Zipf popularity, 20 or more per user.
 
-    A user takes items one after another, without taking one twice: the odds are the item's popularity
-    times the exponential of how well its factors match the user's.
+    A user draws items without replacement. The odds of an item are its popularity times the exponential of
+    how well its factors match the user's.
     """
     rng = np.random.default_rng(seed)
     tastes, traits = (rng.standard_normal((count, factors)) for count in (num_users, num_items))
     popularity = -zipf * np.log(rng.permutation(num_items) + 1.0)
     appeal = 3 * tastes @ traits.T / np.sqrt(factors) + popularity
-    # The largest of the log odds plus Gumbel noise are a draw without replacement.
+    # Taking the largest log odds plus Gumbel noise draws without replacement.
     order = np.argsort(-(appeal + rng.gumbel(size=appeal.shape)), axis=1)
     num_taken = np.minimum(20 + rng.geometric(1 / 20, num_users), num_items // 4)
     users, places = np.nonzero(np.arange(num_items) < num_taken[:, np.newaxis])

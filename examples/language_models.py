@@ -1,6 +1,6 @@
 """Language models over bytes.
 
-Each takes windows of bytes, [m, context], and gives the logits of the byte that follows at every place.
+Each takes windows of bytes, [m, context], and returns the logits of the next byte at every position.
 """
 
 import keras
@@ -10,7 +10,7 @@ NUM_BYTES = 256
 
 
 def lstm(context: int, width: int, num_layers: int) -> keras.Model:
-    """An embedding, LSTM layers and a dense one; every window starts from a state of zeros."""
+    """Returns an embedding, LSTM layers and a dense layer; every window starts from a state of zeros."""
     x = text = keras.Input((context,), dtype="uint8")
     x = layers.Embedding(NUM_BYTES, width)(x)
     for _ in range(num_layers):
@@ -19,13 +19,13 @@ def lstm(context: int, width: int, num_layers: int) -> keras.Model:
 
 
 def transformer(context: int, width: int, num_layers: int, *, num_heads: int = 4) -> keras.Model:
-    """A causal transformer, normalised before each part; places are learned.
+    """Returns a causal transformer, normalised before each part, with learned positions.
 
     Raises:
-      ValueError: `width` cannot be shared among the heads.
+      ValueError: `width` is not a multiple of the number of heads.
     """
     if width % num_heads:
-        raise ValueError(f"--width {width} cannot be shared among {num_heads} heads")
+        raise ValueError(f"--width {width} must be a multiple of the {num_heads} heads")
     x = text = keras.Input((context,), dtype="uint8")
     x = AddPlace()(layers.Embedding(NUM_BYTES, width)(x))
     for _ in range(num_layers):
@@ -39,9 +39,9 @@ def transformer(context: int, width: int, num_layers: int, *, num_heads: int = 4
 
 
 class AddPlace(layers.Layer):
-    """Adds to every place of a window a vector of its own.
+    """Adds a learned vector to each position of a window.
 
-    Not an Embedding: every step touches all places, and its gradient is dense.
+    Not an Embedding, since every step uses all positions and the gradient is dense.
     """
 
     def build(self, shape: tuple) -> None:

@@ -6,17 +6,17 @@
         --dimensions 123 --batch-size 256 --epochs 5 --learning-rate 0.01
 
 FILE is in libsvm's format, plain, .gz, .bz2 or .xz, and is streamed: it may be larger than memory. Or it is
-an .npz archive with a training and a test set in CSR form (sparse/csr_npz.py). Without --data, rows are drawn
-whose features follow Zipf's law (sparse/zipf.py); the larger the batch, the denser its gradient.
+an .npz archive with a training and a test set in CSR form (sparse/csr_npz.py). Without --data, the rows are
+synthetic, with features that follow Zipf's law (sparse/zipf.py). Larger batches have denser gradients.
 
 The objective of a batch is that of Table 2, divided by the number of rows: the mean loss, and lambda / 2
 times the squared norm of the weights. Only weights whose feature occurs in the batch count in that norm, so
-that the gradient has no other rows; frequent features are thus regularised at every step, rare ones in few.
+that the gradient has no other rows; frequent features are thus regularised at every step, rare ones seldom.
 There is no bias, as in the table.
 
-The gradient is rows of a table: a compressor's codecs are applied to the rows that the batch touches, and its
-sparsifier and memory are not. "topk(row_sparsifier='topk:ratio=0.1', row_residual=True)" drops rows. A model
-of fewer than 1,024 features travels uncompressed, unless "skcompress(min_elements=0)" says otherwise.
+The gradient is sparse rows of a table: a compressor's codecs are applied to the rows that the batch touches,
+but its sparsifier and memory are not. "topk(row_sparsifier='topk:ratio=0.1', row_residual=True)" drops rows.
+A model of fewer than 1,024 features is sent uncompressed, except with e.g. "skcompress(min_elements=0)".
 """
 
 import argparse
@@ -34,13 +34,13 @@ from sparse.sources import DEFAULT_DIMENSIONS, open_source
 
 import tfcompress as tfc
 
-# Losses of rows: labels and scores, float32 [m], to float32 [m]. Labels of classes are -1 and 1.
+# Losses of rows: functions of labels and scores, float32 [m] each, to float32 [m]. Classes are -1 and 1.
 LOSSES = {
     "logistic": lambda labels, scores: tf.math.softplus(-labels * scores),
     "svm": lambda labels, scores: tf.nn.relu(1 - labels * scores),
     "linear": lambda labels, scores: tf.square(labels - scores) / 2,
 }
-EPSILON = 1e-8  # Of Adam, in section 7.1.
+EPSILON = 1e-8  # Epsilon of Adam in section 7.1.
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -80,7 +80,7 @@ class RowLoss(keras.losses.Loss):
 
 
 class LinearModel(keras.Model):
-    """Scores of sparse rows."""
+    """A linear model that scores sparse rows."""
 
     def __init__(self, dimensions: int, l2: float) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class LinearModel(keras.Model):
         self.weight = self.add_weight(shape=(self._dimensions,), initializer="zeros", name="weight")
 
     def call(self, inputs: tuple[tf.SparseTensor, tf.Tensor]) -> tf.Tensor:
-        """Returns float32 [m] for what `sparse.rows_dataset` makes of m rows."""
+        """Returns scores, float32 [m], for m rows in the form of `sparse.rows_dataset`."""
         features, keys = inputs
         weights = tf.gather(self.weight.value, keys)
         num_rows = tf.cast(tf.shape(features)[0], tf.float32)
@@ -99,7 +99,7 @@ class LinearModel(keras.Model):
 
 
 def make_evaluate(arguments: argparse.Namespace, test: tf.data.Dataset) -> object:
-    """Returns what computes the metrics of a model, without the l2 term."""
+    """Returns a function that computes the metrics of a model, without the l2 term."""
     is_classifier = arguments.model != "linear"
     row_losses = LOSSES[arguments.model]
 
@@ -125,7 +125,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
         num_batches = source.num_rows // arguments.batch_size
         train = train.apply(tf.data.experimental.assert_cardinality(num_batches))
     elif arguments.steps is not None:
-        # So many steps are an epoch, however often the file has to be read for them.
+        # An epoch has this many steps, even if the file must be read several times for them.
         train = train.repeat()
     test = rows_dataset(source.test, arguments.batch_size, drop_remainder=False)
     model = LinearModel(source.dimensions, arguments.l2)

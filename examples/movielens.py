@@ -15,12 +15,12 @@ def load(folder: pathlib.Path, seed: int) -> Interactions:
     """Reads the files of the NCF paper, or else GroupLens's `ratings.csv`; gzipped or not.
 
     Args:
-      folder: Where they are.
-      seed: Of the test's negatives, which only the files of the NCF paper have.
+      folder: Folder of the files.
+      seed: Seed to draw the test's negatives for `ratings.csv`; the files of the NCF paper contain them.
 
     Raises:
-      FileNotFoundError: Neither is there.
-      ValueError: A file is of another format.
+      FileNotFoundError: The folder has neither.
+      ValueError: A file has another format.
     """
     names = {path.name.removesuffix(".gz") for path in folder.glob("*.train.rating*")}
     if len(names) > 1:
@@ -36,7 +36,7 @@ def load(folder: pathlib.Path, seed: int) -> Interactions:
 
 
 def load_ncf(folder: pathlib.Path, name: str) -> Interactions:
-    """Reads `NAME.train.rating` and `NAME.test.negative`; `NAME.test.rating` has nothing more to say.
+    """Reads `NAME.train.rating` and `NAME.test.negative`; `NAME.test.rating` adds no information.
 
     Lines of the first are "user item rating timestamp", of the second "(user,item) negative negative ...",
     with tabs.
@@ -69,7 +69,7 @@ def _read(path: pathlib.Path, **options: object) -> np.ndarray:
 
 
 def _without_brackets(path: pathlib.Path) -> Iterable[str]:
-    """Yields lines in which "(user,item)" are two columns."""
+    """Yields the lines with "(user,item)" split into two columns."""
     columns = str.maketrans({"(": None, ")": None, ",": "\t"})
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:

@@ -4,13 +4,13 @@
     horovodrun -np 2 python examples/ncf.py --data-dir FOLDER --batch-size 2048 --learning-rate 0.002
 
 FOLDER has the files of the NCF paper (ml-1m.train.rating and ml-1m.test.negative, or pinterest-20's) or
-MovieLens's ratings.csv, gzipped or not. Without it the interactions are made up. One item of each user is
-left out of training; the model has to tell it from 99 others that the user did not take. Others of the same
-score stand before it: a model that says the same of all items gets 0.
+MovieLens's ratings.csv, gzipped or not. Without it the interactions are synthetic. One item of each user is
+held out of training; the model has to rank it above 99 others that the user did not take. Items with an equal
+score rank before it: a model that gives all items the same score gets 0.
 
-Gradients of embeddings travel as rows of their tables: index codecs code numbers of rows. DeepReduce's codecs
-see elements of dense tensors, about 40 % of them zeros; a batch of 6,144 on each rank has as many on
-MovieLens-1M. Its Table 2 is then
+Gradients of embeddings are sent as sparse rows: index codecs code row numbers. DeepReduce applies its codecs
+to dense tensors with about 40 % zeros; with a batch of 6,144 on each rank, MovieLens-1M has as many. Its
+Table 2 is then
 
     --dense-tables --batch-size 6144 --compression none
         "nonzero|bloom:policy=p0,fpr=0.6|qsgd:bits=7,bucket=512"
@@ -54,13 +54,13 @@ def parse_arguments() -> argparse.Namespace:
         nargs="+",
         default=TOWER,
         metavar="WIDTH",
-        help=f"of the MLP: both embeddings, each layer (default {' '.join(map(str, TOWER))})",
+        help=f"widths of the MLP: both embeddings, each layer (default {' '.join(map(str, TOWER))})",
     )
     parser.add_argument(
         "--negatives",
         type=int,
         default=4,
-        help="items not taken for each one taken, drawn anew in each epoch (default %(default)s)",
+        help="negative items for each item taken, drawn anew in each epoch (default %(default)s)",
     )
     parser.add_argument(
         "--dense-tables", action="store_true", help="exchange gradients of embeddings as dense tensors"
@@ -82,7 +82,7 @@ def load(folder: pathlib.Path | None, seed: int) -> Interactions:
 def training_batches(data: Interactions, arguments: argparse.Namespace) -> tf.data.Dataset:
     """Returns this rank's batches: its share of the items taken, and negatives for each of them.
 
-    All ranks have equally many: a rank with one more would wait for the others for ever.
+    All ranks have equally many batches: a rank with one more would wait forever.
     """
     num_mine = len(data.users) // hvd.size()
     users, items = (workload.share(each)[:num_mine] for each in (data.users, data.items))
@@ -92,7 +92,10 @@ def training_batches(data: Interactions, arguments: argparse.Namespace) -> tf.da
     num_samples, batch_size = num_mine * for_each, arguments.batch_size
     num_steps = num_samples // batch_size
     if not num_steps:
-        raise SystemExit(f"--batch-size: a rank has {num_samples} samples an epoch, fewer than {batch_size}")
+        raise SystemExit(
+            f"--batch-size {batch_size} exceeds the {num_samples} samples that a rank has in an epoch: "
+            "take a smaller one"
+        )
     epochs = itertools.count()
 
     def epoch() -> Iterable[tuple[dict[str, np.ndarray], np.ndarray]]:
@@ -112,12 +115,12 @@ def training_batches(data: Interactions, arguments: argparse.Namespace) -> tf.da
 
 
 def ranking_sums(scores: np.ndarray) -> dict[str, tuple[float, float]]:
-    """Returns the sums of the metrics over users, and how many users there are.
+    """Returns the sums of the metrics over users, and the number of users.
 
     Args:
-      scores: Of the item that was left out, then of the others: [users, items].
+      scores: Scores of the held-out item, then of the others: [users, items].
     """
-    # Whatever is not below it is above it: ties, and what is not a number.
+    # Ties and NaN count as ranked above the held-out item.
     places = np.count_nonzero(~(scores[:, 1:] < scores[:, :1]), axis=1)
     hits = places < TOP
     gains = hits / np.log2(places + 2)

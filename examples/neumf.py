@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
-# With MovieLens-20M's 138,493 users and 26,744 items, the 31,832,577 parameters of that table.
+# Gives the 31,832,577 parameters of that table with the 138,493 users and 26,744 items of MovieLens-20M.
 FACTORS = 64
 TOWER = (256, 256, 128, 64)
 
@@ -12,25 +12,25 @@ TOWER = (256, 256, 128, 64)
 def neumf(
     num_users: int, num_items: int, factors: int = FACTORS, tower: Sequence[int] = TOWER
 ) -> keras.Model:
-    """Returns a model of how likely a user takes an item, built.
+    """Returns a built model that predicts whether a user takes an item.
 
-    Two parts with tables of their own: generalised matrix factorisation (GMF), the product of both factors
-    element by element, and a tower of dense layers on both embeddings; a last layer weighs what they say.
+    It has two parts with separate tables: generalised matrix factorisation (GMF), the elementwise product of
+    both factors, and a tower of dense layers on both embeddings. A last layer combines their outputs.
 
     Args:
       num_users: Rows of the users' tables.
       num_items: Rows of the items' tables.
       factors: Columns of GMF's tables.
-      tower: Widths of the tower: of a user's and an item's embedding together, then of each dense layer.
+      tower: Widths of the tower: of both embeddings together, then of each dense layer.
 
     Returns:
       A model of {"user": [m], "item": [m]}, numbers from 0 on, that yields logits [m, 1].
 
     Raises:
-      ValueError: The tower's first width cannot be halved.
+      ValueError: The tower's first width is odd.
     """
     if tower[0] % 2:
-        raise ValueError(f"the tower's first width is of two embeddings, so it must be even, not {tower[0]}")
+        raise ValueError(f"the tower's first width must be even, for two embeddings, got {tower[0]}")
     user, item = (keras.Input((), dtype="int32", name=name) for name in ("user", "item"))
 
     def embed(numbers: keras.KerasTensor, rows: int, columns: int, name: str) -> keras.KerasTensor:

@@ -10,24 +10,24 @@ import keras
 from keras import layers
 
 Shortcut = Callable[[object, int, int], object]
-# Keras's default, 0.99, would need epochs to forget the initial statistics.
+# With Keras's default, 0.99, the initial statistics would decay over epochs.
 BATCH_NORM_MOMENTUM = 0.9
 
 
 def resnet20(shape: tuple[int, int, int], num_classes: int) -> keras.Model:
-    """3 stages of 3 blocks with 16, 32 and 64 channels; shortcuts without parameters (option A)."""
+    """Returns 3 stages of 3 blocks with 16, 32 and 64 channels; shortcuts without parameters (option A)."""
     return resnet(shape, num_classes, widths=(16, 32, 64), blocks=3, shortcut=padded_shortcut)
 
 
 def resnet18(shape: tuple[int, int, int], num_classes: int) -> keras.Model:
-    """4 stages of 2 blocks with 64 to 512 channels; shortcuts are projections (option B)."""
+    """Returns 4 stages of 2 blocks with 64 to 512 channels; shortcuts are projections (option B)."""
     return resnet(shape, num_classes, widths=(64, 128, 256, 512), blocks=2, shortcut=projected_shortcut)
 
 
 def resnet(
     shape: tuple[int, int, int], num_classes: int, *, widths: Sequence[int], blocks: int, shortcut: Shortcut
 ) -> keras.Model:
-    """Returns a network of basic blocks, which gives logits; every stage but the first halves the image."""
+    """Returns a network of basic blocks with logits as output; all stages but the first halve the image."""
     images = keras.Input(shape)
     x = layers.ReLU()(normalise(convolution(images, widths[0])))
     for stage, width in enumerate(widths):
@@ -37,7 +37,7 @@ def resnet(
 
 
 def basic_block(x: object, width: int, stride: int, shortcut: Shortcut) -> object:
-    """Two convolutions, and what came in added to what comes out."""
+    """Applies two convolutions and adds the shortcut of the input."""
     y = layers.ReLU()(normalise(convolution(x, width, stride)))
     y = normalise(convolution(y, width))
     if stride != 1 or x.shape[-1] != width:
@@ -46,18 +46,18 @@ def basic_block(x: object, width: int, stride: int, shortcut: Shortcut) -> objec
 
 
 def padded_shortcut(x: object, width: int, stride: int) -> object:
-    """Option A: every stride-th pixel, and channels of zeros."""
+    """Option A: takes every stride-th pixel and pads the channels with zeros."""
     x = layers.AveragePooling2D(1, strides=stride)(x)
     return keras.ops.pad(x, [[0, 0], [0, 0], [0, 0], [0, width - x.shape[-1]]])
 
 
 def projected_shortcut(x: object, width: int, stride: int) -> object:
-    """Option B: a convolution of single pixels."""
+    """Option B: applies a 1 x 1 convolution."""
     return normalise(convolution(x, width, stride, kernel=1))
 
 
 def convolution(x: object, width: int, stride: int = 1, kernel: int = 3) -> object:
-    """A convolution without bias: batch normalisation, which follows, has its own."""
+    """Applies a convolution without bias, since the batch normalisation after it has one."""
     conv = layers.Conv2D(
         width, kernel, stride, padding="same", use_bias=False, kernel_initializer="he_normal"
     )
@@ -65,5 +65,5 @@ def convolution(x: object, width: int, stride: int = 1, kernel: int = 3) -> obje
 
 
 def normalise(x: object) -> object:
-    """Batch normalisation over this rank's batch."""
+    """Normalises over this rank's batch."""
     return layers.BatchNormalization(momentum=BATCH_NORM_MOMENTUM, epsilon=1e-5)(x)

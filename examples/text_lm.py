@@ -4,14 +4,14 @@
     horovodrun -np 2 python examples/text_lm.py --model transformer --data-dir tinyshakespeare.txt.gz
 
 --data-dir is a text, .txt or gzipped, or a folder of such, read in the order of their names. Without it the
-text is Python's own manual of the language: half a megabyte or so, not the same in all versions of Python.
+text is Python's language manual, about half a megabyte, which differs between versions of Python.
 
 The first nine tenths are for training, the rest is for the test; both are cut into windows of --context
-bytes. The metrics are the bits that a character of the test takes, and two to that power: its perplexity.
-Characters are UTF-8's, so that scripts of several bytes a character compare; in English they are bytes.
+bytes. The metrics are bits per character of the test, and the perplexity per character, two to that power.
+Characters are those of UTF-8, so that scripts with several bytes per character are comparable.
 
-The gradient of the embedding has a row for each byte of the batch, and stays rows. Compressors merge the rows
-of equal bytes; without one Horovod gathers them as they are, which is more than the whole small table.
+The gradient of the embedding is sparse, with a row for each byte of the batch. Compressors merge the rows of
+equal bytes; without a compressor Horovod gathers all rows, which is more than the whole small table.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_text(path: pathlib.Path | None) -> bytes:
-    """Returns a text, those of a folder, or without a path the manual that comes with Python.
+    """Returns a text, the texts of a folder, or without a path the manual that comes with Python.
 
     Raises:
       ValueError: There is no text.
@@ -60,7 +60,9 @@ def read_text(path: pathlib.Path | None) -> bytes:
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     texts = [file for file in files if file.suffix in SUFFIXES and file.is_file()]
     if not texts:
-        raise ValueError(f"--data-dir {path} is no text and has none: expected {' or '.join(SUFFIXES)}")
+        raise ValueError(
+            f"--data-dir {path} is not a text, or a folder of texts: expected {' or '.join(SUFFIXES)}"
+        )
     return b"\n".join(
         gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes() for file in texts
     )
@@ -78,13 +80,13 @@ def split(text: bytes, context: int) -> tuple[tuple[np.ndarray, np.ndarray], tup
     """Returns the windows to train with and to test with.
 
     Raises:
-      ValueError: There is no window to test with on each rank.
+      ValueError: There are fewer test windows than ranks.
     """
     end = int(TRAIN_SHARE * len(text))
     train, test = windows(text[:end], context), windows(text[end:], context)
     if len(test[0]) < hvd.size():
         raise ValueError(
-            f"a text of {len(text)} bytes leaves {len(test[0])} windows to test with on {hvd.size()} ranks: "
+            f"a text of {len(text)} bytes has {len(test[0])} test windows for {hvd.size()} ranks: "
             "take a longer text or a smaller --context"
         )
     return train, test

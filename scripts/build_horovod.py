@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds a wheel of Horovod 0.28.1 for the TensorFlow of this interpreter, and installs it.
 
-Horovod publishes no wheels, and its last release does not compile against current TensorFlow. Two
-places of its sources change, see EDITS; TensorFlow and Gloo are built in, nothing else. The wheel
-is kept in the user's cache, so that only the first set-up pays the minutes.
+Horovod publishes no wheels, and its last release does not compile against current TensorFlow. This
+script edits two places of its sources, see EDITS, and builds it with TensorFlow and Gloo only. The
+wheel is kept in the user's cache, so that only the first set-up takes minutes.
 
     .venv/bin/python scripts/build_horovod.py             build, or take from the cache, and install
     .venv/bin/python scripts/build_horovod.py --no-install    only print the path of the wheel
@@ -36,9 +36,9 @@ BUILD_ENVIRONMENT = {
     "HOROVOD_WITHOUT_MPI": "1",
     "HOROVOD_WITHOUT_PYTORCH": "1",
     "HOROVOD_WITHOUT_MXNET": "1",
-    # Its copy of Gloo asks for CMake 2.8.12, which CMake >= 4 refuses without this.
+    # Horovod's copy of Gloo requires CMake 2.8.12, which CMake >= 4 refuses without this.
     "CMAKE_POLICY_VERSION_MINIMUM": "3.5",
-    # Its setup.py passes arguments that only make understands, whatever generator the caller prefers.
+    # Horovod's setup.py passes arguments that only make understands, for any generator.
     "CMAKE_GENERATOR": "Unix Makefiles",
     # Headers that Horovod forgot and GCC < 13 included by accident (horovod/horovod#3957).
     "CXXFLAGS": "-include cstdint -include stdexcept -include string",
@@ -46,12 +46,12 @@ BUILD_ENVIRONMENT = {
 
 
 class BuildError(Exception):
-    """Something that the user can act on; shown without a traceback."""
+    """An error that the user can act on; printed without a traceback."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Edit:
-    """Text that must stand exactly once in a file of Horovod, and what takes its place."""
+    """Text that must occur exactly once in a file of Horovod, and its replacement."""
 
     path: str
     old: str
@@ -67,8 +67,8 @@ EDITS = [
         new="",
         min_tensorflow=(2, 16),
     ),
-    # The context of a process set forgets HOROVOD_GLOO_IFACE and listens wherever the host's name
-    # resolves to.
+    # The context of a process set ignores HOROVOD_GLOO_IFACE and listens on the address that the
+    # host's name resolves to.
     Edit(
         path="horovod/common/gloo/gloo_context.cc",
         old="  assert(global_context.IsEnabled());\n",
@@ -78,7 +78,7 @@ EDITS = [
 
 
 def tensorflow_version() -> str:
-    """Version of the installed TensorFlow, from its metadata: importing it takes seconds."""
+    """Returns the version of the installed TensorFlow from its metadata: importing it takes seconds."""
     for name in ("tensorflow", "tensorflow-cpu"):
         try:
             return importlib.metadata.version(name)
@@ -88,7 +88,7 @@ def tensorflow_version() -> str:
 
 
 def cache_folder(tf_version: str) -> pathlib.Path:
-    """Folder of the wheel: one for each TensorFlow, Python, and way to build."""
+    """Returns the folder of the wheel, one for each TensorFlow, Python, and build recipe."""
     root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     recipe = repr((HOROVOD_VERSION, EDITS, sorted(BUILD_ENVIRONMENT.items())))
     recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()[:12]
@@ -143,13 +143,13 @@ def build(tf_version: str, scratch: pathlib.Path) -> pathlib.Path:
     environment = {
         **os.environ,
         **BUILD_ENVIRONMENT,
-        # Horovod would start eight compilers, each of which takes up to 2 GiB. Whatever an outer
-        # make left in MAKEFLAGS speaks of its own job server.
+        # Horovod would start eight compilers, each of which takes up to 2 GiB. MAKEFLAGS of an outer
+        # make would refer to its job server.
         "MAKEFLAGS": f"-j{jobs}",
         # Finds a cmake that pip put next to this interpreter, activated or not.
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),
     }
-    # Build isolation would compile against some other TensorFlow, or none.
+    # With build isolation, it would compile against another TensorFlow, or none.
     pip(
         "wheel",
         "--no-build-isolation",
@@ -175,7 +175,7 @@ def find_or_build(tf_version: str) -> pathlib.Path:
     with tempfile.TemporaryDirectory(prefix="build-horovod-") as scratch:
         wheel = build(tf_version, pathlib.Path(scratch))
         folder.mkdir(parents=True, exist_ok=True)
-        # Copied under another name first: an interrupted copy must not be taken for a wheel later.
+        # Copied under another name first, so that an interrupted copy is not used as a wheel.
         partial = folder / f"{wheel.name}.{os.getpid()}.partial"
         shutil.copyfile(wheel, partial)
         partial.replace(folder / wheel.name)

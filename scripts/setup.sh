@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepares everything that the other targets of the Makefile need, in .venv; safe to run again, and quick then.
+# Prepares everything that the other targets of the Makefile need, in .venv. Can be repeated, and is quick then.
 #
 #   scripts/setup.sh          all of it
 #   scripts/setup.sh tools    only compiler, libraries and build tools: enough for `make asan lint`
@@ -7,7 +7,7 @@
 #
 #   PYTHON=python3.12      interpreter of a new .venv (3.10 to 3.13)
 #   TF_VERSION=2.15.1      TensorFlow to use from now on (2.15.1 or later; 2.21.0 for a new .venv)
-#   TFC_WITH_CUDA=OFF      no variants for GPUs although there is nvcc
+#   TFC_WITH_CUDA=OFF      no variants for GPUs even if nvcc is found
 #   TFC_CUDA_ARCHITECTURES="80-real;90"  for which GPUs (those of this machine, or 90)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,7 +45,7 @@ check_python() {
   fi
 }
 
-# What PyPI cannot give. Prints the Debian packages that are missing.
+# Prints the missing Debian packages, for tools that PyPI does not have.
 missing_packages() {
   local packages=()
   command -v c++ >/dev/null || packages+=(g++)
@@ -112,7 +112,7 @@ choose_tensorflow() {
 install_tensorflow() {
   done_before tensorflow "$tf_version" && return
   echo "setup: TensorFlow $tf_version"
-  # Both packages own the same files: one must be gone before the other comes.
+  # Both packages own the same files: remove one before installing the other.
   "$venv/bin/python" -m pip uninstall --quiet -y tensorflow tensorflow-cpu tf_keras </dev/null 2>/dev/null
   # tensorflow-cpu is half the download, but does not exist for every version and machine.
   pip_install "tensorflow-cpu==$tf_version" "${numpy_limit[@]}" 2>/dev/null ||
@@ -143,7 +143,7 @@ install_requirements() {
   mark_done requirements "$inputs"
 }
 
-# All architectures would take minutes: for development, those of the machine at hand do.
+# Builds only for the GPUs of this machine: all architectures would take minutes.
 cuda_architectures() {
   local found
   found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u | tr -d . | paste -sd ';')
@@ -155,7 +155,7 @@ install_tfcompress() {
   export TFC_CUDA_ARCHITECTURES=${TFC_CUDA_ARCHITECTURES:-$(cuda_architectures)}
   inputs="$tf_version $(checksum setup.py pyproject.toml CMakeLists.txt) ${TFC_WITH_CUDA:-} $TFC_CUDA_ARCHITECTURES"
   if done_before tfcompress "$inputs" && [[ -e build/release/CMakeCache.txt ]]; then
-    # Compiles what changed, most often nothing.
+    # Compiles changed files only.
     PATH=$PWD/$venv/bin:$PATH cmake --build build/release --target python_package
     PATH=$PWD/$venv/bin:$PATH cmake --install build/release --prefix .
   else

@@ -1,1 +1,1 @@
-"""What `codecs.py` measures, a module for each question, on gradients that `gradients.py` reads."""
+"""The comparisons of `codecs.py`, a module for each, on gradients that `gradients.py` reads."""

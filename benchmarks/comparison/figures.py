@@ -1,4 +1,4 @@
-"""Figures of the results: bytes by method, and bits a key against the limit."""
+"""Figures of the results: bytes by method, and bits per key relative to the limit."""
 
 import pathlib
 import statistics
@@ -29,7 +29,7 @@ def draw(
     number: Callable[[dict], float],
     marks: dict[str, str],
 ) -> list[list[dict]]:
-    """Draws a line a method and a mark a gradient, the least on top; returns the rows from below upwards."""
+    """Draws a line per method and a mark per gradient, the least on top; returns the rows from below."""
     ordered = sorted(grouped.items(), key=lambda item: -statistics.mean(map(number, item[1])))
     for height, (_, rows) in enumerate(ordered):
         color = COLORS[rows[0]["package"] == OURS]
@@ -52,7 +52,7 @@ def finish(figure: matplotlib.figure.Figure, marks: dict[str, str], path: pathli
 
 
 def plot_bytes(results: dict, path: pathlib.Path) -> None:
-    """Bytes of whole messages as a share of raw pairs: exact codecs above, lossy ones with errors below."""
+    """Draws bytes of whole messages as a share of raw pairs: exact codecs above, lossy ones below."""
     grouped, marks = by_method(results["pairs"]), markers(results)
     exact = {name: rows for name, rows in grouped.items() if is_exact(rows)}
     lossy = {name: rows for name, rows in grouped.items() if name not in exact}
@@ -80,7 +80,7 @@ def share(row: dict) -> float:
 
 
 def plot_keys(results: dict, path: pathlib.Path) -> None:
-    """Bits a key of every method as a multiple of what a random support would need at least."""
+    """Draws the bits per key of every method, divided by the least bits for a random support."""
     grouped, marks = by_method(results["keys"]), markers(results)
     figure, axes = plt.subplots(figsize=(8, 3 + 0.25 * len(grouped)), layout="constrained")
     draw(axes, grouped, lambda row: row["bits"] / row["limit_bits"], marks)

@@ -8,18 +8,18 @@ import numpy as np
 
 import tfcompress as tfc
 
-# Below this the dense variables beside a table (a bias, say) are not worth a row of numbers.
+# Fewer elements of dense variables than this (a bias beside a table, say) are not measured.
 MIN_DENSE = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Some rows of a table; a vector is a table with rows of one element.
+    """Sparse rows of a table; a vector is a table with rows of one element.
 
     Attributes:
       num_rows: Rows of the table.
-      keys: The rows that are there, ascending: uint32 [k].
-      values: float32 [k, elements of a row].
+      keys: Numbers of the present rows, ascending: uint32 [k].
+      values: Their values, float32 [k, elements of a row].
     """
 
     num_rows: int
@@ -28,7 +28,7 @@ class Rows:
 
     @functools.cached_property
     def ids(self) -> np.ndarray:
-        """The keys as `tf.IndexedSlices` has them."""
+        """The keys in the type of `tf.IndexedSlices`."""
         return self.keys.astype(np.int64)
 
     @property
@@ -38,7 +38,7 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
-    """One gradient: what is sent of it, and, unless it is sparse by nature, all its elements in `dense`."""
+    """One gradient: the sent rows and, unless it is sparse by nature, all its elements in `dense`."""
 
     name: str
     sent: Rows
@@ -46,13 +46,13 @@ class Gradient:
 
 
 def at_keys(rows: Rows, keys: np.ndarray) -> np.ndarray:
-    """Returns the values of any ascending keys, zeros for rows that are not there: float32 [keys, width]."""
+    """Returns the values of any ascending keys, zeros for absent rows: float32 [keys, width]."""
     found = np.searchsorted(rows.keys, keys).clip(max=len(rows.keys) - 1)
     return np.where((rows.keys[found] == keys)[:, np.newaxis], rows.values[found], np.float32(0))
 
 
 def relative_error(sent: Rows, decoded: Rows) -> float:
-    """Returns the l2 norm of the difference over that of what was sent."""
+    """Returns the l2 norm of the error divided by that of the sent values."""
     keys = np.union1d(sent.keys, decoded.keys)
     difference = at_keys(sent, keys).astype(np.float64)
     if decoded.keys.size:
@@ -61,7 +61,7 @@ def relative_error(sent: Rows, decoded: Rows) -> float:
 
 
 def find_files(given: list[pathlib.Path]) -> list[pathlib.Path]:
-    """Returns the files that are meant by files and folders."""
+    """Returns the given files and the files of the given folders."""
     files = [file for path in given for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]
     missing = [str(path) for path in files if not path.is_file()]
     if missing or not files:
@@ -76,8 +76,8 @@ def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
     """Reads a dump of `examples/workload/gradients.py`.
 
     All dense variables, end to end, are one gradient, of which the `ratio` of largest magnitude is sent. (In
-    training each variable is compressed alone; most are too small to be measured so.) Beside it stands the
-    largest table of which only some rows have a gradient: these are sent.
+    training each variable is compressed alone; most are too small to be measured so.) Another gradient is the
+    largest table with sparse rows, which are sent.
     """
     try:
         with np.load(path) as file:
@@ -98,12 +98,12 @@ def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
         largest = max(rows, key=lambda each: each.values.size)
         gradients.append(Gradient(f"{path.stem}, rows", largest, None))
     if not gradients:
-        raise ValueError(f"{path} has no gradient that is not zero")
+        raise ValueError(f"{path} has only gradients that are zero")
     return gradients
 
 
 def read_table(path: pathlib.Path, name: str, arrays: dict[str, np.ndarray]) -> Rows:
-    """Returns the rows of one table, those that repeat summed."""
+    """Returns the rows of one table, with repeated rows summed."""
     try:
         indices, values, shape = (arrays[f"{name}:{part}"] for part in ("indices", "values", "shape"))
     except KeyError as error:
@@ -122,4 +122,4 @@ def read_table(path: pathlib.Path, name: str, arrays: dict[str, np.ndarray]) -> 
 
 def check_finite(path: pathlib.Path, values: np.ndarray) -> None:
     if not np.isfinite(values).all():
-        raise ValueError(f"{path} has gradients that are not finite; no codec takes them")
+        raise ValueError(f"{path} has gradients with NaN or Inf; expected finite ones")

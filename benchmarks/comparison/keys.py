@@ -13,7 +13,7 @@ from comparison.gradients import Rows
 from tfcompress.measure import entropy_bits
 
 FALSE_POSITIVE_RATE = 0.001  # The default of our Bloom filter.
-# The policies of our Bloom filter have the same bytes; these are the one that loses nothing and the default.
+# The policies of our Bloom filter have the same bytes: measure p0, which loses nothing, and the default, p2.
 POLICIES = ("bloom:policy=p0", "bloom:policy=p2")
 
 
@@ -22,10 +22,10 @@ class KeyMethod:
     """A codec of keys.
 
     Attributes:
-      name: Of the method.
-      package: Where it comes from.
-      encode: From (keys, n) to (bytes, the keys that `decode` yields).
-      decode: From (bytes, n, number of keys that it yields) to the keys.
+      name: Name of the method.
+      package: The package that it is from.
+      encode: Maps (keys, n) to (bytes, the keys that `decode` yields).
+      decode: Maps (bytes, n, number of keys that it yields) to the keys.
     """
 
     name: str
@@ -57,7 +57,7 @@ def of_codec(part: str) -> KeyMethod:
 
 
 def of_keys(compressor: peers.ByteCompressor) -> KeyMethod:
-    """The keys as they are, through a compressor of bytes."""
+    """Returns a method that compresses the raw keys as bytes."""
     return KeyMethod(
         compressor.name,
         compressor.package,
@@ -67,7 +67,7 @@ def of_keys(compressor: peers.ByteCompressor) -> KeyMethod:
 
 
 def of_gaps(compressor: peers.ByteCompressor) -> KeyMethod:
-    """The distances of the keys, two lines of NumPy that help every compressor of bytes."""
+    """Returns a method that compresses the gaps between keys as bytes."""
 
     def encode(keys: np.ndarray, n: int) -> tuple[bytes, np.ndarray]:
         return compressor.compress(np.diff(keys, prepend=np.uint32(0)).tobytes()), keys
@@ -81,7 +81,7 @@ def of_gaps(compressor: peers.ByteCompressor) -> KeyMethod:
 def encode_roaring(keys: np.ndarray, n: int) -> tuple[bytes, np.ndarray]:
     import pyroaring
 
-    # An array.array is read as a buffer, a NumPy array one element after the other.
+    # pyroaring reads an array.array as a buffer, but a NumPy array element by element.
     bitmap = pyroaring.BitMap(array.array("I", keys.tobytes()))
     bitmap.run_optimize()
     return bitmap.serialize(), keys
@@ -96,7 +96,7 @@ def decode_roaring(data: bytes, n: int, count: int) -> np.ndarray:
 def encode_rbloom(keys: np.ndarray, n: int) -> tuple[bytes, np.ndarray]:
     import rbloom
 
-    # A filter with the hash of Python itself refuses to be saved; that of an int is the int.
+    # A filter with Python's own hash cannot be saved; the hash of an int is the int.
     bloom = rbloom.Bloom(len(keys), FALSE_POSITIVE_RATE, int)
     bloom.update(keys.tolist())
     return bloom.save_bytes(), positives(bloom, n)
@@ -109,12 +109,12 @@ def decode_rbloom(data: bytes, n: int, count: int) -> np.ndarray:
 
 
 def positives(bloom: object, n: int) -> np.ndarray:
-    """Returns all elements that a filter says it has; it answers for one at a time."""
+    """Returns all positives of a filter, which is queried for one element at a time."""
     return np.fromiter(filter(bloom.__contains__, range(n)), np.uint32)
 
 
 def raw(rows: Rows) -> int:
-    """Returns the number of 32-bit words that the keys take as they are."""
+    """Returns the number of 32-bit words of the raw keys."""
     return len(rows.keys)
 
 

@@ -1,4 +1,4 @@
-"""The whole message: keys and values together, as one rank sends them."""
+"""Compares whole messages: keys and values together, as one rank sends them."""
 
 import dataclasses
 import struct
@@ -11,7 +11,7 @@ import tfcompress as tfc
 from comparison import keys, peers, values
 from comparison.gradients import Rows, at_keys, relative_error
 
-# Specs of which rows use the codecs alone: keys and values are chosen already.
+# Specs whose codecs alone are used for rows: keys and values are selected already.
 EXACT = (
     "delta_binary|raw",
     "delta_adaptive|raw",
@@ -33,7 +33,7 @@ LOSSY = (
     "sketchml",
     "skcompress",
 )
-# Codecs of keys and of values of peers that go together.
+# Pairs of other packages' codecs, for keys and for values.
 PEERS = (
     ("pyroaring", "raw"),
     ("rbloom", "raw"),
@@ -70,7 +70,7 @@ def methods() -> list[PairMethod]:
 
 
 def of_spec(spec: str) -> PairMethod:
-    """Frames of this package, headers and checksums included, on one thread."""
+    """Returns a method that makes frames of this package, with headers and checksums, on one thread."""
     spec = f"nonzero|{spec}"
 
     def encode(rows: Rows) -> bytes:
@@ -86,7 +86,7 @@ def of_spec(spec: str) -> PairMethod:
 
 
 def of_pairs(compressor: peers.ByteCompressor) -> PairMethod:
-    """All keys, then all values, as they are, through a compressor of bytes."""
+    """Returns a method that compresses all raw keys, then all raw values, as bytes."""
 
     def encode(rows: Rows) -> bytes:
         return compressor.compress(rows.keys.tobytes() + rows.values.tobytes())
@@ -100,11 +100,11 @@ def of_pairs(compressor: peers.ByteCompressor) -> PairMethod:
 
 
 def both(of_keys: keys.KeyMethod, of_values: values.ValueMethod) -> PairMethod:
-    """Keys by one peer, values by another; two lengths tell the receiver where which begins."""
+    """Returns a method that joins a codec of keys and one of values, with two lengths in front."""
 
     def encode(rows: Rows) -> bytes:
         head, sent = of_keys.encode(rows.keys, rows.num_rows)
-        # A Bloom filter has keys too many: with zeros for these the receiver is right all the same.
+        # A Bloom filter adds keys: zeros for these keep the decoded gradient correct.
         found = rows.values if sent is rows.keys else at_keys(rows, sent)
         return _LENGTH.pack(len(head)) + _LENGTH.pack(len(sent)) + head + of_values.encode(found.ravel())
 
@@ -120,7 +120,7 @@ def both(of_keys: keys.KeyMethod, of_values: values.ValueMethod) -> PairMethod:
 
 
 def raw(rows: Rows) -> int:
-    """Returns the number of 32-bit words that keys and values take as they are."""
+    """Returns the number of 32-bit words of the raw keys and values."""
     return len(rows.keys) * (1 + rows.width)
 
 

@@ -1,4 +1,4 @@
-"""Packages from PyPI that a user could pick instead: which are here, and how bytes go through them."""
+"""Alternative packages from PyPI: which of them are installed, and adapters for compressors of bytes."""
 
 import dataclasses
 import importlib.util

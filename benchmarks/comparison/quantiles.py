@@ -1,7 +1,7 @@
-"""Split points of buckets of equal count, which quantile quantizers need.
+"""Compares split points of buckets of equal count, which quantile quantizers need.
 
-Measured on the magnitudes of all elements that are not zero. Our codec does not hand out its split points, so
-that its time is that of all it does: splits, the bucket of every value, means, packing.
+Measured on the magnitudes of all nonzero elements. Our codec does not return its split points, so its time is
+that of the whole codec: splits, the bucket of every value, means, packing.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import tfcompress as tfc
 from comparison import peers
 
 BUCKETS = 256
-# Sizes of the sketches: the library's default, and one that is about as exact as our sample.
+# Sizes of the sketches: the library's default, and one that is about as accurate as our sample.
 DEFAULT_K, LARGE_K = 200, 1024
 
 
@@ -78,7 +78,7 @@ def our_splits(values: np.ndarray) -> np.ndarray:
 
 
 def rank_error(values: np.ndarray, splits: np.ndarray) -> float:
-    """Returns how far the worst of the wanted ranks is from those of the nearest split point.
+    """Returns the largest distance of a wanted rank from the ranks of the nearest split point.
 
     A value that repeats has all ranks from the share below it to the share not above it.
     """

@@ -1,4 +1,4 @@
-"""Tables of the results: a line a method, a column a gradient, speeds as medians over the gradients."""
+"""Tables of the results: a row per method, a column per gradient, speeds as medians over the gradients."""
 
 import statistics
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ def make_table(
     caption: str,
     first: tuple[str, Callable[[Row], str]] | None = None,
 ) -> rich.table.Table:
-    """Returns one table; `first` is a line above the methods, made of any method's rows."""
+    """Returns one table; `first` is a row above the methods, computed from any method's rows."""
     rows = results[section]
     columns = [g for g in results["gradients"] if any(row["gradient"] == g["name"] for row in rows)]
     keys = [key for key in SPEEDS if rows and key in rows[0]]
@@ -98,7 +98,7 @@ def gradients_table(results: dict) -> rich.table.Table:
 
 
 def tables(results: dict) -> list[rich.table.Table]:
-    value_caption = "bits a value and, where it is lossy, relative l2 error; speeds in millions of values"
+    value_caption = "bits per value and, if lossy, relative l2 error; speeds in millions of values per second"
     made = [
         gradients_table(results),
         make_table(
@@ -107,9 +107,9 @@ def tables(results: dict) -> list[rich.table.Table]:
             "Keys: bits a key",
             bits_of_keys,
             mean("bits"),
-            "+: keys too many, -: keys lost, by Bloom filters; speeds in millions of keys. The limit is that "
-            "of a random support: clusters let codecs go below. rbloom answers for one element at a time, "
-            "called for each of the n from Python: that is most of its time",
+            "+: extra keys, -: lost keys, by Bloom filters; speeds in millions of keys per second. The limit "
+            "is that of a random support: clustered keys may take less. rbloom is queried from Python for "
+            "each of the n elements, which is most of its time",
             ("limit at random, log2 C(n, k) / k", lambda row: f"{row['limit_bits']:.2f}"),
         ),
         *(
@@ -125,8 +125,8 @@ def tables(results: dict) -> list[rich.table.Table]:
             "Whole messages: bytes, in per cent of raw pairs",
             share_and_error,
             exact_first("bytes"),
-            "and, where it is lossy, relative l2 error; ours with headers and checksums; "
-            "speeds in millions of 32-bit words of the raw pairs",
+            "and, if lossy, relative l2 error; ours with headers and checksums; "
+            "speeds in millions of 32-bit words of the raw pairs per second",
         ),
         make_table(
             results,
@@ -134,7 +134,7 @@ def tables(results: dict) -> list[rich.table.Table]:
             "The k largest magnitudes, ascending: ms",
             lambda row: f"{row['milliseconds']:.2f}",
             mean("milliseconds"),
-            "one thread; speeds in millions of elements",
+            "one thread; speeds in millions of elements per second",
         ),
         make_table(
             results,
@@ -142,7 +142,7 @@ def tables(results: dict) -> list[rich.table.Table]:
             "Split points of 256 buckets of equal count: ms, largest rank error",
             lambda row: f"{row['milliseconds']:.2f} {row['rank_error']:.2%}",
             mean("milliseconds"),
-            "of magnitudes; ours is timed with the coding of all values, the others without",
+            "of magnitudes; ours includes coding all values, the others do not",
         ),
     ]
     return [table for table in made if table.row_count]

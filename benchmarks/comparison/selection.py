@@ -1,4 +1,4 @@
-"""The choice of the k largest magnitudes: their indices, ascending, as every codec of keys wants them."""
+"""Compares selections of the k largest magnitudes, with ascending indices as codecs of keys need them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from comparison import peers
 
 @dataclasses.dataclass(frozen=True)
 class SelectionMethod:
-    """A choice: `prepare` takes the dense float32 vector and k, and returns the call that is timed."""
+    """A selection: `prepare` takes the dense float32 vector and k, and returns the call to time."""
 
     name: str
     package: str
@@ -45,7 +45,7 @@ def prepare_tensorflow(dense: np.ndarray, k: int) -> Callable[[], np.ndarray]:
 
 
 def use_one_thread() -> None:
-    """Makes TensorFlow compute on one thread; it has to be told before its first operation."""
+    """Makes TensorFlow compute on one thread. To be called before its first operation."""
     if "tensorflow" in peers.missing():
         return
     import tensorflow as tf
@@ -58,7 +58,7 @@ def measure(method: SelectionMethod, dense: np.ndarray, k: int, budget: float) -
     chosen, took = select(), seconds(select, budget)
     return {
         "k": len(chosen),
-        # Ties leave a choice of indices, not of magnitudes.
+        # With ties the indices may differ, but not the magnitudes.
         "smallest": float(np.abs(dense[chosen]).min()),
         "milliseconds": 1e3 * took,
         "m_per_s": dense.size / took / 1e6,

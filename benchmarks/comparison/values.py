@@ -1,4 +1,4 @@
-"""Codecs of values alone, exact and lossy."""
+"""Compares codecs of values alone, exact and lossy."""
 
 import dataclasses
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def through(compressor: peers.ByteCompressor) -> ValueMethod:
 
 
 def shuffled(compressor: peers.ByteCompressor) -> ValueMethod:
-    """First bytes of all values, then all second bytes: exponents stand together."""
+    """Returns a method that groups bytes by their position in the value, so that exponents are adjacent."""
 
     def encode(values: np.ndarray) -> bytes:
         return compressor.compress(values.view(np.uint8).reshape(-1, 4).T.tobytes())
@@ -82,7 +82,7 @@ def half(compressor: peers.ByteCompressor) -> ValueMethod:
 
 
 def encode_buckets(values: np.ndarray) -> bytes:
-    """Buckets of equal count by DataSketches, their means, and a byte a value: what `quantile` does."""
+    """Encodes as `quantile`: buckets of equal count by DataSketches, their means, and a byte per value."""
     codes = np.searchsorted(kll_splits(values, BUCKETS), values, side="right")
     counts = np.bincount(codes, minlength=BUCKETS).clip(min=1)
     means = np.bincount(codes, values, minlength=BUCKETS) / counts

@@ -1,5 +1,5 @@
-// Little-endian reading and writing of bytes. ByteReader is the only place where a number that came
-// off the wire is compared with what remains: it is widened, checked, then used.
+// Little-endian reading and writing of bytes. ByteReader is the only place that compares a number
+// off the wire with the remaining bytes: it is widened, checked, then used.
 #ifndef TFCOMPRESS_CORE_BYTE_IO_H_
 #define TFCOMPRESS_CORE_BYTE_IO_H_
 
@@ -64,7 +64,7 @@ class ByteReader {
 
   size_t remaining() const { return bytes_.size() - position_; }
 
-  // Moves to the next byte that is not zero, or to the end.
+  // Skips to the next byte that is not zero, or to the end.
   void SkipZeros() {
     while (remaining() > 0 && bytes_[position_] == 0) ++position_;
   }
@@ -76,7 +76,7 @@ class ByteReader {
     position_ += sizeof(T);
     return OkStatus();
   }
-  // The next `num_bytes` bytes, borrowed from the input.
+  // Reads the next `num_bytes` bytes, borrowed from the input.
   Status ReadSpan(const char* field, uint64_t num_bytes, ByteSpan* span) {
     if (remaining() < num_bytes) return Truncated(field, num_bytes);
     *span = bytes_.subspan(position_, static_cast<size_t>(num_bytes));

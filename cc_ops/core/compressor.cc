@@ -42,7 +42,7 @@ Status Compressor::ParseJoint(const std::string& joint) {
   return OkStatus();
 }
 
-// The front of the spec stands in spec_ already.
+// Parses index and value codec. spec_ holds the front of the canonical spec already.
 Status Compressor::ParseProduct(const std::string& index, const std::string& value) {
   for (const std::string& part : {index, value}) {
     if (FindByName<SparseCodec>(NameOf(part)) != nullptr) {

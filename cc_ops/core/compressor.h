@@ -1,9 +1,9 @@
 // Compressor: memory, sparsifier and codecs, parsed from a spec string; immutable.
 //
-// Grammar (one definition, here):
+// Grammar (this is the only definition):
 //   spec  = [memory "|"] sparsifier "|" (index "|" value / joint)
 //   part  = name [":" key "=" value *("," key "=" value)]
-// The memory is `none` where it is left out. Examples:
+// The memory defaults to `none`. Examples:
 //   residual|topk:ratio=0.01|bloom:policy=p2,fpr=0.001|dexp
 //   nonzero|sketchml
 #ifndef TFCOMPRESS_CORE_COMPRESSOR_H_
@@ -22,18 +22,18 @@ class Compressor {
   // memory|sparsifier|index|value
   static constexpr size_t kMaxParts = 4;
 
-  // Fails with InvalidArgument, naming the known parts and parameters, when the spec is not one.
+  // Fails with InvalidArgument, naming the known parts and parameters, if the spec is invalid.
   static Result<std::shared_ptr<const Compressor>> FromSpec(const std::string& spec);
 
-  // The canonical spec: every parameter written out, the memory left out where it is `none`. Equal
+  // The canonical spec: every parameter written out, the memory left out if it is `none`. Equal
   // compressors have equal strings.
   const std::string& spec() const { return spec_; }
 
   const Memory& memory() const { return *memory_; }
   const Sparsifier& sparsifier() const { return *sparsifier_; }
   const SparseCodec& codec() const { return *codec_; }
-  // What codec() is the product of; null where it is joint. The index codec is one of the spec's
-  // only where support_kind() is kIndexSection.
+  // The codecs that codec() combines; null if it is joint. The index codec is part of the spec only
+  // if support_kind() is kIndexSection.
   const IndexCodec* index() const { return index_.get(); }
   const ValueCodec* value() const { return value_.get(); }
   SupportKind support_kind() const { return support_kind_; }

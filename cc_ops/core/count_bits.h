@@ -1,4 +1,4 @@
-// Counting bits: of words, and of byte strings a word at a time.
+// Counts bits of words, and of byte strings word by word.
 #ifndef TFCOMPRESS_CORE_COUNT_BITS_H_
 #define TFCOMPRESS_CORE_COUNT_BITS_H_
 
@@ -28,7 +28,7 @@ TFC_HOST_DEVICE inline int CountTrailingZeros(uint32_t word) {
 #endif
 }
 
-// The eight bytes at `offset` < bytes.size(), zeros in place of those past the end.
+// Loads the eight bytes at `offset` < bytes.size(), with zeros past the end.
 inline uint64_t LoadWord(ByteSpan bytes, size_t offset) {
   uint64_t word = 0;
   const size_t rest = bytes.size() - offset;
@@ -40,7 +40,8 @@ inline uint64_t LoadWord(ByteSpan bytes, size_t offset) {
   return word;
 }
 
-// Without the instruction, which the oldest x86-64 lacks, the builtin is a call; this is not.
+// Counts set bits. The builtin would be a function call on the oldest x86-64, which lacks the
+// instruction.
 inline uint64_t CountBits(uint64_t word) {
 #ifdef __POPCNT__
   return static_cast<uint64_t>(__builtin_popcountll(word));

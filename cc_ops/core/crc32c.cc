@@ -18,7 +18,7 @@ std::array<uint32_t, 256> MakeTable() {
   return table;
 }
 
-// The definition, a byte at a time; the instruction below must agree with it.
+// Computes the CRC by its definition, byte by byte; the instruction below must agree with it.
 uint32_t ExtendByTable(ByteSpan bytes, uint32_t state) {
   static const std::array<uint32_t, 256> table = MakeTable();
   for (unsigned char byte : bytes) state = (state >> 8) ^ table[(state ^ byte) & 0xFF];

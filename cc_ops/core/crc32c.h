@@ -12,7 +12,7 @@ namespace tfcompress {
 // The polynomial with its bits reversed: the highest bit is the coefficient of 1.
 inline constexpr uint32_t kCrc32cPolynomial = 0x82F63B78u;
 
-// Continues a CRC's state, which is the complement of the CRC, over one byte: the definition.
+// Continues a CRC's state, which is the complement of the CRC, over one byte, by definition.
 TFC_HOST_DEVICE inline uint32_t ExtendCrc32cState(uint32_t state, unsigned char byte) {
   state ^= byte;
   for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) ? kCrc32cPolynomial : 0);

@@ -11,7 +11,7 @@
 
 namespace tfcompress {
 
-// The values go on the wire.
+// The values are part of the wire format.
 enum class DType : uint8_t { kFloat32 = 1, kFloat16 = 2, kBFloat16 = 3 };
 
 // Whether `code` is one of the enumerators.
@@ -21,7 +21,8 @@ const char* DTypeName(DType dtype);
 
 // Converts n elements at `data` to float.
 void WidenToFloat(const void* data, DType dtype, Executor* executor, Span<float> out);
-// The same as a view: of the data itself where it is float32, else of a copy in `storage`.
+// Returns a view of the elements as floats: of the data if it is float32, else of a copy in
+// `storage`.
 Span<const float> ViewAsFloat(const void* data, DType dtype, uint64_t n, Executor* executor,
                               std::vector<float>* storage);
 // Converts floats to `dtype` at `data`.

@@ -5,7 +5,7 @@
 namespace tfcompress {
 namespace {
 
-// Appends the sections and fills in what the header says of them.
+// Appends the sections and sets the header fields that describe them.
 Status EncodeSections(const Compressor& compressor, Span<const float> dense,
                       const MemorySlots& slots, const CodecContext& context, FrameHeader* header,
                       uint64_t* num_index_bytes, Bytes* frame) {

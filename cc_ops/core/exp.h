@@ -10,8 +10,9 @@
 
 namespace tfcompress {
 
-// e^x for x clamped to [-708, 708], relative error below 1e-15. Additions and multiplications only,
-// never contracted to fused ones (the project is compiled with -ffp-contract=off), no branch.
+// Returns e^x for x clamped to [-708, 708], with relative error below 1e-15. Uses additions and
+// multiplications only, without branches; they are not contracted to fused ones (the project is
+// compiled with -ffp-contract=off).
 TFC_HOST_DEVICE inline double DeterministicExp(double x) {
   x = x < -708.0 ? -708.0 : x;
   x = x > 708.0 ? 708.0 : x;

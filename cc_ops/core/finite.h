@@ -1,4 +1,5 @@
-// Read-only passes over a computed vector: whether every element is finite, and the largest one.
+// Read-only passes over a computed vector: checks that all elements are finite, and finds the
+// largest magnitude.
 #ifndef TFCOMPRESS_CORE_FINITE_H_
 #define TFCOMPRESS_CORE_FINITE_H_
 

@@ -18,24 +18,24 @@ inline constexpr uint64_t kFrameHeaderBytes = 44;
 // Horovod counts the bytes of a collective in an int.
 inline constexpr uint64_t kMaxFrameBytes = (uint64_t{1} << 31) - 1;
 
-// How receivers learn the support.
+// The source of the support for receivers.
 enum class SupportKind : uint8_t {
   kIndexSection = 0,  // From the index section.
   kEverything = 1,    // k == n; the index section is empty.
   kJoint = 2,         // A joint codec holds indices and values in the value section.
   kSeeded = 3,        // SeededSupport(n, k, seed); the index section is empty.
-  kRows = 4,          // From the index section, for rows of a table: n and k count rows, rows.h.
+  kRows = 4,          // From the index section, for sparse rows: n and k count rows; see rows.h.
 };
 
-// The header's fields, less magic, version and lengths, which the writer and the reader handle.
+// The header's fields, except magic, version and lengths, which the writer and the reader handle.
 struct FrameHeader {
   bool nonfinite = false;  // The tensor held NaN or Inf: no sections, decodes to NaN everywhere.
   DType dtype = DType::kFloat32;
   SupportKind support = SupportKind::kIndexSection;
   uint32_t n = 0;
   uint32_t k = 0;
-  uint8_t index_id = 0;  // Registry ids; 0 where the support needs no index codec.
-  uint8_t value_id = 0;  // Of a ValueCodec, or of a joint SparseCodec under kJoint.
+  uint8_t index_id = 0;  // Registry id; 0 if the support needs no index codec.
+  uint8_t value_id = 0;  // Registry id of a ValueCodec, or with kJoint of a joint SparseCodec.
   uint64_t seed = 0;
 };
 
@@ -46,7 +46,7 @@ struct Frame {
   ByteSpan bytes;  // All of it.
 };
 
-// Appends room for a header to `out`; the sections follow by the codecs' own appending.
+// Appends space for a header to `out`; the codecs then append the sections.
 void BeginFrame(Bytes* out);
 // Fills in the header that begins at `frame_begin` for the index and value sections that follow it.
 // Fails with InvalidArgument when the frame is longer than kMaxFrameBytes.
@@ -54,8 +54,8 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
                    Bytes* out);
 
 // Appends a whole frame: `append_sections` appends index and value section to `out`, sets the
-// length of the first, and may change the header. It is not called for a non-finite tensor. On
-// failure `out` is as long as before.
+// length of the index section, and may change the header. It is not called for a non-finite tensor.
+// On failure `out` has its former length.
 Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
                    FrameHeader* header, Bytes* out);
 

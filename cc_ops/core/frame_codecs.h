@@ -1,4 +1,4 @@
-// The codecs that a frame's header names: decoders know nothing else of them.
+// Finds the codecs that a frame's header names.
 #ifndef TFCOMPRESS_CORE_FRAME_CODECS_H_
 #define TFCOMPRESS_CORE_FRAME_CODECS_H_
 
@@ -8,9 +8,9 @@
 
 namespace tfcompress {
 
-// Those of a frame that is not joint; they live for the whole process.
+// The codecs of a frame that is not joint; they live for the whole process.
 struct FrameCodecs {
-  const IndexCodec* index;  // Null where the support is everything.
+  const IndexCodec* index;  // Null if the support is everything.
   const ValueCodec* value;
 };
 

@@ -1,5 +1,5 @@
-// IEEE binary16 and bfloat16, round to nearest even. Infinities and NaN stay what they are; a
-// finite float above the largest finite half becomes infinite.
+// Conversions to IEEE binary16 and bfloat16, rounding to nearest even. Infinities and NaN are kept;
+// a finite float above the largest finite half becomes infinite.
 #ifndef TFCOMPRESS_CORE_HALF_H_
 #define TFCOMPRESS_CORE_HALF_H_
 

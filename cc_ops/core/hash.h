@@ -1,4 +1,4 @@
-// The one mixer and the one random generator of the package. Both are pure functions of their
+// The only mixer and the only random generator of the package. Both are pure functions of their
 // arguments and part of the wire format (FORMAT.md, "Hashing"): changing a constant changes bytes.
 // The standard library's engines and distributions are never used, since they differ by platform.
 #ifndef TFCOMPRESS_CORE_HASH_H_
@@ -22,8 +22,9 @@ TFC_HOST_DEVICE inline uint64_t Mix64(uint64_t x) {
 
 inline constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
 
-// The hash function of a seed: what depends on the seed alone is computed once, so that each key
-// costs one call of the mixer. Seeds that differ give independent functions for our purposes.
+// The hash function of a seed. The part that depends only on the seed is computed once, so that
+// each key costs one call of the mixer. Different seeds give functions that are independent in
+// practice.
 class SeededHash {
  public:
   SeededHash() = default;
@@ -48,7 +49,7 @@ TFC_HOST_DEVICE inline uint32_t FastRange32(uint32_t bits, uint32_t range) {
 // Counter-based generator (splitmix64): state is the seed and the number of draws.
 class Random {
  public:
-  // As after `num_draws` draws.
+  // Starts in the state after `num_draws` draws.
   TFC_HOST_DEVICE explicit Random(uint64_t seed, uint64_t num_draws = 0)
       : state_(seed + num_draws * kGoldenGamma) {}
 

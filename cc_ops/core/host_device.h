@@ -1,4 +1,4 @@
-// Marks the small functions that GPU kernels share with the core: empty for every other compiler.
+// Marks the small functions that GPU kernels share with the core; empty unless nvcc compiles.
 #ifndef TFCOMPRESS_CORE_HOST_DEVICE_H_
 #define TFCOMPRESS_CORE_HOST_DEVICE_H_
 

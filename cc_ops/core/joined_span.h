@@ -1,4 +1,4 @@
-// Several float vectors seen as one, laid end to end, without a copy that does so.
+// Several float vectors viewed as one, end to end, without a copy.
 #ifndef TFCOMPRESS_CORE_JOINED_SPAN_H_
 #define TFCOMPRESS_CORE_JOINED_SPAN_H_
 
@@ -26,8 +26,8 @@ class JoinedSpan {
 
   int64_t size() const { return size_; }
 
-  // Calls body(first, piece) for what lies in [begin, end) of each part, in order; piece[0] is
-  // element `first`, and no piece is empty.
+  // Calls body(first, piece) for the piece of each part that is in [begin, end), in order; piece[0]
+  // is element `first`, and no piece is empty.
   template <typename Body>
   void ForEachPiece(int64_t begin, int64_t end, const Body& body) const {
     if (begin >= end) return;
@@ -43,7 +43,7 @@ class JoinedSpan {
     }
   }
 
-  // The largest MagnitudeBits of all elements, 0 where there is none.
+  // The largest MagnitudeBits of all elements, 0 if there are none.
   uint32_t MaxMagnitude(Executor* executor) const {
     uint32_t max = 0;
     for (const Span<const float>& part : parts_) {
@@ -64,7 +64,7 @@ class JoinedSpan {
 
  private:
   std::vector<Span<const float>> parts_;
-  std::vector<int64_t> begins_;  // Of each part, in the whole.
+  std::vector<int64_t> begins_;  // First element of each part.
   int64_t size_ = 0;
 };
 

@@ -1,10 +1,10 @@
-// Codecs whose payloads are floats that may be summed over ranks: decoding the sum gives what
-// decoding each payload and summing would. So an all-reduce carries them, and the bytes of a step
-// do not grow with the number of ranks. A linear codec is never framed.
+// Codecs whose payloads are floats that may be summed over ranks: decoding the sum gives the sum of
+// the decoded payloads. An all-reduce can sum them, so the bytes of a step do not grow with the
+// number of ranks. A linear codec is never framed.
 //
-// A step: Encode on every rank, sum the payloads, Recover on every rank. Where the codec is not
-// exact, a second round follows: the ranks sum their elements at the recovered indices, and the
-// NumKept largest sums are applied (Sketched-SGD 5.1, Algorithm 3).
+// A step: Encode on every rank, sum the payloads, Recover on every rank. If the codec is not exact,
+// a second round follows: the ranks sum their elements at the recovered indices, and the NumKept
+// largest sums are applied (Sketched-SGD 5.1, Algorithm 3).
 #ifndef TFCOMPRESS_CORE_LINEAR_CODEC_H_
 #define TFCOMPRESS_CORE_LINEAR_CODEC_H_
 
@@ -24,31 +24,31 @@ class LinearCodec {
 
   // Whether recovered values are exact sums, so that no second round is needed.
   virtual bool exact() const = 0;
-  // Floats of a payload of n elements; the same on all ranks.
+  // Number of floats in the payload of n elements; the same on all ranks.
   virtual int64_t PayloadSize(int64_t n) const = 0;
-  // Elements that Recover yields.
+  // Number of elements that Recover yields.
   virtual int64_t NumCandidates(int64_t n) const = 0;
-  // How many of them are applied after the second round.
+  // Number of them that are applied after the second round.
   virtual int64_t NumKept(int64_t n) const = 0;
 
-  // Overwrites `payload`, of PayloadSize(dense.size()). The seed of the context is the same on all
-  // ranks. NaN or Inf anywhere in `dense` makes every float of the payload NaN, and so the sum on
-  // every rank. The same bits for every executor. InvalidArgument for a payload of another size, or
-  // for more than kMaxElements elements.
+  // Overwrites `payload`, which must have PayloadSize(dense.size()) floats. The seed of the context
+  // must be the same on all ranks. NaN or Inf anywhere in `dense` makes every float of the payload
+  // NaN, and so the sum on every rank. The bits do not depend on the executor. Fails with
+  // InvalidArgument for a payload of another size, or for more than kMaxElements elements.
   Status Encode(const JoinedSpan& dense, const CodecContext& context, Span<float> payload) const;
 
   // Overwrites `indices`, ascending, and `values` with NumCandidates(n) elements of the sum of the
   // encoded vectors. NaN or Inf anywhere in `summed` makes all values NaN, at the first indices.
-  // The same on all ranks that have the same `summed` and seed. InvalidArgument for a payload of
-  // another size than PayloadSize(n), or for an n out of range.
+  // The result is the same on all ranks that have the same `summed` and seed. Fails with
+  // InvalidArgument for a payload of another size than PayloadSize(n), or for an n out of range.
   Status Recover(Span<const float> summed, int64_t n, const CodecContext& context,
                  std::vector<uint32_t>* indices, std::vector<float>* values) const;
 
-  // What both fail with.
+  // Checks the arguments of both.
   Status CheckSizes(size_t payload_size, int64_t n) const;
 
  protected:
-  // The same without non-finite numbers and wrong sizes.
+  // The same for finite numbers and checked sizes.
   virtual void EncodeFinite(const JoinedSpan& dense, const CodecContext& context,
                             Span<float> payload) const = 0;
   virtual void RecoverFinite(Span<const float> summed, int64_t n, const CodecContext& context,

@@ -1,5 +1,5 @@
-// LinearCompressor: memory and linear codec, parsed from a spec string; immutable. What Compressor
-// is to frames, for payloads that are summed.
+// LinearCompressor: memory and linear codec, parsed from a spec string; immutable. The counterpart
+// of Compressor for payloads that are summed.
 //
 // Grammar:
 //   spec = [memory "|"] linear            (parts as in compressor.h)
@@ -23,11 +23,11 @@ class LinearCompressor {
   // memory|linear
   static constexpr size_t kMaxParts = 2;
 
-  // Fails with InvalidArgument, naming the known parts and parameters, when the spec is not a
+  // Fails with InvalidArgument, naming the known parts and parameters, unless the spec is a valid
   // linear one.
   static Result<std::shared_ptr<const LinearCompressor>> FromSpec(const std::string& spec);
 
-  // The canonical spec: every parameter written out, the memory left out where it is `none`.
+  // The canonical spec: every parameter written out, the memory left out if it is `none`.
   const std::string& spec() const { return spec_; }
 
   const Memory& memory() const { return *memory_; }

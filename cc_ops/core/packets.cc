@@ -43,7 +43,7 @@ Result<std::vector<Frame>> ReadPackets(
     const std::function<Status(size_t i, const FrameHeader& header)>& check) {
   TFC_RETURN_IF_ERROR(CheckArguments(packets, positions));
   ByteReader reader(packets.bytes);
-  // Grows as frames are read: a wrong number of ranks must end as an error, not as an allocation.
+  // Grows as frames are read: a wrong number of ranks must be an error, not a huge allocation.
   std::vector<Frame> frames;
   for (int64_t rank = 0; packets.num_frames > 0 && rank < packets.num_ranks; ++rank) {
     size_t i = 0;

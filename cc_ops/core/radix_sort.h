@@ -21,11 +21,11 @@ inline uint32_t ItemPayload(uint64_t item) { return static_cast<uint32_t>(item);
 
 namespace radix_sort_internal {
 
-// 2048 counters fill half of the L1 cache: the widest digit that still scatters well.
+// The widest digit that still scatters well: its 2048 counters fill half of the L1 cache.
 inline constexpr int kMaxDigitBits = 11;
 
-// Turns counts[block][digit] into the position where each block writes its first item of each
-// digit. Returns false when one digit holds every item, so that the order is already right.
+// Converts counts[block][digit] to the position at which each block writes its first item of each
+// digit. Returns false if all items have the same digit, so that nothing needs to be moved.
 inline bool CountsToOffsets(size_t num_items, size_t num_digits, std::vector<uint32_t>* counts) {
   const size_t num_blocks = counts->size() / num_digits;
   uint32_t offset = 0;

@@ -121,7 +121,7 @@ const std::vector<RegistryRow<LinearCodec>>& Registry<LinearCodec>() {
 
 namespace {
 
-// One default-configured instance for each id of a table.
+// Instances with default parameters, one for each id of a table.
 template <typename Interface>
 std::array<const Interface*, 256> MakeDecoders() {
   std::array<const Interface*, 256> decoders{};

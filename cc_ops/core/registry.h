@@ -1,5 +1,5 @@
-// One explicit table {id, name, definition} for each interface. Ids go on the wire and are never
-// reused: 1 to 127 are built in, 128 to 255 are for users' own builds, 0 means "none".
+// One explicit table {id, name, definition} for each interface. Ids are part of the wire format and
+// never reused: 1 to 127 are built in, 128 to 255 are for users' own builds, 0 means "none".
 //
 // Adding a codec: one source file that defines `Definition<...> MyCodec()`, and one row (with its
 // declaration) in registry.cc. The spec parser, the Python listings, the contract tests, the
@@ -32,7 +32,7 @@ struct ParamSpec {
   bool min_open = false;
   std::vector<std::string> choices = {};
   bool max_open = false;
-  bool odd = false;  // Of kInt: even numbers are refused.
+  bool odd = false;  // For kInt: refuse even numbers.
 };
 
 // The parameters of one part, checked against its ParamSpecs, in their order. Every declared
@@ -46,7 +46,7 @@ class Params {
 
   double Float(const std::string& name) const { return Get(name).number; }
   int64_t Int(const std::string& name) const { return static_cast<int64_t>(Get(name).number); }
-  // Position of the chosen value in ParamSpec::choices.
+  // Index of the chosen value in ParamSpec::choices.
   int Choice(const std::string& name) const { return static_cast<int>(Get(name).number); }
 
   // "key=value,key=value", every parameter, numbers in their shortest exact form, integers in full;
@@ -64,15 +64,14 @@ class Params {
   std::vector<Value> values_;
 };
 
-// What a part's source file says of itself.
+// The definition of a part, in its source file.
 template <typename Interface>
 struct Definition {
   std::string doc;  // One line, with the paper's section.
   std::vector<ParamSpec> params;
   std::unique_ptr<const Interface> (*make)(const Params& params);
-  std::string error =
-      "";  // What differs after decoding, and by how much at most; for docs/codecs.md.
-  std::string cost = "";  // Bytes on the wire, as a formula of n and k; for docs/codecs.md.
+  std::string error = "";  // The decoding error, with its bound; for docs/codecs.md.
+  std::string cost = "";   // Bytes on the wire, as a formula of n and k; for docs/codecs.md.
 };
 
 template <typename Interface>
@@ -105,8 +104,8 @@ const RegistryRow<Interface>* FindById(uint8_t id) {
   return nullptr;
 }
 
-// An instance that decodes what id `id` encoded (with default parameters: decoders read theirs from
-// the section), or nullptr for an unknown id. Lives for the whole process.
+// Returns an instance that decodes sections with this id, or nullptr for an unknown id. It has
+// default parameters: decoders read theirs from the section. Lives for the whole process.
 template <typename Interface>
 const Interface* DecoderById(uint8_t id);
 

@@ -10,8 +10,8 @@
 
 namespace tfcompress {
 
-// A permutation of [0, n): an unbalanced Feistel network over the next power of two, walked until
-// it lands below n. The power is below 2n, so that is fewer than two steps on average.
+// A permutation of [0, n): an unbalanced Feistel network over the next power of two, repeated until
+// the result is below n. The power is below 2n, so this takes fewer than two rounds on average.
 class SeededPermutation {
  public:
   SeededPermutation(uint32_t n, uint64_t seed) : n_(n), seed_(seed) {
@@ -30,8 +30,8 @@ class SeededPermutation {
  private:
   static constexpr int kRounds = 6;
 
-  // Every round changes one part by a function of the other, so each can be undone; the parts take
-  // turns.
+  // Every round changes one part by a function of the other, so that it is invertible; the parts
+  // alternate.
   TFC_HOST_DEVICE uint32_t Scramble(uint32_t x) const {
     const uint32_t low_mask = (1u << low_bits_) - 1;
     const uint32_t high_mask = (1u << high_bits_) - 1;

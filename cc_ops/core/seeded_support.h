@@ -1,5 +1,5 @@
-// Supports that a seed implies: k of n elements at random, without replacement. Nothing is sent for
-// them but the seed in the frame's header. FORMAT.md, "Seeded supports".
+// Supports that a seed implies: k of n elements at random, without replacement. Only the seed in
+// the frame's header is sent. FORMAT.md, "Seeded supports".
 #ifndef TFCOMPRESS_CORE_SEEDED_SUPPORT_H_
 #define TFCOMPRESS_CORE_SEEDED_SUPPORT_H_
 
@@ -14,7 +14,7 @@ namespace tfcompress {
 // seed chooses. The same for every executor; O(k) time and memory.
 std::vector<uint32_t> SeededSupport(uint32_t n, uint32_t k, uint64_t seed, Executor* executor);
 
-// Stands where an index codec would: appends nothing, and decodes SeededSupport.
+// An index codec with an empty section, which decodes to SeededSupport.
 class SeededSupportCodec : public IndexCodec {
  public:
   bool codes_any_support() const override { return false; }

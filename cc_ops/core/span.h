@@ -20,7 +20,7 @@ class Span {
   Span(std::conditional_t<std::is_const_v<T>, const std::vector<Value>, std::vector<Value>>&
            v)  // NOLINT
       : data_(v.data()), size_(v.size()) {}
-  // To a span that may do less: Span<T> to Span<const T>, of T* to of const T*.
+  // Converts to a span of const elements: Span<T> to Span<const T>, Span<T*> to Span<const T*>.
   template <typename U, typename = std::enable_if_t<!std::is_same_v<U, T> &&
                                                     std::is_convertible_v<U (*)[], T (*)[]>>>
   Span(Span<U> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
@@ -34,7 +34,7 @@ class Span {
     assert(i < size_);
     return data_[i];
   }
-  // The part [offset, offset + count); both must lie inside.
+  // The part [offset, offset + count), which must be inside the span.
   Span subspan(size_t offset, size_t count) const {
     assert(offset <= size_ && count <= size_ - offset);
     return Span(data_ + offset, count);

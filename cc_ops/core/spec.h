@@ -1,5 +1,4 @@
-// The parts of a spec string: name[:key=value,...]. The grammar of a whole spec stands in
-// compressor.h.
+// The parts of a spec string: name[:key=value,...]. The grammar of a whole spec is in compressor.h.
 #ifndef TFCOMPRESS_CORE_SPEC_H_
 #define TFCOMPRESS_CORE_SPEC_H_
 
@@ -14,14 +13,14 @@
 
 namespace tfcompress {
 
-// The pieces between separators; always at least one.
+// Splits a text at separators; the result has at least one piece.
 std::vector<std::string> Split(const std::string& text, char separator);
 
-// The pieces of a spec of at most `max_parts`: the memory `none` stands in front where the spec
-// names no memory and has room for one.
+// Splits a spec of at most `max_parts` parts, and prepends the memory `none` if the spec names no
+// memory and has fewer parts.
 std::vector<std::string> PartsOf(const std::string& spec, size_t max_parts);
 
-// What stands before the first ':'.
+// The text before the first ':'.
 std::string NameOf(const std::string& part);
 
 // The key=value pairs after the first ':', unchecked against any table.
@@ -38,8 +37,8 @@ std::string KnownNames() {
   return names;
 }
 
-// The row with this name; InvalidArgument that lists the known ones where there is none. `kind`
-// names the table in messages.
+// Returns the row with this name; fails with InvalidArgument, listing the known names, if there is
+// none. `kind` names the table in messages.
 template <typename Interface>
 Result<const RegistryRow<Interface>*> FindRow(const char* kind, const std::string& name) {
   const auto* row = FindByName<Interface>(name);
@@ -47,7 +46,7 @@ Result<const RegistryRow<Interface>*> FindRow(const char* kind, const std::strin
   return InvalidArgument("unknown ", kind, " '", name, "'; known: ", KnownNames<Interface>());
 }
 
-// The parameters that `text`, a part of this row's name, gives, or their defaults.
+// Returns the parameters given in `text`, a part with this row's name, or their defaults.
 template <typename Interface>
 Result<Params> ParamsOf(const RegistryRow<Interface>& row, const std::string& text) {
   TFC_ASSIGN_OR_RETURN(const auto given, KeyValuesOf(text));

@@ -1,9 +1,9 @@
-// Status and Result<T>: how the core reports errors. The core never throws (allocation failure
-// apart).
+// Status and Result<T>, with which the core reports errors. The core never throws (allocation
+// failure apart).
 //
-// InvalidArgument is the caller's fault, DataLoss the fault of the bytes, Internal that of a
-// device. A message says what was expected, what was found, and where. Our own type instead of
-// absl::Status because TensorFlow's bundled absl is not ABI-stable between releases.
+// InvalidArgument is an error of the caller, DataLoss one of the bytes, Internal one of a device. A
+// message says what was expected, what was found, and where. Not absl::Status, because TensorFlow's
+// bundled absl is not ABI-stable between releases.
 #ifndef TFCOMPRESS_CORE_STATUS_H_
 #define TFCOMPRESS_CORE_STATUS_H_
 
@@ -25,7 +25,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same status with `where` put before the message; unchanged when ok.
+  // Returns the status with `where` before the message; unchanged if ok.
   Status WithContext(const std::string& where) const {
     return ok() ? *this : Status(code_, where + ": " + message_);
   }
@@ -61,7 +61,7 @@ Status Internal(const Parts&... parts) {
   return Status(StatusCode::kInternal, status_internal::Concat(parts...));
 }
 
-// A value or the reason why there is none. `value()` may be called only when `ok()`.
+// A value, or the error status. `value()` may be called only if `ok()`.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -1,4 +1,4 @@
-// Measures how long something takes.
+// Measures elapsed time.
 #ifndef TFCOMPRESS_CORE_STOPWATCH_H_
 #define TFCOMPRESS_CORE_STOPWATCH_H_
 
@@ -9,7 +9,7 @@ namespace tfcompress {
 
 class Stopwatch {
  public:
-  // Since construction.
+  // Time since construction.
   int64_t nanoseconds() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }

@@ -1,5 +1,5 @@
-// The header of a frame as it stands on the wire (FORMAT.md, "Frame"): every field lies where C++
-// puts it in this struct.
+// The header of a frame as on the wire (FORMAT.md, "Frame"): the layout of this struct is the wire
+// layout.
 #ifndef TFCOMPRESS_CORE_WIRE_HEADER_H_
 #define TFCOMPRESS_CORE_WIRE_HEADER_H_
 
@@ -35,7 +35,7 @@ inline constexpr uint64_t kChecksumOffset = kFrameHeaderBytes - sizeof(uint32_t)
 static_assert(offsetof(WireHeader, checksum) == kChecksumOffset);
 static_assert(offsetof(WireHeader, seed) == 32 && offsetof(WireHeader, index_id) == 20);
 
-// All of it but the lengths and the checksum, which are 0.
+// Makes a header with all fields set except the lengths and the checksum, which are 0.
 WireHeader MakeWireHeader(const FrameHeader& header);
 
 }  // namespace tfcompress

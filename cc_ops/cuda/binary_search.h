@@ -9,7 +9,8 @@
 namespace tfcompress {
 namespace device {
 
-// The first of [begin, end) for which is_after(i), which is true from some i on; end where none is.
+// Returns the first i of [begin, end) with is_after(i), or `end` if there is none. is_after() must
+// be monotonic: false up to some i, true from there on.
 template <typename IsAfter>
 __device__ uint64_t FirstAfter(uint64_t begin, uint64_t end, const IsAfter& is_after) {
   while (begin < end) {

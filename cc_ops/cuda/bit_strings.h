@@ -23,8 +23,8 @@ struct WordWriter {
   }
 };
 
-// Reads to the end of a part of the words. What it sees after the end does not matter: Finish says
-// no once a bit was taken there.
+// Reads a part of the words up to `end`. Bits past the end have unspecified values; Finish returns
+// false if any was read.
 struct WordReader {
   const uint32_t* words;
   uint64_t end;  // In bytes.
@@ -32,7 +32,8 @@ struct WordReader {
 
   __device__ uint64_t Peek() const { return position < 8 * end ? PeekBits(words, position) : 0; }
   __device__ void Skip(int num_bits) { position += static_cast<uint64_t>(num_bits); }
-  // Goes to the end of a byte; false where bits were missing, or more of them are set.
+  // Skips to the end of the byte. Returns false if bits past `end` were read, or if a padding bit
+  // is set.
   __device__ bool Finish() {
     if (position > 8 * end || !EndsItsByte(words, position)) return false;
     position = 8 * BytesOfBits(position);

@@ -9,7 +9,7 @@
 namespace tfcompress {
 namespace device {
 
-// How many words after the last one with bits can be read: PeekBits looks at three.
+// Readable words after the last one with bits: PeekBits reads three words.
 inline constexpr uint64_t kPaddingWords = 2;
 
 // The 64 bits from `position` on.
@@ -27,7 +27,7 @@ __device__ inline bool EndsItsByte(const uint32_t* words, uint64_t position) {
   return (words[position / 32] >> position % 32 & ((1u << rest) - 1)) == 0;
 }
 
-// Sets bits where there are zeros; several threads may do so in one word.
+// Sets bits of words that are zero there. Safe for several threads on one word.
 __device__ inline void OrBits(uint32_t* words, uint64_t position, uint64_t bits) {
   uint32_t* to = words + position / 32;
   const auto shift = static_cast<uint32_t>(position % 32);
@@ -40,12 +40,12 @@ __device__ inline void OrBits(uint32_t* words, uint64_t position, uint64_t bits)
   if (high != 0) atomicOr(&to[2], high);
 }
 
-// Codes of a row of lanes: at most so many bits each.
+// Maximum bits of each code that WriteRow takes.
 inline constexpr uint32_t kMaxRowCodeBits = 48;
 inline constexpr uint32_t kRowWords = kWarpThreads * kMaxRowCodeBits / 32 + 1;
 
-// Puts the codes of all lanes end to end, from bit `begin` of words that are zero there, and
-// returns how many bits they have. `row` is the warp's own, kRowWords of shared memory.
+// Writes the codes of all lanes end to end, from bit `begin` of words that are zero there, and
+// returns their total number of bits. `row` is shared memory of this warp, kRowWords words.
 __device__ inline uint32_t WriteRow(uint64_t bits, uint32_t num_bits, uint64_t begin, uint32_t* row,
                                     uint32_t* words) {
   const uint32_t up_to_own = InclusiveSum(num_bits);

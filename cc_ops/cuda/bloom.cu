@@ -43,7 +43,7 @@ __device__ bool Contains(const unsigned char* filter, const BloomShape& shape, u
   return true;
 }
 
-// Marks and counts the positives of the universe, none where the filter has no bits.
+// Marks and counts the positives in the universe; none if the filter has no bits.
 __global__ void QueryKernel(const unsigned char* filter, const BloomState* state, uint64_t seed,
                             uint32_t n, uint64_t num_tiles, uint32_t* words, uint64_t* counts) {
   const SeededHash hash_of(seed);
@@ -73,7 +73,7 @@ Status MarkPositives(const unsigned char* filter_dev, const BloomBuffers& buffer
 
 // ---- Policies ----------------------------------------------------------------------------------
 
-// Where the k indices begin among the positives, which are as many at least.
+// Returns the rank of the first of the k chosen indices among at least k positives.
 __device__ uint64_t FirstOf(BloomPolicy policy, uint64_t num_positives, uint64_t k) {
   if (policy == BloomPolicy::kMiddle) return (num_positives - k) / 2;
   return policy == BloomPolicy::kRightmost ? num_positives - k : 0;
@@ -124,7 +124,7 @@ __global__ void ReadBloomHeaderKernel(const unsigned char* section, uint64_t num
   state->num_bytes = shape.num_bytes();
 }
 
-// None where the section is broken.
+// Counts no bits if the section is broken.
 __global__ void CountSetBitsKernel(const unsigned char* filter, BloomState* state) {
   uint32_t count = 0;
   for (uint64_t i = ThisThread(); i < state->num_bytes; i += NumThreads())
@@ -133,7 +133,8 @@ __global__ void CountSetBitsKernel(const unsigned char* filter, BloomState* stat
   if (ThisLane() == 0) atomicAdd(&state->num_set, count);
 }
 
-// Each of k keys sets at most num_hashes bits; and the positives that the policy needs.
+// Checks the number of set bits (k keys set at most num_hashes each) and that there are as many
+// positives as the policy needs.
 __global__ void CheckBloomKernel(const uint64_t* num_positives, uint32_t k, uint32_t bits,
                                  uint32_t* error, BloomState* state) {
   if (ThisThread() != 0 || state->shape.num_bits == 0) return;

@@ -14,7 +14,7 @@ namespace device {
 namespace {
 
 constexpr uint32_t kMaxSample = QuantileSketch::kMaxSample;
-constexpr uint32_t kNoKey = 0xFFFFFFFFu;  // Above those of finite numbers, and all codes.
+constexpr uint32_t kNoKey = 0xFFFFFFFFu;  // Greater than keys of finite numbers and than all codes.
 
 // ---- Splits ------------------------------------------------------------------------------------
 
@@ -40,12 +40,12 @@ class Sample {
   __device__ uint64_t size() const { return size_; }
   __device__ bool has_both_signs() const { return has_both_signs_; }
   __device__ bool BeginsRun(uint64_t i) const { return i == 0 || keys_[i] != keys_[i - 1]; }
-  // The position behind the run of equal keys that begins at i.
+  // Returns the end of the run of equal keys that begins at i.
   __device__ uint64_t EndOfRun(uint64_t i) const {
     const uint32_t key = keys_[i];
     return FirstAfter(i + 1, size_, [&](uint64_t other) { return keys_[other] > key; });
   }
-  // Whether zero is a split at i: in place of the least key that is not negative.
+  // Whether position i, the least key that is not negative, is replaced by a split at zero.
   __device__ bool SplitsAtZero(uint64_t i) const {
     return has_both_signs_ && (i == 0 || keys_[i - 1] < kZeroKey) &&
            (i == size_ || keys_[i] >= kZeroKey);
@@ -68,17 +68,18 @@ __global__ void CountStepsKernel(const uint32_t* keys, const uint32_t* count,
   if (ThisLane() == 0) atomicAdd(&state->num_steps, num_steps);
 }
 
-// Marks the first position of each key that QuantileSketch::Splits takes, in parallel. Parts begin
-// at size * part / num_parts. A run of equal keys in which one begins is a split. Where another one
-// begins there too, it takes the next run instead, and so does one that begins where a run has been
-// taken already; the first run counts as taken and is no split.
+// Marks in parallel the first position of each key that QuantileSketch::Splits takes. Parts begin
+// at size * part / num_parts. A run of equal keys in which a part begins is a split. If the run is
+// taken already, by another part or because it is the first run (which is never a split), the part
+// takes the next run instead.
 class SplitMarker {
  public:
   __device__ SplitMarker(const Sample& sample, uint64_t num_parts, uint32_t* words)
       : sample_(sample), num_parts_(num_parts), words_(words) {}
 
-  // The splits that the run at `begin` decides on; returns how many were not marked before. Walks
-  // on over runs with one part each, from which no other thread does: at most num_parts of them.
+  // Marks the splits that the run at `begin` decides; returns how many were not marked before.
+  // Continues over following runs with one part each, at most num_parts of them; no other thread
+  // starts from those.
   __device__ uint32_t MarkFrom(uint64_t begin) const {
     uint64_t end = sample_.EndOfRun(begin);
     const uint64_t num_begun = NumBegun(begin, end);
@@ -99,7 +100,7 @@ class SplitMarker {
   }
 
  private:
-  // How many parts but the first begin in [begin, end).
+  // Number of parts, except the first, that begin in [begin, end).
   __device__ uint64_t NumBegun(uint64_t begin, uint64_t end) const {
     return NumBegunBefore(end) - NumBegunBefore(begin);
   }
@@ -113,8 +114,8 @@ class SplitMarker {
   uint32_t* words_;
 };
 
-// A thread a position of the sample. The first time counts the splits: where zero makes them one
-// too many, the second time marks those of one part less.
+// One thread per position of the sample. Launched twice: the first launch counts the splits; if the
+// split at zero makes one too many, the second launch marks the splits of one part fewer.
 __global__ void MarkSplitsKernel(const uint32_t* keys, const uint32_t* count, uint32_t max_buckets,
                                  bool counts, QuantizerState* state, uint32_t* words) {
   const Sample sample(keys, count, state);
@@ -164,13 +165,13 @@ __global__ void FindCodesKernel(SelectedValues values, const uint32_t* count, ui
   }
 }
 
-// Values by their codes, those of a code by their positions.
+// Values sorted by code, then by position.
 struct SortedCodes {
   const uint32_t* codes;
   const uint32_t* positions;
   uint64_t size;
 
-  // Where the first one stands of this code, from this position on.
+  // Returns the first entry with this code at or after this position.
   __device__ uint64_t Find(uint32_t code, uint64_t position) const {
     return FirstAfter(0, size, [&](uint64_t i) {
       return codes[i] > code || (codes[i] == code && positions[i] >= position);
@@ -178,7 +179,7 @@ struct SortedCodes {
   }
 };
 
-// A warp a cell.
+// One warp per cell.
 __global__ void SumCellsKernel(SelectedValues values, const uint32_t* count, const uint32_t* codes,
                                const uint32_t* positions, const QuantizerState* state,
                                BucketCell* cells) {
@@ -198,7 +199,7 @@ __global__ void SumCellsKernel(SelectedValues values, const uint32_t* count, con
   }
 }
 
-// A thread a bucket.
+// One thread per bucket.
 __global__ void MergeMeansKernel(const uint32_t* count, const BucketCell* cells,
                                  const QuantizerState* state, float* means) {
   const uint64_t num_buckets = state->num_buckets;
@@ -214,7 +215,7 @@ __global__ void MergeMeansKernel(const uint32_t* count, const BucketCell* cells,
   }
 }
 
-// A block has 64 values for each bucket, but the last one.
+// Every block except the last has 64 values per bucket.
 uint64_t MaxCells(const QuantizerBuffers& buffers) {
   return uint64_t{buffers.max_count} / 64 + buffers.max_used_buckets();
 }

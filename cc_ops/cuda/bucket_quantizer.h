@@ -1,4 +1,5 @@
-// Quantile-bucket quantification on the device: the codes and means of core/sketch's.
+// Quantile-bucket quantification on the device: the same codes and means as
+// core/sketch/bucket_quantizer.h.
 #ifndef TFCOMPRESS_CUDA_BUCKET_QUANTIZER_H_
 #define TFCOMPRESS_CUDA_BUCKET_QUANTIZER_H_
 
@@ -16,9 +17,9 @@ namespace tfcompress {
 namespace device {
 
 struct QuantizerState {
-  Extremes extremes;    // Of all values.
-  uint32_t num_steps;   // Between distinct values of the sample.
-  uint32_t num_splits;  // Where zero takes no bucket from the others.
+  Extremes extremes;    // Extremes of all values.
+  uint32_t num_steps;   // Steps between distinct values of the sample.
+  uint32_t num_splits;  // Splits if zero takes no bucket from the others.
   uint32_t num_buckets;
 };
 
@@ -33,14 +34,14 @@ struct QuantizerBuffers {
   uint32_t max_buckets;
   QuantizerState* state_dev;
   SortBuffers sample;      // Keys.
-  Marks splits;            // Of the sorted sample, and of one position behind it.
-  uint32_t* split_at_dev;  // Where splits stand in the sample,
-  uint32_t* splits_dev;    // and what they are, ascending.
-  SortBuffers codes;       // With the positions of the values.
-  BucketCell* cells_dev;   // Of a block, one for each bucket.
+  Marks splits;            // Split positions of the sorted sample and of its end.
+  uint32_t* split_at_dev;  // Positions of the splits in the sample.
+  uint32_t* splits_dev;    // Splits, ascending.
+  SortBuffers codes;       // Codes with the positions of their values.
+  BucketCell* cells_dev;   // One for each bucket of each block.
   float* means_dev;
 
-  // None is empty.
+  // Upper bound of the number of buckets: none is empty.
   uint32_t max_used_buckets() const { return max_buckets < max_count ? max_buckets : max_count; }
   // Results: the bucket of each value; below them, the mean of each bucket.
   const uint32_t* codes_dev() const { return codes.keys_dev; }
@@ -50,9 +51,8 @@ struct QuantizerBuffers {
 Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace* workspace,
                             QuantizerBuffers* buffers);
 
-// As QuantizeToBuckets of the core, of *count_dev <= max_count finite values: sets the buckets'
-// number, their means, and the codes. Without values there are no buckets, and max_count is above
-// 0.
+// Quantizes *count_dev <= max_count finite values as QuantizeToBuckets of the core does: sets the
+// number of buckets, their means, and the codes. No values make no buckets. max_count is above 0.
 Status QuantizeToBuckets(const SelectedValues& values, const uint32_t* count_dev,
                          const QuantizerBuffers& buffers, cudaStream_t stream);
 

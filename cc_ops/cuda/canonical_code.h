@@ -1,6 +1,6 @@
-// Reads the words of a canonical Huffman code without a table of 2^16 entries: as numbers with
-// their first bit highest, words ascend with their lengths, and by one within a length. FORMAT.md,
-// "Huffman codes".
+// Reads the words of a canonical Huffman code without a table of 2^16 entries. Taken as numbers
+// with the first bit highest, words ascend with their lengths, and by one within a length.
+// FORMAT.md, "Huffman codes".
 #ifndef TFCOMPRESS_CUDA_CANONICAL_CODE_H_
 #define TFCOMPRESS_CUDA_CANONICAL_CODE_H_
 
@@ -14,8 +14,8 @@ namespace tfcompress {
 namespace device {
 
 struct CanonicalCode {
-  // Sets the code of which num_words[length] words have each length up to kMaxHuffmanBits: one that
-  // CheckHuffmanLengths passed.
+  // Sets a code with num_words[length] words of each length up to kMaxHuffmanBits. The lengths must
+  // have passed CheckHuffmanLengths.
   __device__ void Set(const uint32_t* num_words) {
     uint32_t word = 0, place = 0;
     min_length = max_length = 0;
@@ -30,15 +30,15 @@ struct CanonicalCode {
       max_length = length;
     }
     last_place = place - 1;
-    // One that is alone is read from either bit.
+    // A word that is the only one is read from either bit.
     if (place == 1) ends[1] = 1u << kMaxHuffmanBits;
   }
 
   uint32_t min_length;
   uint32_t max_length;
   uint32_t last_place;
-  // By length: where words that long end, filled up to kMaxHuffmanBits bits, and the place of the
-  // first one, less that word.
+  // For each length: the end of the words of that length, as numbers of kMaxHuffmanBits bits, and
+  // the place of the first word minus its number.
   uint32_t ends[kMaxHuffmanBits + 1];
   uint32_t first_places[kMaxHuffmanBits + 1];
 };

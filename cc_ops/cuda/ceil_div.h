@@ -1,4 +1,4 @@
-// How many parts of a size make up a whole.
+// Division that rounds up.
 #ifndef TFCOMPRESS_CUDA_CEIL_DIV_H_
 #define TFCOMPRESS_CUDA_CEIL_DIV_H_
 

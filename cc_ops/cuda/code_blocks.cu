@@ -12,7 +12,7 @@ namespace {
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-// A warp a block: its tiles are few.
+// One warp per block: a block has few tiles.
 __global__ void PlaceTilesKernel(KeyLists lists, uint64_t num_slots, uint32_t* tiles,
                                  uint64_t* num_bytes) {
   const ListBlocks blocks(lists, num_slots);
@@ -62,9 +62,9 @@ __global__ void LoadSectionKernel(const unsigned char* section, uint64_t num_byt
   LoadBytes(section, num_bytes, num_words, words);
 }
 
-// A warp a list: makes streams of its blocks, and of the slots after them, in which nothing is.
-// False where the lengths do not fit, or a block is longer than all of its codes can be: following
-// it would take as long as it says.
+// Makes the blocks of a list streams, and the unused slots after them empty streams. One warp per
+// list. Returns false if the lengths do not fit, or if a block is longer than its codes can be: the
+// time to decode it would follow from the claimed length.
 __device__ bool PlaceStreams(const KeyLists& lists, const ListBlocks& blocks, uint32_t list,
                              const CodeHead& head, const uint32_t* words, CodeStream* streams) {
   const uint32_t size = lists.SizeOf(list);
@@ -113,10 +113,10 @@ __global__ void FindCodeBlocksKernel(KeyLists lists, const CodeHead* heads, uint
   }
 }
 
-// Notes are looked at one after the other: so many are fetched at once.
+// Notes fetched at once. They are followed sequentially.
 constexpr uint32_t kFetchedTiles = 8;
 
-// A warp a stream. All lanes follow the same notes.
+// One warp per stream. All lanes follow the same notes.
 __global__ void FollowWalkKernel(const CodeStream* streams, uint64_t num_streams,
                                  const uint32_t* notes, uint32_t bits, uint32_t* error,
                                  WalkStart* starts) {
@@ -160,7 +160,7 @@ Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max
   buffers->max_items = max_items;
   buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
   buffers->num_slots = NumBlockSlots(num_lists, max_items);
-  // Longer ones are in no frame.
+  // No frame has a longer section.
   buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(std::min(max_bytes, kMaxFrameBytes), 4));
   buffers->sizes_dev = workspace->Take<CodeListSize>(num_lists);
   buffers->tile_begins_dev = workspace->Take<uint32_t>(buffers->max_tiles);

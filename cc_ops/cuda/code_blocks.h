@@ -1,14 +1,14 @@
-// Codes of different lengths on the device, in code blocks (FORMAT.md): of each list, every 65536
-// codes are a block. Sections begin at any byte; they are written to, and read from, aligned words.
+// Codes of different lengths on the device, in code blocks (FORMAT.md): every 65536 codes of a list
+// are a block. Sections begin at any byte; they are written to, and read from, aligned words.
 //
-// Writing: the bits of tiles of 1024 items are counted and summed, so that every lane knows where
-// its code goes.
+// Writing: the bits of tiles of 1024 items are counted and summed, which gives every lane the
+// position of its code.
 //
-// Reading: where a code begins is only known from the one before. But how long a code is, its bits
-// tell, and it is short. So a stream of codes is cut into tiles of bits, and for each bit of a tile
-// at which its first code may begin, a lane walks through it and notes in which bit of the next
-// tile it arrives, and with how many codes. A warp then follows these notes from the first tile of
-// a stream to its last, and what is left is to decode each tile from where it truly begins.
+// Reading: a code begins where the code before it ends, but its bits tell its length, and codes are
+// short. A stream of codes is cut into tiles of bits. For each bit of a tile at which its first
+// code may begin, a lane walks through the tile and notes the bit of the next tile at which it
+// arrives, and the number of codes. A warp follows these notes from the first tile of a stream to
+// the last. Each tile is then decoded from its true beginning.
 #ifndef TFCOMPRESS_CUDA_CODE_BLOCKS_H_
 #define TFCOMPRESS_CUDA_CODE_BLOCKS_H_
 
@@ -27,47 +27,48 @@ namespace device {
 
 inline constexpr uint32_t kCodeBlockItems = static_cast<uint32_t>(kCodeBlock);
 
-// At least as many as all lists have blocks, each of which may have one that is not full.
+// Upper bound of the blocks of all lists: each list may have one block that is not full.
 TFC_HOST_DEVICE inline uint64_t NumBlockSlots(uint32_t num_lists, uint64_t num_items) {
   return num_lists + num_items / kCodeBlockItems;
 }
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-// What is written of a list.
+// Length of the code of a list.
 struct CodeListSize {
-  uint64_t blocks_begin;  // Bytes before the lengths of the blocks,
-  uint64_t num_bytes;     // and all.
+  uint64_t blocks_begin;  // Bytes before the lengths of the blocks.
+  uint64_t num_bytes;     // All bytes.
 };
 
-// For lists of up to max_items items together, in sections of up to max_bytes bytes.
+// Buffers for lists of up to max_items items together, in sections of up to max_bytes bytes.
 struct CodeWriteBuffers {
   uint32_t max_items;
-  uint64_t max_tiles;  // Of the lists.
-  uint64_t num_slots;  // For blocks.
+  uint64_t max_tiles;  // Tiles of all lists.
+  uint64_t num_slots;  // Slots for blocks.
   uint32_t* words_dev;
-  CodeListSize* sizes_dev;    // Of each list.
-  uint32_t* tile_begins_dev;  // Bits of each tile of items, then those before it in its block.
-  uint64_t* ends_dev;         // Bytes before each block; the last one is their sum.
+  CodeListSize* sizes_dev;  // One for each list.
+  uint32_t*
+      tile_begins_dev;  // Bits of each tile of items; after the scan, bits before it in its block.
+  uint64_t* ends_dev;   // Bytes before each block; the last one is their sum.
   DeviceBuffer scan_storage;
 };
 
 Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
                             Workspace* workspace, CodeWriteBuffers* buffers);
 
-// With the bits of tiles in place: finds where tiles and blocks go, and how many bytes a list takes
-// besides the blocks_begin ones before its blocks.
+// Finds the positions of tiles and blocks from the bits of the tiles, and the number of bytes of
+// each list in addition to the blocks_begin bytes before its blocks.
 Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers, cudaStream_t stream);
 
-// A section of *num_bytes_dev bytes; nothing is done where *k_dev is 0 by now.
+// A section of *num_bytes_dev bytes. Nothing is done if *k_dev is 0.
 struct SectionWords {
   uint32_t* words_dev;
   const uint64_t* num_bytes_dev;
   const uint32_t* k_dev;
 };
 
-// Clears the words, before code_walk.h writes to them, and stores their bytes. The section is about
-// as long as `max_items` words.
+// Clears the words before code_walk.h writes to them; stores their bytes afterwards. The section is
+// about as long as `max_items` words.
 Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream);
 Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
                     cudaStream_t stream);
@@ -75,44 +76,45 @@ Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char
 // ---- Reading ------------------------------------------------------------------------------------
 
 inline constexpr uint32_t kWalkTileBits = 1024;
-// The longest code: that many bits of a tile may be the first one's.
+// Bits of the longest code: the first code of a tile begins at one of that many bits.
 inline constexpr uint32_t kMaxCodeBits = 48;
 
-// What is known of a list before its blocks are read. Lists without items have it, too.
+// Facts of a list that are known before its blocks are read. Lists without items have one, too.
 struct CodeHead {
-  uint64_t blocks_begin;   // Where the lengths of the blocks stand in the words, in bytes,
-  uint64_t end;            // and where the last block ends at most: not after the next list.
-  uint32_t max_code_bits;  // At most kMaxCodeBits where tiles are walked.
+  uint64_t blocks_begin;   // Position of the lengths of the blocks in the words, in bytes.
+  uint64_t end;            // Upper bound of the end of the last block: where the next list begins.
+  uint32_t max_code_bits;  // At most kMaxCodeBits if tiles are walked.
 };
 
-// Codes that are read in a row. In the words, streams stand one after the other.
+// Codes that are read one after the other. Streams lie end to end in the words.
 struct CodeStream {
-  uint64_t begin;       // In bytes,
-  uint64_t end;         // at most, where it is open.
-  uint64_t first_item;  // Of the items of all lists.
+  uint64_t begin;       // In bytes.
+  uint64_t end;         // In bytes; an upper bound if the stream is open.
+  uint64_t first_item;  // Number of the first item among those of all lists.
   uint64_t num_items;   // May be 0.
   uint32_t list;
-  uint32_t block;  // Of the list.
-  bool is_open;    // It may end before its end: where, list_ends_dev of the buffers says then.
+  uint32_t block;  // Number of the block in its list.
+  bool is_open;    // May end before `end`; reading sets list_ends_dev of the buffers to where.
   uint32_t max_code_bits;
 };
 
-// Where the true first code of a tile begins.
+// The first code of a tile.
 struct WalkStart {
-  uint64_t first_item;  // In its stream; the number of its items where a tile has none.
-  uint32_t bit;         // Of the tile.
+  uint64_t first_item;  // Item number in the stream; the stream's number of items if the tile has
+                        // no code.
+  uint32_t bit;         // Bit of the tile at which the code begins.
 };
 
-// What decides how much is launched.
+// Sizes from which the launches follow.
 struct CodeExtent {
-  // Numbers for all tiles: each stream begins with one of its own.
+  // Upper bound of tile numbers: each stream begins with a new number.
   TFC_HOST_DEVICE uint64_t num_tiles() const {
     return num_bytes * 8 / kWalkTileBits + num_streams + 1;
   }
-  // At most so many streams have items, and so many tiles are part of one.
+  // Upper bounds of the streams that have items, and of the tiles that are part of a stream.
   uint64_t max_used_streams() const { return std::min(num_streams, num_items); }
   uint64_t max_used_tiles() const { return num_bytes * 8 / kWalkTileBits + max_used_streams() + 1; }
-  // Becomes one that has room for both.
+  // Grows to cover `other`, too.
   void Cover(const CodeExtent& other) {
     num_streams = std::max(num_streams, other.num_streams);
     num_items = std::max(num_items, other.num_items);
@@ -121,7 +123,7 @@ struct CodeExtent {
 
   uint64_t num_streams;
   uint64_t num_items;
-  uint64_t num_bytes;  // Of the section.
+  uint64_t num_bytes;  // Length of the section.
 };
 
 inline CodeExtent ExtentOf(uint32_t num_lists, uint32_t num_items, uint64_t num_bytes) {
@@ -132,30 +134,30 @@ struct CodeReadBuffers {
   uint32_t* words_dev;
   CodeStream* streams_dev;
   uint32_t* notes_dev;      // kMaxCodeBits for each tile.
-  WalkStart* starts_dev;    // Of each tile.
-  uint64_t* list_ends_dev;  // Where the open stream of each list ends; set by reading it.
+  WalkStart* starts_dev;    // One for each tile.
+  uint64_t* list_ends_dev;  // End of the open stream of each list; set by reading it.
 };
 
-// For up to num_lists lists in sections of up to that extent.
+// Takes buffers for up to num_lists lists in sections of up to that extent.
 Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
                            CodeReadBuffers* buffers);
 
-// Enough words for a section, and for looking ahead at its end.
+// Words for a section and for reading ahead at its end.
 uint64_t NumSectionWords(uint64_t num_bytes);
 // Copies a section to the words.
 Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
                    cudaStream_t stream);
-// Makes the blocks of all lists, of which heads_dev tells, streams. Sets bits of *error_dev where
-// the lengths do not fit; everything does nothing where one is set before.
+// Makes the blocks of all lists streams, given their heads_dev. Sets bits of *error_dev if the
+// lengths do not fit. This and what follows does nothing once an error is set.
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
                       const uint32_t* words_dev, uint32_t bits, uint32_t* error_dev,
                       CodeStream* streams_dev, cudaStream_t stream);
-// Follows the notes of all tiles, which code_walk.h writes. Sets bits of *error_dev where a stream
-// has not all of its items.
+// Follows the notes of all tiles, which code_walk.h writes. Sets bits of *error_dev if a stream
+// lacks items.
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream);
-// Sets bits of *error_dev unless the last stream of the only list, once it is decoded, ends the
-// section.
+// Sets bits of *error_dev unless the section ends with the last stream of the only list. To be
+// called after decoding.
 Status CheckSectionEnd(uint64_t num_bytes, const CodeReadBuffers& buffers, uint32_t bits,
                        uint32_t* error_dev, cudaStream_t stream);
 

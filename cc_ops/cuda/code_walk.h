@@ -1,14 +1,14 @@
-// The kernels of code blocks that look at codes: templates over what codes they are.
+// The kernels of code blocks that read or write codes: templates over the kind of code.
 //
 // To write, `Codes` is a class with
-//   Codes(Source, list)                               from something that a kernel can be given
-//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list; to be
-//   measured,
-//                                                     it may be longer than kMaxCodeBits
+//   Codes(Source, list)                               Source: any kernel argument
+//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list; may be
+//                                                     longer than kMaxCodeBits when it is only
+//                                                     measured
 // and for WriteCodes
 //   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint64_t begin,
-//                  uint32_t* words)                   what stands before all lengths, of a block;
-//                                                     the list begins at byte `begin`
+//                  uint32_t* words)                   writes the block's part of what precedes all
+//                                                     lengths; the list begins at byte `begin`
 // and to read, one with
 //   Codes(Source, list)
 //   uint32_t Length(uint64_t window)                  of the code at bit 0, at least 1
@@ -30,13 +30,14 @@ namespace device {
 inline constexpr uint32_t kCodeBlockTiles = kCodeBlockItems / kTileElements;
 static_assert(kMaxCodeBits <= kMaxRowCodeBits);
 
-// Blocks in slots: those of a list are in a row, and slots in between may be empty.
+// Maps blocks to slots: the blocks of a list have consecutive slots; slots between lists may be
+// empty.
 class ListBlocks {
  public:
   __device__ ListBlocks(const KeyLists& lists, uint64_t num_slots)
       : lists_(lists), num_slots_(num_slots) {}
 
-  // Lists before this one fill no more: each has one block at most that is not full.
+  // An upper bound of the slots of the lists before: each has at most one block that is not full.
   __device__ uint64_t FirstSlot(uint32_t list) const {
     return list + lists_.BeginOf(list) / kCodeBlockItems;
   }
@@ -59,10 +60,10 @@ class ListBlocks {
 
 struct ItemCode {
   uint64_t bits;
-  uint32_t num_bits;  // At most kMaxCodeBits where it is written by WriteTile.
+  uint32_t num_bits;  // At most kMaxCodeBits if WriteTile writes it.
 };
 
-// Bits of the tiles of all lists.
+// Counts the bits of the tiles of all lists.
 template <typename Codes, typename Count>
 __global__ void MeasureCodesKernel(const typename Codes::Source source, KeyLists lists,
                                    uint64_t max_tiles, const uint32_t* items, Count* tile_bits) {
@@ -79,8 +80,8 @@ __global__ void MeasureCodesKernel(const typename Codes::Source source, KeyLists
   }
 }
 
-// Writes the codes of a tile from bit `begin` of the words on. `row_words` is the warp's own,
-// kRowWords of shared memory.
+// Writes the codes of a tile from bit `begin` of the words on. `row_words` is shared memory of this
+// warp, kRowWords words.
 template <typename Codes>
 __device__ void WriteTile(const Codes& codes, const KeyTile& tile, const uint32_t* items,
                           uint64_t begin, uint32_t* row_words, uint32_t* words) {
@@ -91,8 +92,9 @@ __device__ void WriteTile(const Codes& codes, const KeyTile& tile, const uint32_
   }
 }
 
-// Where the codes of tile `t` of all begin, in bits, in a list that begins at a byte; by all lanes.
-// Before the first tile of a block, writes how long the block is, unless it is the last one.
+// Returns the bit at which the codes of tile `t` (numbered over all lists) begin, in a list that
+// begins at a whole byte. Called by all lanes. At the first tile of a block, writes the length of
+// the block, unless it is the last one.
 __device__ inline uint64_t BeginTile(const ListBlocks& blocks, const CodeWriteBuffers& buffers,
                                      const KeyTile& tile, uint64_t t, uint64_t list_begin) {
   const uint64_t* ends = buffers.ends_dev;
@@ -136,8 +138,8 @@ Status MeasureCodes(const typename Codes::Source& source, const KeyLists& lists,
                      lists, max_tiles, items_dev, tile_bits_dev);
 }
 
-// Writes lists, once they are placed, to words that are zero: at bytes begins_dev, or at the front
-// where that is null.
+// Writes lists that have been placed, to words that are zero: at bytes begins_dev, or at the front
+// if that is null.
 template <typename Codes>
 Status WriteCodes(const typename Codes::Source& source, const KeyLists& lists,
                   const CodeWriteBuffers& buffers, const uint32_t* items_dev,
@@ -148,12 +150,13 @@ Status WriteCodes(const typename Codes::Source& source, const KeyLists& lists,
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// The same in all lanes, also where another warp sets an error meanwhile.
+// Reads the error once for the warp: all lanes see the same, even if another warp sets it
+// meanwhile.
 __device__ inline bool HasError(const uint32_t* error) {
   return __any_sync(kAllLanes, *error != 0) != 0;
 }
 
-// Where a stream that begins so ends at most, by how long its codes may be, and not after `end`.
+// Upper bound of the end of a stream, from its items and the longest code, and not after `end`.
 __device__ inline uint64_t LongestEnd(const CodeStream& stream, uint64_t end) {
   const uint64_t longest = stream.begin + (stream.num_items * stream.max_code_bits + 7) / 8;
   return longest < end ? longest : end;
@@ -162,19 +165,19 @@ __device__ inline uint64_t LongestEnd(const CodeStream& stream, uint64_t end) {
 // A part of the bits of a stream.
 struct WalkTile {
   uint64_t stream;
-  uint64_t begin;  // In the words, as is the end.
-  uint64_t end;    // Not after begin: the stream has no such tile.
+  uint64_t begin;  // Bit in the words, as is the end.
+  uint64_t end;    // If not after begin, the stream has no such tile.
 
   __device__ bool exists() const { return begin < end; }
 };
 
-// Which tiles the streams have.
+// Maps streams to their tiles.
 class StreamMap {
  public:
   __device__ StreamMap(const CodeStream* streams, uint64_t num_streams)
       : streams_(streams), num_streams_(num_streams) {}
 
-  // Number of the first tile of a stream. Numbers that are left out before it belong to no tile.
+  // Number of the first tile of a stream. Numbers skipped before it belong to no tile.
   __device__ uint64_t FirstTile(uint64_t stream) const {
     return streams_[stream].begin * 8 / kWalkTileBits + stream;
   }
@@ -184,7 +187,7 @@ class StreamMap {
   __device__ WalkTile At(uint64_t tile) const {
     const uint64_t stream =
         FirstAfter(1, num_streams_, [&](uint64_t s) { return FirstTile(s) > tile; }) - 1;
-    // Before the first stream, nothing is.
+    // No tile is before the first stream.
     if (tile < FirstTile(stream)) return {0, 0, 0};
     return TileOf(stream, tile);
   }
@@ -199,7 +202,8 @@ class StreamMap {
   uint64_t num_streams_;
 };
 
-// What a lane found out about a tile: in which bit of the next tile it arrived, and the codes.
+// The result of walking a tile: the bit of the next tile at which the walk arrived, and the number
+// of codes.
 struct WalkNote {
   __device__ static uint32_t Of(uint64_t bit, uint32_t num_codes) {
     return static_cast<uint32_t>(bit) | num_codes << 8;
@@ -209,7 +213,7 @@ struct WalkNote {
 };
 static_assert(kMaxCodeBits <= 0xFF);
 
-// A lane for each bit at which the first code of a tile may begin.
+// One lane for each bit at which the first code of a tile may begin.
 template <typename Codes>
 __global__ void WalkTilesKernel(const typename Codes::Source source, CodeExtent extent,
                                 const CodeStream* streams, const uint32_t* error,
@@ -237,8 +241,8 @@ Status WalkTiles(const typename Codes::Source& source, const CodeExtent& extent,
                      extent, buffers.streams_dev, error_dev, buffers.words_dev, buffers.notes_dev);
 }
 
-// Whether the last code of a stream, which ends at bit `position`, ends the stream, and what fills
-// its last byte up is zero. Of an open stream, notes where that is.
+// Whether the stream ends with its last code, which ends at bit `position`, and the padding bits of
+// its last byte are zero. Notes the end of an open stream.
 __device__ inline bool EndsStream(const CodeStream& stream, uint64_t position,
                                   const uint32_t* words, uint64_t* list_ends) {
   const uint64_t end = (position + 7) / 8;
@@ -248,9 +252,9 @@ __device__ inline bool EndsStream(const CodeStream& stream, uint64_t position,
   return true;
 }
 
-// Decodes the codes of a tile, by one thread: decode(i, window) takes item i of the stream, whose
-// code begins at bit 0 of the window, and returns its length. False where the tile ends the stream
-// and the stream does not end there.
+// Decodes the codes of a tile on one thread: decode(i, window) takes item i of the stream, whose
+// code begins at bit 0 of the window, and returns its length. Returns false if this is the last
+// tile and the stream does not end with its last code.
 template <typename Decode>
 __device__ bool DecodeTile(const CodeStream& stream, const WalkTile& tile, const WalkStart& start,
                            const uint32_t* words, uint64_t* list_ends, const Decode& decode) {

@@ -19,9 +19,9 @@ __device__ unsigned char* ValueSection(unsigned char* frame, const EncodeState* 
   return frame + kFrameHeaderBytes + state->num_index_bytes;
 }
 
-// ---- What a section begins with ----------------------------------------------------------------
+// ---- Header of a section -----------------------------------------------------------------------
 
-// From the statistics of k > 0 values, by a warp.
+// Derives the parameters from the statistics of k > 0 values. Called by a warp.
 __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extremes& extremes,
                                 const SumBuffers& first, const SumBuffers& second) {
   ValueParams params{};
@@ -51,7 +51,7 @@ __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extreme
   return params;
 }
 
-// Writes one part of dexp, and returns what follows it.
+// Writes one part of dexp; returns the address after it.
 __device__ unsigned char* WriteCurve(const CurvePart& part, unsigned char* section) {
   StoreUnaligned(section, part.count);
   section += sizeof(part.count);
@@ -61,8 +61,8 @@ __device__ unsigned char* WriteCurve(const CurvePart& part, unsigned char* secti
   return section + CurvePart::kCurveBytes;
 }
 
-// All but the norms of qsgd, the means of quantile and the segments of poly, which have kernels of
-// their own.
+// Writes the parameters, except the norms of qsgd, the means of quantile and the segments of poly,
+// which have their own kernels.
 __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
   switch (params.spec.kind) {
@@ -110,7 +110,7 @@ __device__ bool ReadCurve(const unsigned char* section, CurvePart* part) {
   return part->curve.IsFinite() && part->range.IsValid();
 }
 
-// Of at least HeaderBytes.
+// Reads the curves of a section of at least HeaderBytes bytes.
 __device__ bool ReadCurves(const ValueSectionView& section, ValueParams* params) {
   const uint32_t k = section.k;
   const unsigned char* from = section.data_dev;
@@ -130,8 +130,8 @@ __device__ bool ReadCurves(const ValueSectionView& section, ValueParams* params)
   return negative.count == 0 || ReadCurve(from + sizeof(uint32_t), &negative);
 }
 
-// Inverse of WriteParams for HeaderBytes or more that may be anything; false where no section of
-// k > 0 values begins so.
+// Inverse of WriteParams for at least HeaderBytes untrusted bytes; false if no section of k > 0
+// values begins so.
 __device__ bool ReadParams(const ValueSectionView& view, ValueParams* params) {
   ValueSpec& spec = params->spec;
   const unsigned char* section = view.data_dev;
@@ -221,7 +221,7 @@ __global__ void MeasureQuantileKernel(ValueSpec spec, const uint32_t* k,
   *params = found;
 }
 
-// The curves stand in *params.
+// Takes the curves from *params.
 __global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint32_t* ranks,
                                   const float* table, ValueParams* params) {
   if (ThisThread() != 0) return;
@@ -259,7 +259,7 @@ __global__ void WriteMeansKernel(const ValueParams* params, const float* means,
     StoreAt(table, bucket, means[bucket]);
 }
 
-// Norms are finite and have no sign, means are finite.
+// Checks that norms are finite and not negative, and that means are finite.
 __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* params,
                                    uint32_t bits, uint32_t* error) {
   if (*error != 0) return;
@@ -267,7 +267,7 @@ __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* 
   const uint64_t num_buckets = (params->codes_begin - header_bytes) / sizeof(float);
   const uint32_t ignored = section.kind == ValueKind::kQuantile ? kFloatSignBit : 0;
   for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads()) {
-    // The bits of a number with a sign are greater than those of infinity.
+    // The bits of a negative number are greater than those of infinity.
     const auto found = LoadAt<uint32_t>(section.data_dev + header_bytes, bucket);
     if ((found & ~ignored) >= kFloatInfinityBits) atomicOr(error, bits);
   }
@@ -275,7 +275,7 @@ __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* 
 
 // ---- Codes -------------------------------------------------------------------------------------
 
-// A thread a group of codes.
+// One thread per group of codes.
 template <typename Codes>
 __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* params, uint64_t seed,
                                   const EncodeState* state, SentResidual residual,
@@ -301,7 +301,7 @@ __global__ void AddCodesKernel(ValueSectionView section, const ValueParams* para
                                const uint32_t* indices, float scale, uint32_t bits, uint32_t* error,
                                float* sum) {
   if (*error != 0) return;
-  // Nothing is stored to it here.
+  // Read only: the codec only loads here.
   const Codes codec(*params, const_cast<unsigned char*>(section.data_dev), 0);
   for (uint64_t i = ThisThread(); i < section.k; i += NumThreads()) {
     const float value = codec.Value(codec.Load(i), i);
@@ -310,7 +310,7 @@ __global__ void AddCodesKernel(ValueSectionView section, const ValueParams* para
   }
 }
 
-// Calls body(Codes*), of the kind's type.
+// Calls body(Codes*) with the code type of the kind.
 template <typename Body>
 Status WithCodes(ValueKind kind, const Body& body) {
   switch (kind) {
@@ -356,7 +356,7 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
   return SumOfSign(1, values, max_k, k_dev, buffers.sums[1], stream);
 }
 
-// Writes what precedes the codes, but the norms of qsgd.
+// Writes what precedes the codes, except the norms of qsgd.
 Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
                     const EncodeState* state_dev, unsigned char* frame_dev, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,

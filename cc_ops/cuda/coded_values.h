@@ -1,4 +1,4 @@
-// Value sections that begin with what all values have in common: statistics first, then codes.
+// Value sections that begin with parameters common to all values (statistics), followed by codes.
 #ifndef TFCOMPRESS_CUDA_CODED_VALUES_H_
 #define TFCOMPRESS_CUDA_CODED_VALUES_H_
 
@@ -25,7 +25,7 @@ namespace device {
 struct ValueSectionView {
   ValueKind kind;
   const unsigned char* data_dev;
-  uint64_t num_bytes;  // Right where it follows from k: not IsCoded.
+  uint64_t num_bytes;  // Already checked if it follows from k, that is, if not IsCoded.
   uint32_t k;
 };
 
@@ -35,37 +35,38 @@ struct CodedBuffers {
   SumBuffers sums[2];
   QuantizerBuffers quantizer;
   float* levels_dev;     // log
-  SortedBuffers sorted;  // Ranks,
-  float* table_dev;      // and what they decode to.
+  SortedBuffers sorted;  // Ranks.
+  float* table_dev;      // Decoded value of each rank.
   CurveBuffers curves;   // dexp
   FitBuffers fit;        // poly
 };
 
-// For up to max_k values.
+// Takes buffers for up to max_k values.
 Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
                         CodedBuffers* buffers);
 
-// Finds what the length of the section depends on, of *k_dev <= max_k values, for a spec that
-// IsMeasured: sets buffers.params_dev, with the length. The frame is laid out after it.
+// Finds the parameters from which the length of the section follows, for *k_dev <= max_k values and
+// a spec that IsMeasured: sets buffers.params_dev, with the length. To be called before the frame
+// is laid out.
 Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                      const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
-// As EncodeValues of values.h, for a spec that IsCoded and, where it IsMeasured, has been; `seed`
-// is the frame's.
+// As EncodeValues of values.h, for a spec that IsCoded. Call MeasureValues first if it IsMeasured.
+// `seed` is the frame's.
 Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                          uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
                          const SentResidual& residual, unsigned char* frame_dev,
                          cudaStream_t stream);
 
-// For decoding: what a section begins with, and the levels or the table that this makes.
+// For decoding: the parameters of a section, and the levels or the table computed from them.
 struct ParamBuffers {
   ValueParams* params_dev;
   float* levels_dev;      // log
-  float* table_dev;       // What ranks decode to.
+  float* table_dev;       // Decoded value of each rank.
   SegmentTable segments;  // poly
 };
 
-// What frames that are decoded need room for.
+// Maximum sizes over the frames to decode, for the buffers.
 struct ParamNeeds {
   bool has_log = false;
   bool has_poly = false;
@@ -79,7 +80,7 @@ struct ParamNeeds {
 };
 void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffers* buffers);
 
-// As AddScaled of values.h, of a kind that IsCoded: the first bytes of the section are read and
+// As AddScaled of values.h, for a kind that IsCoded: the parameters of the section are read and
 // checked on the device.
 Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
                       uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,

@@ -12,11 +12,11 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Elements that a lane loads before it looks at the first: loads wait for memory together.
+// Elements that a lane loads before it uses the first, so that the loads overlap.
 constexpr uint32_t kAtOnce = 4;
 
-// The memories: the state that a step makes of an element, the vector's own among it, and the
-// writing of it, or of what was there before where the vector is not finite.
+// The memories. Each computes the state of an element after the step, including the compensated
+// element, and writes it, or the state before the step if the vector is not finite.
 struct NoMemory {
   using State = float;
   __device__ State Next(float gradient, uint32_t) const { return gradient; }
@@ -54,7 +54,7 @@ struct MomentumMemory {
 __device__ inline float CompensatedOf(float state) { return state; }
 __device__ inline float CompensatedOf(const MomentumState& state) { return state.residual; }
 
-// Calls body(memory) with the step's memory as one of these types.
+// Calls body(memory) with the step's memory as one of the types above.
 template <typename Body>
 Status WithMemory(const Compensation& step, const Body& body) {
   const DeviceSlot* slots = step.slots;
@@ -75,8 +75,8 @@ Status WithMemory(const Compensation& step, const Body& body) {
   return OkStatus();
 }
 
-// Loads what becomes of the lane's next elements, `begin` on, a warp apart; those past the end
-// are 0.
+// Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
+// end are 0.
 template <typename Memory>
 __device__ void Load(const DenseVector& gradient, const Memory& memory, uint64_t begin,
                      typename Memory::State* states) {
@@ -164,11 +164,11 @@ Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const Devi
     return InvalidArgument("the memory needs ", NumSlots(memory), " slots, got ", slots.size());
   }
   if (n == 0) return OkStatus();
-  if (gradient_dev == nullptr) return InvalidArgument("there is no gradient");
+  if (gradient_dev == nullptr) return InvalidArgument("the gradient is null");
   const bool has_slots = std::all_of(slots.begin(), slots.end(), [](const DeviceSlot& slot) {
     return slot.before_dev != nullptr && slot.after_dev != nullptr;
   });
-  if (!has_slots) return InvalidArgument("a slot of the memory has no vector before or after it");
+  if (!has_slots) return InvalidArgument("a slot of the memory has a null vector");
   return OkStatus();
 }
 

@@ -1,4 +1,5 @@
-// Memory::Compensate on the device: the memory of a spec, alone, for vectors that are not framed.
+// Memory::Compensate on the device: the memory of a spec on its own, for vectors that travel
+// without frames.
 #ifndef TFCOMPRESS_CUDA_COMPENSATOR_H_
 #define TFCOMPRESS_CUDA_COMPENSATOR_H_
 
@@ -20,16 +21,16 @@ namespace device {
 // several streams, with a workspace for each. Nothing here waits for the device.
 class Compensator {
  public:
-  // `memory` is the part of a spec, e.g. "momentum:rate=0.9". Fails with InvalidArgument where it
-  // has no device variant, or where the tensor is too large.
+  // `memory` is the memory part of a spec, e.g. "momentum:rate=0.9". Fails with InvalidArgument if
+  // it has no device variant, or if the tensor is too large.
   static Result<Compensator> Make(const std::string& memory, DType dtype, uint64_t n);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Overwrites the slots after the step, those of the memory in the core's order, as if nothing
-  // were sent, and *finite_dev with whether all of the compensated vector is finite: where it is
-  // not, they are as before the step. Fails with InvalidArgument, before anything is launched,
-  // where a buffer or a slot is missing or too small.
+  // Overwrites the slots, in the core's order, with their state after the step as if nothing were
+  // sent, and *finite_dev with whether all of the compensated vector is finite. If it is not, the
+  // slots keep their state before the step. Fails with InvalidArgument, before anything is
+  // launched, if a buffer or a slot is missing or too small.
   Status Compensate(const void* gradient_dev, Span<const DeviceSlot> slots,
                     const DeviceBuffer& workspace, bool* finite_dev, cudaStream_t stream) const;
 

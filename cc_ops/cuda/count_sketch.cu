@@ -22,7 +22,8 @@ __global__ void MaxMagnitudeKernel(DevicePart part, uint32_t* max_magnitude) {
   if (ThisLane() == 0) atomicMax(max_magnitude, max);
 }
 
-// Adds elements `first` on of n. Row after row, so that the cells of one stay in the cache.
+// Adds the elements of a part, which begins at element `first` of n. Goes row by row, so that the
+// cells of a row stay in the cache.
 __global__ void InsertKernel(SketchHashes hashes, DevicePart part, uint64_t first, uint64_t n,
                              const uint32_t* max_magnitude, unsigned long long* counts) {
   if (!IsFiniteBits(*max_magnitude)) return;
@@ -48,21 +49,21 @@ __global__ void WriteCellsKernel(const unsigned long long* counts, uint64_t num_
   }
 }
 
-// Leaves the smaller one in `low`.
+// Sorts two keys.
 __device__ inline void SortPair(int32_t* low, int32_t* high) {
   const int32_t a = *low, b = *high;
   *low = a < b ? a : b;
   *high = a < b ? b : a;
 }
 
-// Moves the largest of the first keys to the end of them.
+// Moves the largest of the given keys to their end.
 template <size_t... kKeys>
 __device__ inline void BubbleUp(int32_t* keys, std::index_sequence<kKeys...>) {
   (SortPair(&keys[kKeys], &keys[kKeys + 1]), ...);
 }
 
-// Moves the largest keys to the end, down to that at kMiddle. Recursion, and not a loop, so that
-// all keys are registers.
+// Moves the largest keys to the end, down to position kMiddle. Recursive instead of a loop, so that
+// all keys stay in registers.
 template <int kLast, int kMiddle>
 __device__ inline void SortFrom(int32_t* keys) {
   if constexpr (kLast >= kMiddle && kLast > 0) {
@@ -71,8 +72,8 @@ __device__ inline void SortFrom(int32_t* keys) {
   }
 }
 
-// What a row says of an element, as a sortable integer. Rows that the table does not have are as
-// many lowest as highest numbers, which leave the median as it is.
+// The estimate of an element in a row, as a sortable integer. Rows that the table does not have
+// give as many lowest as highest numbers, which leave the median unchanged.
 __device__ inline int32_t KeyOf(const SketchHashes& hashes, const float* table, uint64_t i,
                                 int row) {
   constexpr int32_t kLowest = INT32_MIN, kHighest = INT32_MAX;
@@ -89,7 +90,7 @@ __device__ inline void ReadKeys(const SketchHashes& hashes, const float* table, 
   ((keys[kRows] = KeyOf(hashes, table, i, static_cast<int>(kRows))), ...);
 }
 
-// Tables of up to kMaxRows rows, an odd number.
+// For tables of up to kMaxRows rows; kMaxRows is odd.
 template <int kMaxRows>
 __global__ void __launch_bounds__(kBlockThreads)
     EstimateKernel(SketchHashes hashes, const float* table, uint64_t n, float* estimates) {

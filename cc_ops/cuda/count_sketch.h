@@ -1,4 +1,5 @@
-// Count Sketch on the device: inserting a vector, to the core's cells, and estimating all of it.
+// Count Sketch on the device: inserts a vector, with the same cells as the core's, and estimates
+// all of its elements.
 #ifndef TFCOMPRESS_CUDA_COUNT_SKETCH_H_
 #define TFCOMPRESS_CUDA_COUNT_SKETCH_H_
 
@@ -14,7 +15,7 @@
 namespace tfcompress {
 namespace device {
 
-// A piece of a vector that lies in pieces.
+// One contiguous part of a vector in several parts.
 struct DevicePart {
   const float* data_dev;
   uint64_t size;
@@ -32,17 +33,18 @@ struct SketchHashes {
 
 struct SketchBuffers {
   uint32_t* max_magnitude_dev;
-  unsigned long long* counts_dev;  // Of each cell, in units (cell_unit.h); modulo 2^64.
+  unsigned long long* counts_dev;  // Count of each cell, in units (cell_unit.h); modulo 2^64.
 };
 
 void TakeSketchBuffers(uint64_t num_cells, Workspace* workspace, SketchBuffers* buffers);
 
-// Overwrites table_dev, of all cells, with the sketch of the parts, n elements end to end: what
-// CountSketch::Insert makes of them, NaN everywhere where an element is not finite.
+// Overwrites table_dev, with all cells, with the sketch of the parts, n elements end to end: the
+// result of CountSketch::Insert, or NaN in all cells if an element is not finite.
 Status InsertAll(const SketchHashes& hashes, Span<const DevicePart> parts, uint64_t n,
                  const SketchBuffers& buffers, float* table_dev, cudaStream_t stream);
 
-// Overwrites estimates_dev with those of the elements [0, n), as CountSketch::Estimate does.
+// Overwrites estimates_dev with the estimates of the elements [0, n), as CountSketch::Estimate
+// does.
 Status EstimateAll(const SketchHashes& hashes, const float* table_dev, uint64_t n,
                    float* estimates_dev, cudaStream_t stream);
 

@@ -9,11 +9,12 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Words that a warp takes in one piece, each lane every 32nd of them.
+// Words of a piece. A warp takes a piece, each lane every 32nd word of it.
 constexpr uint32_t kPieceWords = 1024;
 constexpr uint32_t kAtOnce = 8;
 
-// Tables that shift a remainder over a row of the warp's words, a byte of it each.
+// Bytes of a row of the warp's words. The tables shift a remainder over a row, one byte of the
+// remainder each.
 constexpr uint32_t kRowBytes = kWarpThreads * sizeof(uint32_t);
 constexpr uint32_t kNumTables = 4;
 constexpr uint32_t kTableEntries = 256;
@@ -25,14 +26,14 @@ __device__ uint32_t ShiftOverRow(const uint32_t* tables, uint32_t remainder) {
   return shifted;
 }
 
-// The word at this address; bytes before the sections count as zeros.
+// Loads the word at this address; bytes before the sections count as zeros.
 __device__ uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sections) {
   const uint32_t word = *reinterpret_cast<const uint32_t*>(address);
   const auto begin = reinterpret_cast<uintptr_t>(sections);
   return address >= begin ? word : word & 0xFFFFFFFFu << (8 * (begin - address));
 }
 
-// Pieces are counted from the end, so that the first one may be cut short: zeros before a message
+// Pieces are counted from the end, so that only the first one may be short: zeros before a message
 // do not change its remainder.
 __global__ void __launch_bounds__(kBlockThreads)
     SectionRemainderKernel(FrameBytes frame, CrcShift shift, uint32_t* remainder) {
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       }
       for (uint32_t j = 0; j < kAtOnce; ++j) own = ShiftOverRow(tables, own) ^ words[j];
     }
-    // The last word's own four bytes, and those of the lanes after this one.
+    // Shift over the word's own four bytes and those of the lanes after this one.
     own = shift(own, (kWarpThreads - ThisLane()) * sizeof(uint32_t));
     const uint32_t whole = XorOfLanes(own);
     if (ThisLane() == 0) {
@@ -91,7 +92,7 @@ CrcShift::CrcShift() {
 
 Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
                            cudaStream_t stream) {
-  // A word more where the sections begin within one.
+  // One word more, in case the sections begin within a word.
   const uint64_t num_words = frame.num_bytes / sizeof(uint32_t) + 1;
   return LaunchWarps("section remainder", SectionRemainderKernel, CeilDiv(num_words, kPieceWords),
                      stream, frame, shift, remainder_dev);

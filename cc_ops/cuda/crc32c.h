@@ -15,7 +15,8 @@
 namespace tfcompress {
 namespace device {
 
-// Polynomials modulo the CRC's, bits reversed: the highest bit is the coefficient of 1.
+// Multiplies polynomials modulo the CRC's. Bits are reversed: the highest bit is the coefficient of
+// 1.
 TFC_HOST_DEVICE inline uint32_t MultiplyModPolynomial(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (int bit = 31; bit >= 0; --bit) {
@@ -25,11 +26,13 @@ TFC_HOST_DEVICE inline uint32_t MultiplyModPolynomial(uint32_t a, uint32_t b) {
   return product;
 }
 
-// Shifts remainders over zero bytes, a multiplication for each hexadecimal digit of their number.
+// Shifts remainders over zero bytes, with one multiplication for each hexadecimal digit of their
+// number.
 class CrcShift {
  public:
   CrcShift();
-  // The remainder of a message and `num_bytes` < 2^32 zeros after it, from the message's own.
+  // Returns the remainder of a message followed by `num_bytes` < 2^32 zeros, from the remainder of
+  // the message.
   TFC_HOST_DEVICE uint32_t operator()(uint32_t remainder, uint64_t num_bytes) const {
     for (int digit = 0; digit < kNumDigits; ++digit) {
       const uint32_t value = static_cast<uint32_t>(num_bytes >> (4 * digit)) & 15;
@@ -40,14 +43,14 @@ class CrcShift {
 
  private:
   static constexpr int kNumDigits = 8;
-  uint32_t powers_[kNumDigits][16];  // Of x^8: to value * 16^digit.
+  uint32_t powers_[kNumDigits][16];  // x^8 to the power of value * 16^digit.
 };
 
-// A frame, whose length the host knows, or only the device.
+// A frame whose length is known to the host, or only to the device.
 struct FrameBytes {
   const unsigned char* data_dev;
-  uint64_t num_bytes;             // An upper bound where the device knows.
-  const uint64_t* num_bytes_dev;  // Null where the host knows.
+  uint64_t num_bytes;             // An upper bound if num_bytes_dev is set.
+  const uint64_t* num_bytes_dev;  // Null if the host knows the length.
 
   __device__ uint64_t size() const { return num_bytes_dev == nullptr ? num_bytes : *num_bytes_dev; }
 };
@@ -61,7 +64,8 @@ __device__ inline uintptr_t WordOf(const unsigned char* byte) {
   return reinterpret_cast<uintptr_t>(byte) / sizeof(uint32_t) * sizeof(uint32_t);
 }
 
-// The frame's checksum, by one thread, given that remainder: that of all but the checksum itself.
+// Computes the frame's checksum, over all but the checksum itself, from that remainder. Runs on one
+// thread.
 __device__ inline uint32_t FrameChecksum(const unsigned char* frame, uint64_t num_bytes,
                                          uint32_t remainder, const CrcShift& shift) {
   uint32_t state = 0xFFFFFFFFu;

@@ -1,4 +1,4 @@
-// From the errors of the CUDA runtime to Status.
+// Conversion of CUDA runtime errors to Status.
 #ifndef TFCOMPRESS_CUDA_CUDA_STATUS_H_
 #define TFCOMPRESS_CUDA_CUDA_STATUS_H_
 
@@ -9,7 +9,7 @@
 namespace tfcompress {
 namespace device {
 
-// Internal, with what was tried and CUDA's words for what came of it.
+// Returns Internal with the failed operation and CUDA's name and description of the error.
 inline Status FromCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return OkStatus();
   return Internal(what, ": ", cudaGetErrorName(error), ", ", cudaGetErrorString(error));

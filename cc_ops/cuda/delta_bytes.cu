@@ -9,15 +9,15 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// A lane takes the four keys of a byte of flags.
+// Keys per lane: those of one byte of flags.
 constexpr uint32_t kLaneKeys = 4;
 constexpr uint32_t kRowKeys = kLaneKeys * kWarpThreads;
 static_assert(KeyLists::kKeysPerTile == kTileElements);
 static_assert(kTileElements % kRowKeys == 0 && kDeltaBytesBlock % kTileElements == 0);
 constexpr uint32_t kBlockTiles = static_cast<uint32_t>(kDeltaBytesBlock) / kTileElements;
 
-// Four deltas or fewer, and their flags. Loops over them are of constant length, so that they stay
-// in registers.
+// Up to four deltas and their flags. Loops over them have constant length, so that they stay in
+// registers.
 struct Four {
   uint32_t deltas[kLaneKeys];
   uint32_t flags[kLaneKeys];
@@ -52,7 +52,7 @@ __device__ Four FourOfKeys(const uint32_t* keys, uint64_t first, uint32_t k) {
   return four;
 }
 
-// Only the flags.
+// Reads only the flags.
 __device__ Four FourOfFlags(const unsigned char* flags, uint64_t first, uint32_t k) {
   Four four;
   four.size = SizeAt(first, k);
@@ -61,7 +61,7 @@ __device__ Four FourOfFlags(const unsigned char* flags, uint64_t first, uint32_t
   return four;
 }
 
-// Payload bytes of each tile; `four_at(tile, first)` has the flags.
+// Counts the payload bytes of each tile; `four_at(tile, first)` returns the flags.
 template <typename FourAt>
 __device__ void MeasureTiles(const KeyLists& lists, uint64_t max_tiles, const FourAt& four_at,
                              uint64_t* num_bytes) {
@@ -95,7 +95,7 @@ __global__ void MeasureFlagsKernel(KeyLists lists, CodeSections sections, uint64
   MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
-// The four keys of a lane in each row of a tile, one row after the other.
+// Encodes tiles row by row, four keys per lane.
 __global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_t max_tiles,
                                    const uint64_t* ends, unsigned char* section,
                                    const uint64_t* begins) {
@@ -121,7 +121,7 @@ __global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_
   }
 }
 
-// Whether the code of a list is what its flags say; the same in all lanes.
+// Whether the code of a list has the length that its flags say; the same result in all lanes.
 __device__ bool HasRightLength(const KeyLists& lists, const CodeSections& sections,
                                const KeyTile& tile, const uint64_t* ends) {
   const uint32_t num_last = tile.size % kLaneKeys;
@@ -131,7 +131,7 @@ __device__ bool HasRightLength(const KeyLists& lists, const CodeSections& sectio
   return NumFlagBytes(tile.size) + num_payload_bytes == sections.NumBytesOf(tile.list);
 }
 
-// Sums the deltas of a tile up, from 0; returns the sum of all.
+// Replaces the deltas of a tile by their running sums from 0; returns the total.
 __device__ uint32_t SumTile(const KeyTile& tile, const unsigned char* flags, uint64_t row_begin,
                             uint32_t* keys) {
   const unsigned char* payload = flags + NumFlagBytes(tile.size);
@@ -178,7 +178,7 @@ __global__ void SumDeltasKernel(KeyLists lists, CodeSections sections, uint64_t 
   }
 }
 
-// Adds to the keys of each tile where it begins: the distances before it in its block of the code.
+// Adds the start of each tile to its keys: the sum of the distances before it in its block.
 __global__ void AddDistancesKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* distances,
                                    const uint32_t* error, uint32_t* keys) {
   if (*error != 0) return;

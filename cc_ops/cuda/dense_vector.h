@@ -1,4 +1,4 @@
-// A vector as kernels read it.
+// A dense vector for kernels to read.
 #ifndef TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 #define TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 

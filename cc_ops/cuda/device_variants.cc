@@ -90,7 +90,7 @@ Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
     case SparsifierKind::kDense:
       break;
     case SparsifierKind::kNonzero:
-      spec->min_magnitude = 1;  // Of the smallest subnormal number.
+      spec->min_magnitude = 1;  // The smallest subnormal number.
       break;
     case SparsifierKind::kThreshold:
       spec->min_magnitude = MagnitudeBits(static_cast<float>(params.Float("tau")));

@@ -32,32 +32,32 @@ enum class IndexKind {
 
 enum class LinearKind { kCountSketch, kSharedRandomK };
 
-// Whether the section is the code of prefixed_deltas.h.
+// Whether the section is coded as in prefixed_deltas.h.
 inline bool HasPrefixedDeltas(IndexKind index) {
   return index == IndexKind::kDeltaAdaptive || index == IndexKind::kDeltaFlag;
 }
 
-// A compressor as the device takes it.
+// A compressor in the form that the device code takes.
 struct DeviceSpec {
   MemorySpec memory;
   SparsifierKind sparsifier;
-  double ratio;            // Of topk and randomk.
-  uint32_t min_magnitude;  // Of nonzero and threshold.
+  double ratio;            // topk, randomk
+  uint32_t min_magnitude;  // nonzero, threshold
   IndexKind index;
-  int flag_bits;       // Of delta_flag.
-  BloomPolicy policy;  // Of bloom, as is the rate.
+  int flag_bits;       // delta_flag
+  BloomPolicy policy;  // bloom, as is the rate
   double fpr;
   ValueSpec value;
-  JointSpec joint;  // Instead of index and value.
+  JointSpec joint;  // Replaces index and value.
 };
 
 // Fails with InvalidArgument that names the part which has no device variant.
 Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor);
 
-// The memory that a part of a spec says. Fails with InvalidArgument where it has no device variant.
+// Parses the memory part of a spec. Fails with InvalidArgument if it has no device variant.
 Result<MemorySpec> DeviceMemoryOf(const std::string& memory);
 
-// The linear codec of this name. Fails with InvalidArgument where it has no device variant.
+// The linear codec of this name. Fails with InvalidArgument if it has no device variant.
 Result<LinearKind> DeviceLinearOf(const std::string& name);
 
 // How the device decodes a frame that has elements.
@@ -65,7 +65,7 @@ struct DeviceDecoder {
   bool is_seeded;
   IndexKind index;
   ValueKind value;
-  JointKind joint;  // Instead of index and value.
+  JointKind joint;  // Replaces index and value.
 };
 
 // Fails with DataLoss for an unknown id, with InvalidArgument that names a codec which has no

@@ -12,7 +12,7 @@ namespace {
 
 // ---- Cells -------------------------------------------------------------------------------------
 
-// One thread a sign: kMaxCells steps.
+// One thread per sign, with kMaxCells steps.
 __global__ void ShapeCellsKernel(const uint32_t* keys, const uint32_t* num_nonnegative,
                                  const uint32_t* count, CurveWork* work, CurvePart* parts) {
   if (threadIdx.x != 0) return;
@@ -39,7 +39,7 @@ __global__ void ShapeCellsKernel(const uint32_t* keys, const uint32_t* num_nonne
   parts[sign] = part;
 }
 
-// The sums of all parts of a sign's cells, by all warps.
+// Computes the sums of all parts of a sign's cells. Called by all warps.
 __device__ void SumPartsOfCells(const uint32_t* keys, const CurveWork& work, double* sums) {
   const uint32_t num_cells = work.fit.num_points;
   const uint32_t num_parts = work.part_begin[num_cells];
@@ -66,7 +66,7 @@ __global__ void SumCellPartsKernel(const uint32_t* keys, const CurveWork* work, 
   SumPartsOfCells(keys, work[1], negative);
 }
 
-// A warp a cell.
+// One warp per cell.
 __global__ void AverageCellsKernel(const CurvePart* parts, const double* nonnegative,
                                    const double* negative, CurveWork* work) {
   for (uint64_t row = ThisWarp(); row < kNumSigns * kMaxCells; row += NumWarps()) {
@@ -85,7 +85,7 @@ __global__ void AverageCellsKernel(const CurvePart* parts, const double* nonnega
 
 // ---- Fit ---------------------------------------------------------------------------------------
 
-// The team of CurveFitter.
+// The team parameter of CurveFitter: the lanes of one warp.
 struct OneWarp {
   template <typename Body>
   __device__ void ForEach(uint32_t n, const Body& body) const {
@@ -114,7 +114,7 @@ struct OneWarp {
   }
 };
 
-// One warp a sign.
+// One warp per sign.
 __global__ void FitCurvesKernel(CurveWork* work, CurvePart* parts) {
   CurvePart& part = parts[blockIdx.x];
   if (part.count == 0 || part.range.IsOneMagnitude()) return;

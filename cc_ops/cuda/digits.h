@@ -1,4 +1,5 @@
-// The digits of magnitudes: three histograms, high to low, pin down the k-th largest of 31 bits.
+// The digits of magnitudes. Three histograms, from the high digit to the low, determine the k-th
+// largest magnitude of 31 bits.
 #ifndef TFCOMPRESS_CUDA_DIGITS_H_
 #define TFCOMPRESS_CUDA_DIGITS_H_
 
@@ -19,7 +20,7 @@ struct Digit {
   TFC_HOST_DEVICE uint32_t Of(uint32_t magnitude) const {
     return magnitude >> shift & ((1u << num_bits) - 1);
   }
-  // What stands above the digit.
+  // The bits above the digit.
   TFC_HOST_DEVICE uint32_t PrefixOf(uint32_t magnitude) const {
     return magnitude >> (shift + num_bits);
   }
@@ -29,8 +30,8 @@ inline constexpr int kNumDigits = 3;
 inline constexpr Digit kDigits[kNumDigits] = {{20, 11}, {10, 10}, {0, 10}};
 inline constexpr uint32_t kMaxBuckets = 1u << 11;
 
-// Counts the bucket of every lane that has one. Most lanes of a warp share theirs where values are
-// equal, all zeros above all: those of the first lane's bucket are counted at once.
+// Counts the bucket of every lane that has one. Equal values, zeros above all, put most lanes of a
+// warp into one bucket: the lanes that share the first lane's bucket are counted at once.
 __device__ inline void CountBuckets(uint32_t bucket, bool has_one, uint32_t* counts) {
   const uint32_t lanes = __ballot_sync(kAllLanes, has_one);
   if (lanes == 0) return;
@@ -42,7 +43,7 @@ __device__ inline void CountBuckets(uint32_t bucket, bool has_one, uint32_t* cou
   if (has_one && !shared) atomicAdd(&counts[bucket], 1u);
 }
 
-// A block's own histogram: cleared before counting, added to that of the device after it.
+// The histogram of a block: cleared before counting, then added to that of the device.
 __device__ inline void ClearCounts(uint32_t* counts) {
   for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += blockDim.x)
     counts[bucket] = 0;

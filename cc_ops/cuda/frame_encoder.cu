@@ -34,9 +34,9 @@ struct FrameEncoder::Buffers {
   HuffmanWriteBuffers huffman;
   RleWriteBuffers rle;
   BloomBuffers bloom;
-  uint32_t* indices_dev = nullptr;     // Of the support; null where it is everything.
-  const uint32_t* sent_dev = nullptr;  // The same, or what a Bloom filter made of them.
-  float* gathered_dev = nullptr;       // Values that are not sent as those at sent_dev.
+  uint32_t* indices_dev = nullptr;     // The support; null if it is all elements.
+  const uint32_t* sent_dev = nullptr;  // The same, or the indices decoded from the Bloom filter.
+  float* gathered_dev = nullptr;       // Copies of values that are not sent at sent_dev.
   CodedBuffers values;
   JointBuffers joint;
 };
@@ -121,7 +121,7 @@ Status FrameEncoder::CheckArguments(const void* gradient_dev, Span<const DeviceS
   return CheckVectors(spec_.memory.kind, gradient_dev, slots, n_);
 }
 
-// The two passes over n; they write the compensated vector where there is a memory.
+// Runs the two passes over n; with a memory, they write the compensated vector.
 Status FrameEncoder::Compensate(const Compensation& step, const Buffers& buffers,
                                 cudaStream_t stream) const {
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
@@ -133,7 +133,7 @@ Status FrameEncoder::Compensate(const Compensation& step, const Buffers& buffers
   return Settle(step, selects_by_magnitude() ? &buffers.marks : nullptr, buffers.state_dev, stream);
 }
 
-// Lists the support, and sets its size.
+// Lists the support and sets its size.
 Status FrameEncoder::Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
                             cudaStream_t stream) const {
   const Marks& marks = buffers.marks;
@@ -242,7 +242,7 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
     case IndexKind::kRaw:
       return WriteIndices(buffers.indices_dev, k_dev, max_k_, section_dev, stream);
     case IndexKind::kBitmap:
-      // A top-k has marked its candidates, the others their support.
+      // topk has marked candidates; the other sparsifiers have marked their support.
       if (spec_.sparsifier == SparsifierKind::kTopK) {
         TFC_RETURN_IF_ERROR(ClearMarks(buffers.marks, stream));
         TFC_RETURN_IF_ERROR(MarkIndices(buffers.indices_dev, k_dev, max_k_, buffers.marks, stream));
@@ -320,8 +320,7 @@ Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slo
       cudaMemcpyAsync(&state, state_dev, sizeof(state), cudaMemcpyDeviceToHost, stream));
   TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
   if (state.too_long != 0) {
-    return InvalidArgument("a frame of its sections is above the limit of ", kMaxFrameBytes,
-                           " bytes");
+    return InvalidArgument("the frame would exceed the limit of ", kMaxFrameBytes, " bytes");
   }
   *num_bytes = state.num_bytes;
   return OkStatus();

@@ -1,4 +1,4 @@
-// EncodeFrame on the device: the same bytes as core/pipeline.h's for the same seed.
+// EncodeFrame on the device: writes the same bytes as core/pipeline.h for the same seed.
 #ifndef TFCOMPRESS_CUDA_FRAME_ENCODER_H_
 #define TFCOMPRESS_CUDA_FRAME_ENCODER_H_
 
@@ -25,20 +25,20 @@ namespace device {
 // streams, with a workspace for each.
 class FrameEncoder {
  public:
-  // Fails with InvalidArgument that names the part of the spec which has no device variant, or
-  // where a tensor is too large for any frame.
+  // Fails with InvalidArgument if a part of the spec has no device variant (the message names it)
+  // or if the tensor is too large for any frame.
   static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype, uint64_t n);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // What the buffer of a frame must have.
+  // Bytes that the buffer of a frame must have.
   uint64_t max_frame_bytes() const { return max_frame_bytes_; }
 
-  // Compensates, selects, encodes and takes what was sent out of the memory, as EncodeFrame does,
-  // of the n elements at gradient_dev; sets `num_bytes` to the length of the frame that stands at
-  // frame.data_dev, at any alignment. `slots` are those of the memory, in the core's order. Puts
+  // Compensates the n elements at gradient_dev, selects, encodes, and subtracts what was sent from
+  // the memory, as EncodeFrame does. Writes the frame to frame.data_dev, at any alignment, and sets
+  // `num_bytes` to its length. `slots` are those of the memory, in the core's order. Puts
   // everything on `stream` and waits for it once, at the end, to read that length. Fails with
-  // InvalidArgument, before anything is launched, where a buffer or a slot is missing or too small.
-  // On failure the content of the buffers and of the slots after the step is unspecified.
+  // InvalidArgument, before anything is launched, if a buffer or a slot is missing or too small. On
+  // failure the content of the buffers and of the slots after the step is unspecified.
   Status Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                 const DeviceBuffer& workspace, const DeviceBuffer& frame, cudaStream_t stream,
                 uint64_t* num_bytes) const;
@@ -56,28 +56,28 @@ class FrameEncoder {
   Status Compensate(const Compensation& step, const Buffers& buffers, cudaStream_t stream) const;
   Status Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
                 cudaStream_t stream) const;
-  // Takes out of the support what the value codec does not send.
+  // Removes from the support the elements that the value codec does not send.
   Status Narrow(const DenseVector& dense, const Buffers& buffers, cudaStream_t stream) const;
-  // Sets the number of bytes that LayOut asks for, and what of the support is sent.
+  // Sets the number of bytes that LayOut takes, and the part of the support that is sent.
   Status PrepareIndices(uint64_t seed, Buffers* buffers, const uint64_t** num_payload_bytes_dev,
                         cudaStream_t stream) const;
-  // Sets what LayOut asks for, of a joint codec or of the indices.
+  // Sets the lengths that LayOut takes, of a joint codec or of the indices.
   Status PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
                          DataLengths* lengths, cudaStream_t stream) const;
   SelectedValues ValuesToSend(const DenseVector& dense, const Buffers& buffers) const;
   Status EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
                        cudaStream_t stream) const;
-  // Writes the sections, and takes what they decode to out of the slots.
+  // Writes the sections, and subtracts their decoded values from the slots.
   Status EncodeSections(const Compensation& step, uint64_t seed, const Buffers& buffers,
                         unsigned char* frame_dev, cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;
   uint32_t n_;
-  uint32_t k_;            // 0 where the data decide.
-  uint32_t max_k_;        // Of a support,
-  uint32_t max_sent_;     // and of what is sent: a Bloom filter adds to it.
-  ByteCode byte_code_{};  // Of the index codec huffman.
+  uint32_t k_;            // 0 if it depends on the data.
+  uint32_t max_k_;        // Upper bound of the support.
+  uint32_t max_sent_;     // Upper bound of the sent elements: a Bloom filter adds some.
+  ByteCode byte_code_{};  // For the index codec huffman.
   SupportKind support_;
   uint8_t index_id_;
   uint8_t value_id_;

@@ -8,7 +8,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// One thread each: what they do takes no time beside the launch.
+// These kernels use one thread each: their work is negligible beside the launch.
 
 __global__ void BeginStateKernel(uint32_t k, uint32_t min_magnitude, EncodeState* state) {
   if (ThisThread() != 0) return;
@@ -24,7 +24,7 @@ __global__ void SetSupportSizeKernel(const uint64_t* num_marked, EncodeState* st
   if (state->nonfinite != 0) state->k = 0;
 }
 
-// Of the index section of k > 0 indices.
+// Length of the index section of k > 0 indices.
 __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_bytes,
                                const uint64_t* num_payload_bytes) {
   switch (index) {

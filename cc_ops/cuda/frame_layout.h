@@ -1,5 +1,5 @@
-// The outside of a frame: the lengths of its sections, before they are written, and its header,
-// after that.
+// The layout of a frame: sets the lengths of its sections before they are written, and writes its
+// header afterwards.
 #ifndef TFCOMPRESS_CUDA_FRAME_LAYOUT_H_
 #define TFCOMPRESS_CUDA_FRAME_LAYOUT_H_
 
@@ -16,28 +16,28 @@
 namespace tfcompress {
 namespace device {
 
-// The state before anything else: `k` elements will be selected, where that is known.
+// Initializes the state: `k` elements will be selected, if that is known.
 Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cudaStream_t stream);
 
-// Sets the size of the support: *num_marked_dev, unless that is null and it is known; none where
+// Sets the size of the support to *num_marked_dev, or keeps the known size if that is null; to 0 if
 // the vector is not finite.
 Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cudaStream_t stream);
 
-// Lengths that the data decide.
+// Lengths that depend on the data.
 struct DataLengths {
-  // Of delta_binary, of the filter of bloom; of the whole section of delta_adaptive, delta_flag,
-  // huffman and rle.
+  // delta_binary: the payload; bloom: the filter; delta_adaptive, delta_flag, huffman and rle: the
+  // whole section.
   const uint64_t* num_payload_bytes_dev;
-  // Of the section of joint codecs and of values that are measured; else null.
+  // The section of joint codecs and of measured values; else null.
   const uint64_t* num_value_bytes_dev;
 };
 
-// Sets the lengths. A frame above `max_bytes` becomes one without elements, and too_long.
+// Sets the lengths. For a frame above `max_bytes`, sets k to 0 and too_long.
 Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value, const DataLengths& lengths,
               uint64_t max_bytes, EncodeState* state_dev, cudaStream_t stream);
 
-// Writes the header and its checksum over the sections. `header` has what the host knows; a frame
-// has at most `max_bytes`.
+// Writes the header, with the checksum. `header` has the fields that the host knows; the frame has
+// at most `max_bytes` bytes.
 Status FinishFrame(const WireHeader& header, uint64_t max_bytes, EncodeState* state_dev,
                    unsigned char* frame_dev, cudaStream_t stream);
 

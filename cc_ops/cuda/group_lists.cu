@@ -34,7 +34,7 @@ struct SplitTargets {
   uint32_t* counts;
 };
 
-// A warp a tile, a row of lanes after the other.
+// One warp per tile; it goes row by row.
 __global__ void SplitSignsKernel(SelectedValues values, const uint32_t* k_dev, uint64_t num_tiles,
                                  const uint64_t* negatives, SplitTargets to) {
   const uint64_t k = *k_dev;
@@ -54,7 +54,7 @@ __global__ void SplitSignsKernel(SelectedValues values, const uint32_t* k_dev, u
       if (i >= k) continue;
       const bool is_negative = IsNegative(value);
       const uint64_t place = is_negative ? negative : i - negative;
-      // Not an index: that would take the pointers out of the registers.
+      // A condition instead of an index keeps the pointers in registers.
       float* magnitudes = is_negative ? to.magnitudes[1] : to.magnitudes[0];
       magnitudes[place] = FloatFromBits(FloatBits(value) & kFloatMagnitudeBits);
       to.keys[is_negative ? num_nonnegative + place : place] = values.IndexOf(i);
@@ -77,8 +77,8 @@ Status SplitSigns(const SelectedValues& values, const uint32_t* k_dev,
 
 // ---- Groups ------------------------------------------------------------------------------------
 
-// The lists of the elements of one sign, before they are sorted; the places after the last element
-// are filled with the last list, where sorting leaves them behind everything.
+// Assigns lists to the elements of one sign, before the sort. Places after the last element get the
+// last list, so that the sort leaves them at the end.
 __global__ void AssignListsKernel(uint32_t sign, uint32_t max_groups, uint32_t max_k,
                                   const uint32_t* counts, const uint32_t* codes,
                                   const uint32_t* num_buckets, uint32_t* num_buckets_out,

@@ -1,5 +1,5 @@
-// The elements of a support as a grouped sketch takes them (SketchML 3.2 and 3.3): apart by sign,
-// their magnitudes in quantile buckets, and a list of keys for each group of buckets.
+// The elements of a support, prepared for a grouped sketch (SketchML 3.2 and 3.3): separated by
+// sign, magnitudes in quantile buckets, and a list of keys for each group of buckets.
 #ifndef TFCOMPRESS_CUDA_GROUP_LISTS_H_
 #define TFCOMPRESS_CUDA_GROUP_LISTS_H_
 
@@ -19,26 +19,26 @@
 namespace tfcompress {
 namespace device {
 
-// Up to max_k elements in `groups` lists of each sign, first those that are not negative.
+// Buffers for up to max_k elements in `groups` lists of each sign, nonnegative elements first.
 struct GroupListsBuffers {
   uint32_t max_k;
   GroupedSketchConfig config;
-  uint64_t* negatives_dev;  // How many of each tile of elements are, then before it.
+  uint64_t* negatives_dev;  // Negative elements of each tile; after the scan, before it.
   DeviceBuffer scan_storage;
-  uint32_t* counts_dev;  // Of the elements of each sign.
+  uint32_t* counts_dev;  // Number of elements of each sign.
   float* magnitudes_dev[kNumSigns];
-  uint32_t* split_keys_dev;     // The keys of one sign, then those of the other,
-  uint32_t* split_offsets_dev;  // and the buckets of their groups that they are in.
+  uint32_t* split_keys_dev;     // The keys of one sign, then those of the other.
+  uint32_t* split_offsets_dev;  // The bucket of each key within its group.
   QuantizerBuffers quantizer;
-  SortBuffers lists;  // By list, with the places before the sort.
-  // Results. keys_dev has the lists' keys, offsets_dev the places of their buckets in the group.
+  SortBuffers lists;  // Sorted by list, with the places before the sort.
+  // Results: the keys of the lists, and the bucket of each key within its group.
   uint32_t* keys_dev;
   uint32_t* offsets_dev;
   uint32_t* list_begins_dev;
   uint32_t* list_sizes_dev;
   uint32_t* list_first_tiles_dev;
   float* means_dev[kNumSigns];
-  uint32_t* num_buckets_dev;  // Of each sign.
+  uint32_t* num_buckets_dev;  // For each sign.
 
   uint32_t num_lists() const { return kNumSigns * config.groups; }
   uint64_t max_tiles() const { return MaxKeyTiles(num_lists(), max_k); }
@@ -50,7 +50,7 @@ struct GroupListsBuffers {
 Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
                       GroupListsBuffers* buffers);
 
-// Of the *k_dev <= max_k values; max_k is above 0.
+// Makes the lists of *k_dev <= max_k values; max_k is above 0.
 Status MakeGroupLists(const SelectedValues& values, const uint32_t* k_dev,
                       const GroupListsBuffers& buffers, cudaStream_t stream);
 

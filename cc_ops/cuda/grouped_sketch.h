@@ -23,8 +23,8 @@
 namespace tfcompress {
 namespace device {
 
-// How a group writes its keys and its cells: as delta bytes and numbers; or as adaptive deltas, and
-// with a Huffman code where that pays.
+// Formats of the keys and cells of a group. kSketchml: delta bytes and numbers. kSkcompress:
+// adaptive deltas, and a Huffman code for the cells if that is shorter.
 enum class GroupFormat { kSketchml, kSkcompress };
 
 struct GroupedSketchBuffers {
@@ -32,15 +32,15 @@ struct GroupedSketchBuffers {
   GroupListsBuffers lists;
   DeltaBuffers deltas;           // kSketchml
   DeltaWriteBuffers prefixed;    // kSkcompress, as are
-  CellWriteBuffers coded_cells;  // these. What both write goes by way of prefixed.codes.words_dev.
+  CellWriteBuffers coded_cells;  // these. Both write to prefixed.codes.words_dev first.
   SketchGroup* groups_dev;
-  uint64_t* key_begins_dev;  // Of the groups, as EncodeDeltas takes them.
-  uint32_t* cells_dev;       // A word each.
+  uint64_t* key_begins_dev;  // Begins of the groups' keys, for EncodeDeltas.
+  uint32_t* cells_dev;       // One word each.
   uint64_t max_cells;
-  uint64_t* num_value_bytes_dev;  // Of the section.
+  uint64_t* num_value_bytes_dev;  // Length of the section.
 };
 
-// For sections of up to max_bytes bytes.
+// Takes buffers for sections of up to max_bytes bytes.
 Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, uint32_t max_k,
                          uint64_t max_bytes, Workspace* workspace, GroupedSketchBuffers* buffers);
 
@@ -48,8 +48,8 @@ Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, 
 // section; `seed` is the frame's.
 Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev, uint64_t seed,
                             const GroupedSketchBuffers& buffers, cudaStream_t stream);
-// Writes the section, and takes what it decodes to out of the slots. Does nothing where
-// state_dev->k is 0 by now.
+// Writes the section, and subtracts its decoded values from the slots. Does nothing if state_dev->k
+// is 0.
 Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
                           const EncodeState* state_dev, const SentSlots& slots,
                           unsigned char* frame_dev, cudaStream_t stream);
@@ -59,11 +59,11 @@ Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
 struct SketchLayout {
   uint32_t num_rows;
   uint32_t num_buckets[kNumSigns];
-  uint64_t means_begin[kNumSigns];  // In the section.
+  uint64_t means_begin[kNumSigns];  // Positions in the section.
 };
 
 struct SketchDecodeBuffers {
-  uint32_t max_buckets;  // Of a sign.
+  uint32_t max_buckets;  // For each sign.
   SketchLayout* layout_dev;
   SketchGroup* groups_dev;
   uint32_t* list_begins_dev;
@@ -80,7 +80,7 @@ struct SketchDecodeBuffers {
 Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
                                SketchDecodeBuffers* buffers);
 
-// A section on the device, and the vector that it is of.
+// A section on the device, and the size of its vector.
 struct SketchSectionView {
   GroupFormat format;
   const unsigned char* data_dev;
@@ -90,8 +90,9 @@ struct SketchSectionView {
   uint64_t seed;
 };
 
-// Adds scale times the k elements of a section to sum_dev, by way of the marks of the universe.
-// Sets bits of *error_dev where it is none; does nothing where one is set before.
+// Adds scale times the k elements of a section to sum_dev, using the marks of the universe as
+// scratch. Sets bits of *error_dev if the section is invalid; does nothing if an error is set
+// before.
 Status AddGroupedSketch(const SketchSectionView& section, float scale, const Marks& marks,
                         const SketchDecodeBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                         float* sum_dev, cudaStream_t stream);

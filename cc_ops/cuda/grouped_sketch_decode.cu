@@ -14,7 +14,7 @@ namespace {
 
 // ---- Layout ------------------------------------------------------------------------------------
 
-// Takes numbers and bytes off the front of a section. Once there are too few, all is zero.
+// Reads numbers and bytes from the front of a section. Past the end it returns zeros.
 class SectionReader {
  public:
   __device__ SectionReader(const unsigned char* data, uint64_t num_bytes)
@@ -32,7 +32,7 @@ class SectionReader {
     const uint64_t begin = position_;
     return Skip(sizeof(uint32_t)) ? At(begin) : 0;
   }
-  // The number at a position that was passed.
+  // The number at a position that has been read past.
   __device__ uint32_t At(uint64_t position) const {
     return LoadUnaligned<uint32_t>(data_ + position);
   }
@@ -44,7 +44,7 @@ class SectionReader {
   bool failed_ = false;
 };
 
-// What a section says of its lists.
+// The lists of a section.
 struct ListTables {
   SketchGroup* groups;
   uint32_t* begins;
@@ -54,14 +54,14 @@ struct ListTables {
   uint64_t* num_key_bytes;
 };
 
-// How many keys and cells the groups have up to now.
+// Keys and cells of the groups read so far.
 struct Counts {
   uint32_t num_keys;
   uint64_t num_cells;
 };
 
-// Finds what a group of a shape has, between its columns and its end. Delta bytes end where the
-// numbers begin; of adaptive deltas, that is not known yet.
+// Places the keys and cells of a group between its columns and its end. Delta bytes end where the
+// numbers begin; the end of adaptive deltas is not known yet.
 __device__ bool PlaceContent(GroupFormat format, uint32_t num_keys, uint64_t end,
                              SketchGroup* group) {
   group->num_cell_bytes =
@@ -74,7 +74,7 @@ __device__ bool PlaceContent(GroupFormat format, uint32_t num_keys, uint64_t end
   return true;
 }
 
-// Reads one group, whose keys are no more than max_keys; false where there is none.
+// Reads one group of at most max_keys keys; false if it is invalid.
 __device__ bool ReadGroup(GroupFormat format, uint32_t num_rows, uint32_t max_keys,
                           SectionReader* reader, SketchGroup* group, uint32_t* num_keys) {
   const uint32_t num_bytes = reader->Read();
@@ -89,8 +89,8 @@ __device__ bool ReadGroup(GroupFormat format, uint32_t num_rows, uint32_t max_ke
   return PlaceContent(format, *num_keys, reader->position(), group);
 }
 
-// Reads the groups of one sign, and counts what they have. Those that are left out lie where they
-// would begin.
+// Reads the groups of one sign, and counts their keys and cells. Absent groups get the position at
+// which they would begin.
 __device__ bool ReadSign(const SketchSectionView& section, uint32_t max_buckets, uint32_t sign,
                          uint32_t max_groups, SectionReader* reader, SketchLayout* layout,
                          const ListTables& tables, Counts* counts) {
@@ -142,7 +142,7 @@ __device__ bool ReadSigns(const SketchSectionView& section, uint32_t max_buckets
   return counts.num_keys == section.k && reader.at_end();
 }
 
-// One thread: there are few lists. A section that is none has no keys.
+// One thread: there are few lists. An invalid section gets no keys.
 __global__ void ReadLayoutKernel(SketchSectionView section, uint32_t max_buckets, uint32_t bits,
                                  uint32_t* error, SketchLayout* layout, ListTables tables) {
   if (ThisThread() != 0) return;
@@ -159,7 +159,7 @@ __global__ void ReadLayoutKernel(SketchSectionView section, uint32_t max_buckets
   PlaceLists(tables.sizes, kMaxSketchLists, tables.first_tiles);
 }
 
-// For loading: nothing is stored to it here.
+// Used only to load.
 __device__ BitPacking CellsOf(const unsigned char* section, const SketchGroup& group) {
   return BitPacking(const_cast<unsigned char*>(section) + group.cells_begin, BitsFor(group.width));
 }
@@ -171,19 +171,19 @@ __global__ void CheckMeansKernel(const unsigned char* section, const SketchLayou
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
     const unsigned char* means = section + layout->means_begin[sign];
     for (uint64_t i = ThisThread(); i < layout->num_buckets[sign]; i += NumThreads()) {
-      // The bits of a number with a sign are greater than those of infinity.
+      // The bits of a negative number are greater than those of infinity.
       if (LoadUnaligned<uint32_t>(means + sizeof(float) * i) >= kFloatInfinityBits)
         atomicOr(error, bits);
     }
   }
 }
 
-// Those that are numbers: words of a code are never out of range.
+// Checks cells that are numbers: words of a code are never out of range.
 __global__ void CheckCellsKernel(KeyLists lists, uint64_t max_tiles, const unsigned char* section,
                                  const SketchGroup* groups, uint32_t bits, uint32_t* error) {
   if (*error != 0) return;
   const auto num_cells = [&](uint32_t list) {
-    // Numbers of one bucket take no bits.
+    // With one bucket, numbers have no bits.
     return groups[list].width <= 1 || groups[list].has_code ? 0 : groups[list].num_cells;
   };
   ForEachOfLists(lists, max_tiles, num_cells, [&](uint64_t i, uint32_t list) {
@@ -191,7 +191,8 @@ __global__ void CheckCellsKernel(KeyLists lists, uint64_t max_tiles, const unsig
   });
 }
 
-// The keys of a list increase strictly and are below n; none is in two lists.
+// Checks that the keys of a list increase strictly and are below n, and that no key is in two
+// lists.
 __global__ void CheckKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
                                 uint32_t n, uint32_t bits, uint32_t* error, uint32_t* words) {
   if (*error != 0) return;
@@ -231,13 +232,13 @@ __global__ void AddKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
   });
 }
 
-// What lists a section has: buffers' tables.
+// The lists of a section, from the tables of `buffers`.
 KeyLists ListsOf(const SketchDecodeBuffers& buffers, uint32_t k) {
   return {buffers.list_begins_dev, buffers.list_sizes_dev, buffers.list_first_tiles_dev,
           kMaxSketchLists, k};
 }
 
-// The keys of all lists; and, in the format kSkcompress, the cells that have a code.
+// Decodes the keys of all lists and, in the format kSkcompress, the cells that have a code.
 Status DecodeGroups(const SketchSectionView& section, const SketchDecodeBuffers& buffers,
                     uint32_t bits, uint32_t* error_dev, cudaStream_t stream) {
   const KeyLists lists = ListsOf(buffers, section.k);

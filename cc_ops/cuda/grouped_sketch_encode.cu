@@ -52,7 +52,7 @@ __global__ void InsertKernel(KeyLists lists, uint64_t max_tiles, const uint32_t*
 
 // ---- The section -------------------------------------------------------------------------------
 
-// Of delta bytes and of numbers; a thread a list.
+// Lengths of delta bytes and of numbers. One thread per list.
 __global__ void SizeGroupsKernel(KeyLists lists, const uint64_t* ends, SketchGroup* groups) {
   for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
     const auto list = static_cast<uint32_t>(i);
@@ -63,7 +63,7 @@ __global__ void SizeGroupsKernel(KeyLists lists, const uint64_t* ends, SketchGro
   }
 }
 
-// Where everything stands; by one thread.
+// Sets the positions of all parts of the section. Runs on one thread.
 __global__ void PlaceGroupsKernel(GroupedSketchConfig config, const uint32_t* num_buckets,
                                   const CodeListSize* key_sizes, SketchGroup* groups,
                                   uint64_t* key_begins, uint64_t* num_bytes) {
@@ -83,7 +83,7 @@ __global__ void PlaceGroupsKernel(GroupedSketchConfig config, const uint32_t* nu
   *num_bytes = position;
 }
 
-// Where the frame would be too long, there are no keys any more.
+// Drops all keys if the frame would be too long.
 __global__ void DropKeysKernel(const EncodeState* state, uint32_t num_lists, uint32_t* sizes) {
   if (state->k != 0) return;
   for (uint64_t list = ThisThread(); list < num_lists; list += NumThreads()) sizes[list] = 0;
@@ -94,7 +94,7 @@ struct SketchMeans {
   const uint32_t* num_buckets;
 };
 
-// What is not keys, cells or means; a thread a list.
+// Writes all but keys, cells and means. One thread per list.
 __global__ void WriteHeadersKernel(KeyLists lists, GroupedSketchConfig config, SketchMeans means,
                                    const SketchGroup* groups, const EncodeState* state,
                                    unsigned char* section) {
@@ -133,7 +133,7 @@ __global__ void WriteMeansKernel(GroupedSketchConfig config, SketchMeans means,
   }
 }
 
-// A lane eight cells, which are whole bytes. What no key was put into is 0.
+// Packs eight cells, which fill whole bytes, per lane. Empty cells become 0.
 __global__ void PackCellsKernel(KeyLists lists, uint64_t max_tiles, const SketchGroup* groups,
                                 const uint32_t* cells, const EncodeState* state,
                                 unsigned char* section) {
@@ -168,7 +168,7 @@ __global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
   });
 }
 
-// Keys and cells, by their formats.
+// Measures keys and cells in their formats.
 Status MeasureGroups(const GroupedSketchBuffers& buffers, cudaStream_t stream) {
   const KeyLists lists = buffers.lists.key_lists();
   if (buffers.format == GroupFormat::kSkcompress) {
@@ -181,7 +181,7 @@ Status MeasureGroups(const GroupedSketchBuffers& buffers, cudaStream_t stream) {
                        buffers.deltas.ends_dev, buffers.groups_dev);
 }
 
-// All of the section; what is no key or cell becomes 0.
+// Writes all of the section; bytes other than keys and cells become 0.
 Status WriteCompressedGroups(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
                              unsigned char* section_dev, cudaStream_t stream) {
   const SectionWords words = {buffers.prefixed.codes.words_dev, buffers.num_value_bytes_dev,
@@ -217,7 +217,7 @@ Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, 
   buffers->groups_dev = workspace->Take<SketchGroup>(num_lists);
   buffers->key_begins_dev = workspace->Take<uint64_t>(num_lists);
   buffers->num_value_bytes_dev = workspace->Take<uint64_t>(1);
-  // Each group rounds its columns up.
+  // Each group rounds its number of columns up.
   buffers->max_cells =
       config.rows * (static_cast<uint64_t>(std::ceil(config.columns * max_k)) + num_lists);
   buffers->cells_dev = workspace->Take<uint32_t>(buffers->max_cells);

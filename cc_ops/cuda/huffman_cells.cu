@@ -33,20 +33,20 @@ __global__ void CountCellsKernel(KeyLists lists, uint64_t max_tiles, const Sketc
   });
 }
 
-// What a block needs to find a code.
+// Shared memory of a block that finds a code.
 struct CodeSpace {
   uint64_t sorted[kMaxCodedWidth];
   uint64_t items[2 * kMaxCodedWidth];
   uint64_t merged[2 * kMaxCodedWidth];
   uint16_t is_count[2 * kMaxCodedWidth];
-  uint16_t symbols[kMaxCodedWidth];  // By their counts.
+  uint16_t symbols[kMaxCodedWidth];  // Sorted by their counts.
   uint8_t found[kMaxCodedWidth];
   uint32_t next_words[kMaxHuffmanBits + 1];
 };
 static_assert(sizeof(CodeSpace) <= 48 * 1024);
 
-// Symbols that occur, in the order of their counts, equal ones in their own; by all threads of a
-// block. Returns how many there are.
+// Sorts the symbols that occur by their counts, ties by symbol. Called by all threads of a block.
+// Returns their number.
 __device__ uint32_t SortSymbols(const unsigned long long* counts, uint32_t width,
                                 CodeSpace* space) {
   uint32_t num_symbols = 0;
@@ -66,7 +66,7 @@ __device__ uint32_t SortSymbols(const unsigned long long* counts, uint32_t width
   return num_symbols;
 }
 
-// The words of a group whose lengths are set, or numbers instead of them; by one thread.
+// Chooses between the words of a group, whose lengths are set, and numbers. Runs on one thread.
 __device__ void ChooseWords(const unsigned long long* counts, uint8_t* lengths, CodeSpace* space,
                             HuffmanWord* words, SketchGroup* group) {
   const uint32_t width = group->width;
@@ -87,7 +87,7 @@ __device__ void ChooseWords(const unsigned long long* counts, uint8_t* lengths, 
     words[symbol] = {static_cast<uint16_t>(symbol), static_cast<uint16_t>(number_bits)};
 }
 
-// A block a group.
+// One block per group.
 __global__ void FindCodesKernel(const unsigned long long* all_counts, uint8_t* all_lengths,
                                 HuffmanWord* all_words, SketchGroup* groups) {
   __shared__ CodeSpace space;
@@ -148,8 +148,8 @@ __global__ void WriteCellsKernel(CellWords::Source source, KeyLists lists, uint6
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// Reads what stands before the cells of a group, and makes of them a stream: one without items
-// where they are numbers. False where they are neither.
+// Reads the header before the cells of a group, and makes a stream of the cells: one without items
+// if they are numbers. Returns false if the header is invalid.
 __device__ bool ReadCellHead(const CellReadBuffers& buffers, uint32_t list, uint64_t end,
                              WordReader* reader, uint32_t* num_words, SketchGroup* group,
                              CodeStream* stream) {
@@ -173,7 +173,7 @@ __device__ bool ReadCellHead(const CellReadBuffers& buffers, uint32_t list, uint
   return LongestEnd(*stream, end) == end;
 }
 
-// A warp a group, of which one lane reads.
+// One warp per group; one lane reads.
 __global__ void ReadCellHeadsKernel(uint64_t num_lists, CodeReadBuffers codes,
                                     CellReadBuffers buffers, uint32_t bits, uint32_t* error,
                                     SketchGroup* groups) {
@@ -207,7 +207,7 @@ class CellCodes {
   const CanonicalCode* code_;
 };
 
-// A thread a tile.
+// One thread per tile.
 __global__ void DecodeCellsKernel(CodeExtent extent, CodeReadBuffers codes, CellReadBuffers buffers,
                                   const SketchGroup* groups, uint32_t bits, uint32_t* error) {
   if (HasError(error)) return;

@@ -8,7 +8,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// One block, a thread for each value of a byte.
+// One block, with one thread for each value of a byte.
 static_assert(kNumByteValues == kBlockThreads);
 __global__ void BuildTablesKernel(ByteCode code, ByteTables* tables) {
   __shared__ uint8_t lengths[kNumByteValues];
@@ -84,7 +84,7 @@ class ByteEntries {
   uint32_t mask_;
 };
 
-// A thread a tile.
+// One thread per tile.
 __global__ void DecodeBytesKernel(ByteEntries::Source source, CodeExtent extent,
                                   CodeReadBuffers buffers, uint32_t bits, uint32_t* error,
                                   uint32_t* indices) {

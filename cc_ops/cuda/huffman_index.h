@@ -1,5 +1,5 @@
-// The index codec huffman on the device: the bytes of the indices as words of a code that follows
-// from n. core/index/huffman_index.cc.
+// The index codec huffman on the device: codes the bytes of the indices with a Huffman code that
+// follows from n. core/index/huffman_index.cc.
 #ifndef TFCOMPRESS_CUDA_HUFFMAN_INDEX_H_
 #define TFCOMPRESS_CUDA_HUFFMAN_INDEX_H_
 
@@ -16,11 +16,11 @@
 namespace tfcompress {
 namespace device {
 
-// The code, as kernels are given it: all else follows from the lengths.
+// The code as a kernel argument: everything else follows from the lengths.
 struct ByteCode {
   static ByteCode For(uint32_t n);
 
-  // Upper bound of the bytes of k indices.
+  // Upper bound of the bytes that k indices take.
   uint64_t MaxBytes(uint64_t k) const { return MaxByteCodeBytes(max_length, k); }
 
   uint8_t lengths[kNumByteValues];
@@ -43,7 +43,7 @@ struct HuffmanWriteBuffers {
   const uint64_t* num_bytes_dev() const { return &codes.sizes_dev->num_bytes; }
 };
 
-// For up to max_k indices.
+// Takes buffers for up to max_k indices.
 Status TakeHuffmanWriteBuffers(const ByteCode& code, uint32_t max_k, Workspace* workspace,
                                HuffmanWriteBuffers* buffers);
 
@@ -51,7 +51,7 @@ Status TakeHuffmanWriteBuffers(const ByteCode& code, uint32_t max_k, Workspace* 
 Status MeasureHuffmanIndices(const ByteCode& code, const uint32_t* indices_dev,
                              const uint32_t* k_dev, const HuffmanWriteBuffers& buffers,
                              cudaStream_t stream);
-// Writes the section, once it is measured. Does nothing where *k_dev is 0 by now.
+// Writes the measured section. Does nothing if *k_dev is 0.
 Status WriteHuffmanIndices(const uint32_t* indices_dev, const uint32_t* k_dev,
                            const HuffmanWriteBuffers& buffers, unsigned char* section_dev,
                            cudaStream_t stream);
@@ -62,12 +62,12 @@ struct HuffmanReadBuffers {
   CodeReadBuffers codes;
 };
 
-// For sections of that extent.
+// Takes buffers for sections of that extent.
 Status TakeHuffmanReadBuffers(const CodeExtent& max_extent, Workspace* workspace,
                               HuffmanReadBuffers* buffers);
 
-// Overwrites indices_dev with the k of a section. Sets bits of *error_dev where it is none; does
-// nothing where one is set before. The indices may be anything: they are checked elsewhere.
+// Decodes the k indices of a section into indices_dev. Sets bits of *error_dev if the section is
+// invalid; does nothing if an error is set before. Does not check the indices: CheckIndices does.
 Status ReadHuffmanIndices(const ByteCode& code, const unsigned char* section_dev,
                           uint64_t num_bytes, uint32_t k, const HuffmanReadBuffers& buffers,
                           uint32_t bits, uint32_t* error_dev, uint32_t* indices_dev,

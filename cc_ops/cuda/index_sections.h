@@ -1,5 +1,4 @@
-// The index sections that are the indices themselves: words, or bits. And the check of what any
-// index section decodes to.
+// The index codecs raw and bitmap, and the check of decoded indices for all index codecs.
 #ifndef TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
 #define TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
 
@@ -19,11 +18,11 @@ Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
                    cudaStream_t stream);
 
-// Writes the marks as a bitmap. Does nothing where *k_dev is 0.
+// Writes the marks as a bitmap. Does nothing if *k_dev is 0.
 Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
                    cudaStream_t stream);
-// Overwrites the marks with those of a bitmap and lists the k of them. Sets bits of *error_dev
-// where there are more or less, or some after the last element.
+// Overwrites the marks with a bitmap and lists the k marked indices. Sets bits of *error_dev if not
+// exactly k bits are set, or if a bit after the last element is set.
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
                   uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
 

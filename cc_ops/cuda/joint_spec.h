@@ -9,8 +9,8 @@ namespace device {
 
 enum class JointKind { kNone, kThreelc, kSketchml, kSkcompress };
 
-// Where skcompress is written, groups have at most so many buckets: a block finds the code of one
-// in its shared memory.
+// Maximum buckets of a group when skcompress is written: a thread block finds the Huffman code of a
+// group in its shared memory.
 inline constexpr uint32_t kMaxCodedWidth = 1024;
 
 inline uint32_t WidestGroup(const GroupedSketchConfig& config) {

@@ -1,5 +1,5 @@
-// Ascending lists of keys that lie end to end in one array and are coded each by itself. Tiles
-// never span two lists, so that a kernel over tiles serves one list, or the groups of a sketch.
+// Ascending lists of keys that lie end to end in one array and are coded separately. Tiles never
+// span two lists, so that the same kernels serve a single list and the groups of a sketch.
 #ifndef TFCOMPRESS_CUDA_KEY_LISTS_H_
 #define TFCOMPRESS_CUDA_KEY_LISTS_H_
 
@@ -13,34 +13,34 @@
 namespace tfcompress {
 namespace device {
 
-// A tile of keys as its list sees it.
+// A tile of keys, with its list.
 struct KeyTile {
   uint32_t list;
-  uint32_t begin;       // Of the list among all keys,
-  uint32_t size;        // and how many it has; past the last tile, see exists().
-  uint64_t first_tile;  // Of the list among all tiles.
-  uint64_t tile;        // Of the list's tiles.
+  uint32_t begin;       // First key of the list, among all keys.
+  uint32_t size;        // Keys of the list; past the last tile, see exists().
+  uint64_t first_tile;  // First tile of the list, among all tiles.
+  uint64_t tile;        // Number of this tile in its list.
 
-  // Of the list's keys.
+  // Number of the tile's first key in its list.
   __device__ uint64_t FirstKey() const;
   __device__ bool exists() const { return FirstKey() < size; }
 };
 
 struct KeyLists {
-  // Null, all three, where there is one list, of max_keys keys or of *sizes_dev.
+  // All three are null if there is one list, of max_keys keys or of *sizes_dev.
   const uint32_t* begins_dev;
   const uint32_t* sizes_dev;
-  const uint32_t* first_tiles_dev;  // One more than there are lists: the last is the number of all.
-  uint32_t num_lists;               // Some may be empty.
-  uint32_t max_keys;                // Of all together.
+  const uint32_t* first_tiles_dev;  // num_lists + 1 elements; the last is the number of all tiles.
+  uint32_t num_lists;               // Including empty ones.
+  uint32_t max_keys;                // Maximum of all lists together.
 
   static KeyLists One(uint32_t size) { return {nullptr, nullptr, nullptr, 1, size}; }
-  // Of *size_dev <= max_size keys.
+  // One list of *size_dev <= max_size keys.
   static KeyLists One(const uint32_t* size_dev, uint32_t max_size) {
     return {nullptr, size_dev, nullptr, 1, max_size};
   }
 
-  // At most so many have keys.
+  // Upper bound of the lists that have keys.
   uint32_t max_used_lists() const { return num_lists < max_keys ? num_lists : max_keys; }
 
   __device__ uint32_t BeginOf(uint32_t list) const {
@@ -60,7 +60,7 @@ struct KeyLists {
 
   __device__ KeyTile At(uint64_t tile) const {
     if (first_tiles_dev == nullptr) return {0, 0, SizeOf(0), 0, tile};
-    // The last one that does not begin after the tile.
+    // Find the last list that does not begin after the tile.
     const auto list = static_cast<uint32_t>(
         FirstAfter(1, num_lists, [&](uint64_t i) { return first_tiles_dev[i] > tile; }) - 1);
     const uint64_t first = first_tiles_dev[list];
@@ -73,7 +73,7 @@ struct KeyLists {
 
 __device__ inline uint64_t KeyTile::FirstKey() const { return tile * KeyLists::kKeysPerTile; }
 
-// Where the codes of lists stand.
+// Positions of the codes of lists.
 struct CodeSections {
   __device__ uint64_t BeginOf(uint32_t list) const {
     return begins_dev == nullptr ? 0 : begins_dev[list];
@@ -83,13 +83,13 @@ struct CodeSections {
   }
 
   const unsigned char* data_dev;
-  uint64_t num_bytes;  // Of all.
-  // Where the code of each list begins, and its length; null, both, where there is one list.
+  uint64_t num_bytes;  // Length of all codes.
+  // Begin and length of the code of each list; both null if there is one list.
   const uint64_t* begins_dev;
   const uint64_t* num_bytes_dev;
 };
 
-// Sets where the tiles of lists of these sizes begin, by one thread: there are few lists.
+// Sets the first tiles of lists of these sizes. Runs on one thread: there are few lists.
 __device__ inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
                                   uint32_t* first_tiles) {
   uint32_t num_tiles = 0;
@@ -100,8 +100,8 @@ __device__ inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
   first_tiles[num_lists] = num_tiles;
 }
 
-// The tiles of lists that have max_keys keys together: at most one for each key, and each list may
-// have one that is not full.
+// Upper bound of the tiles of lists with max_keys keys together: at most one for each key, and each
+// list may have one that is not full.
 inline uint64_t MaxKeyTiles(uint32_t num_lists, uint64_t max_keys) {
   const uint64_t max_tiles = CeilDiv(max_keys, KeyLists::kKeysPerTile) + num_lists - 1;
   return max_tiles < max_keys ? max_tiles : max_keys;

@@ -43,7 +43,7 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (count_ == 0) return OkStatus();
   if (values_dev == nullptr || positions_dev == nullptr)
-    return InvalidArgument("there are no values, or no room for positions");
+    return InvalidArgument("the values or the positions are null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
@@ -52,7 +52,7 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
   TFC_RETURN_IF_ERROR(BeginState(count_, 0, state_dev, stream));
   TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
   TFC_RETURN_IF_ERROR(Inspect(values, buffers.select.histograms_dev[0], state_dev, stream));
-  // NaN and Inf are magnitudes like others here.
+  // Here NaN and Inf are selected like other magnitudes.
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(&state_dev->nonfinite, 0, sizeof(state_dev->nonfinite), stream));
   TFC_RETURN_IF_ERROR(FindBucket(buffers.select, state_dev, stream));

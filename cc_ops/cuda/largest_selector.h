@@ -1,4 +1,4 @@
-// core/sparsify/select_largest.h on the device, for vectors that are not framed.
+// core/sparsify/select_largest.h on the device, for vectors that travel without frames.
 #ifndef TFCOMPRESS_CUDA_LARGEST_SELECTOR_H_
 #define TFCOMPRESS_CUDA_LARGEST_SELECTOR_H_
 
@@ -12,19 +12,19 @@
 namespace tfcompress {
 namespace device {
 
-// Finds as many of the largest elements of vectors of one size. Immutable: one selector serves
-// several streams, with a workspace for each. Nothing here waits for the device.
+// Finds a fixed number of the largest elements of vectors of one size. Immutable: one selector
+// serves several streams, with a workspace for each. Nothing here waits for the device.
 class LargestSelector {
  public:
-  // Fails with InvalidArgument where the vector is too large, or has not so many.
+  // Fails with InvalidArgument if the vector is too large, or has fewer than `count` elements.
   static Result<LargestSelector> Make(uint64_t n, uint64_t count);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Overwrites positions_dev, of `count`, with those of the elements of largest magnitude,
-  // ascending, ties by lower position. Inf counts as larger than every number, NaN as larger than
-  // Inf. Fails with InvalidArgument, before anything is launched, where a buffer is missing or too
-  // small.
+  // Overwrites the `count` elements of positions_dev with the positions of the elements of largest
+  // magnitude, ascending; ties go to the lower position. Inf is larger than every number, NaN
+  // larger than Inf. Fails with InvalidArgument, before anything is launched, if a buffer is
+  // missing or too small.
   Status Select(const float* values_dev, const DeviceBuffer& workspace, int64_t* positions_dev,
                 cudaStream_t stream) const;
 

@@ -1,4 +1,4 @@
-// How kernels are launched, and how their threads share the work.
+// Launching kernels and dividing work among their threads.
 #ifndef TFCOMPRESS_CUDA_LAUNCH_H_
 #define TFCOMPRESS_CUDA_LAUNCH_H_
 
@@ -16,8 +16,8 @@ namespace device {
 inline constexpr unsigned kWarpThreads = 32;
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
-// Enough to fill the largest device with eight blocks on each of its 132 multiprocessors; what is
-// left, the same threads do in turn. A constant: launches ask the device nothing.
+// Enough blocks to fill the largest device: eight on each of its 132 multiprocessors. Threads loop
+// over remaining items. A constant, so that launches need not query the device.
 inline constexpr uint64_t kMaxBlocks = 8 * 132;
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;

@@ -14,7 +14,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Where `index` stands, or would, in an ascending list.
+// Position of the first element of an ascending list that is not below `index`.
 __device__ uint64_t LowerBound(const uint32_t* indices, uint64_t count, uint64_t index) {
   uint64_t begin = 0;
   while (begin < count) {
@@ -28,7 +28,7 @@ __device__ uint64_t LowerBound(const uint32_t* indices, uint64_t count, uint64_t
   return begin;
 }
 
-// Writes the listed elements of a part, whose elements are `first` on of the whole.
+// Writes the listed elements of a part, which begins at element `first` of the vector.
 __global__ void GatherPartKernel(DevicePart part, uint64_t first, const uint32_t* indices,
                                  uint64_t count, const EncodeState* state, float* payload) {
   const bool finite = state->nonfinite == 0;
@@ -39,8 +39,8 @@ __global__ void GatherPartKernel(DevicePart part, uint64_t first, const uint32_t
   }
 }
 
-// Writes the listed ones of `values`, or those that stand at their places where nothing is to be
-// looked up; NaN at the first indices where the sum is not finite.
+// Writes the listed elements of `values` or, unless `looks_up`, the first `count` values in order;
+// NaN, at the first indices, if the sum is not finite.
 __global__ void GatherKernel(const float* values, bool looks_up, uint64_t count,
                              const EncodeState* state, uint32_t* indices, float* gathered) {
   const bool finite = state->nonfinite == 0;
@@ -126,7 +126,7 @@ Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indi
   return ListMarks(marks, num_candidates_, indices_dev, stream);
 }
 
-// The payload of shared_randomk.
+// Writes the payload of shared_randomk.
 Status LinearCoder::Sample(Span<const DevicePart> parts, uint64_t seed, const Buffers& buffers,
                            float* payload_dev, cudaStream_t stream) const {
   TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
@@ -152,12 +152,13 @@ Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, encode_workspace_bytes_));
   uint64_t size = 0;
   for (const DevicePart& part : parts) {
-    if (part.size > 0 && part.data_dev == nullptr) return InvalidArgument("a part has no elements");
+    if (part.size > 0 && part.data_dev == nullptr)
+      return InvalidArgument("the data of a part is null");
     size += part.size;
   }
-  if (size != n_) return InvalidArgument("a vector of ", size, " elements, expected ", n_);
+  if (size != n_) return InvalidArgument("expected a vector of ", n_, " elements, got ", size);
   if (payload_size_ == 0) return OkStatus();
-  if (payload_dev == nullptr) return InvalidArgument("there is no room for the payload");
+  if (payload_dev == nullptr) return InvalidArgument("the payload is null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(TakeToEncode(&carve, &buffers));
@@ -187,7 +188,7 @@ Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const Device
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, recover_workspace_bytes_));
   if (num_candidates_ == 0) return OkStatus();
   if (summed_dev == nullptr || indices_dev == nullptr || values_dev == nullptr)
-    return InvalidArgument("there is no sum, or no room for what is recovered");
+    return InvalidArgument("the sum or an output is null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(TakeToRecover(&carve, &buffers));

@@ -1,5 +1,5 @@
-// LinearCodec on the device: the same payloads as the core's for the same seed, and the same
-// elements recovered from their sum.
+// LinearCodec on the device: writes the same payloads as the core for the same seed, and recovers
+// the same elements from their sum.
 #ifndef TFCOMPRESS_CUDA_LINEAR_CODER_H_
 #define TFCOMPRESS_CUDA_LINEAR_CODER_H_
 
@@ -19,27 +19,27 @@
 namespace tfcompress {
 namespace device {
 
-// Encodes and recovers vectors of one size under one codec; the memory and the second round are the
-// caller's. Immutable: one coder serves several streams, with a workspace for each. Nothing here
-// waits for the device.
+// Encodes and recovers vectors of one size under one codec; the caller handles the memory and the
+// second round. Immutable: one coder serves several streams, with a workspace for each. Nothing
+// here waits for the device.
 class LinearCoder {
  public:
-  // Fails with InvalidArgument that names a codec without a device variant, or where the vector is
-  // too large.
+  // Fails with InvalidArgument if the codec has no device variant (the message names it), or if the
+  // vector is too large.
   static Result<LinearCoder> Make(const LinearCompressor& compressor, uint64_t n);
 
   uint64_t payload_size() const { return payload_size_; }      // In floats.
-  uint64_t num_candidates() const { return num_candidates_; }  // That Recover yields.
+  uint64_t num_candidates() const { return num_candidates_; }  // Elements that Recover yields.
   size_t encode_workspace_bytes() const { return encode_workspace_bytes_; }
   size_t recover_workspace_bytes() const { return recover_workspace_bytes_; }
 
-  // What Recover fails with before anything else: InvalidArgument that names the recovery
-  // `heavymix`, which has no device variant.
+  // Fails with InvalidArgument for the recovery `heavymix`, which has no device variant. Recover
+  // checks this first.
   Status CheckRecovers() const;
 
-  // Overwrites payload_dev with that of the parts, n elements end to end. NaN or Inf among them
-  // makes every float of it NaN. Fails with InvalidArgument, before anything is launched, for
-  // another size, or where a buffer is missing or too small.
+  // Overwrites payload_dev with the payload of the parts, n elements end to end. NaN or Inf among
+  // them makes every float of the payload NaN. Fails with InvalidArgument, before anything is
+  // launched, if the size differs from n, or if a buffer is missing or too small.
   Status Encode(Span<const DevicePart> parts, uint64_t seed, const DeviceBuffer& workspace,
                 float* payload_dev, cudaStream_t stream) const;
 
@@ -63,7 +63,7 @@ class LinearCoder {
                          uint32_t* indices_dev, cudaStream_t stream) const;
 
   LinearKind kind_;
-  int rows_ = 0;  // Of a sketch, as are the columns.
+  int rows_ = 0;  // Shape of a sketch, as are the columns.
   uint32_t columns_ = 0;
   uint32_t n_;
   uint32_t payload_size_;

@@ -30,8 +30,8 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
   }
 }
 
-// Calls store(position, index) for everything that is marked, by the lanes of a warp for one word
-// after another: neighbours write to neighbours.
+// Calls store(position, index) for every mark. The lanes of a warp take one word at a time, so that
+// neighbouring lanes write to neighbouring positions.
 template <typename Store>
 __device__ void ForEachMarked(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
                               const Store& store) {

@@ -1,5 +1,5 @@
-// Marks: one bit an element, in tiles, so that what is marked can be listed in order. Every
-// selection and every index codec goes through them or through such a list.
+// Marks: one bit for each element, in tiles, so that marked indices can be listed in order. Every
+// selection and every index codec uses marks or such a list.
 #ifndef TFCOMPRESS_CUDA_MARKS_H_
 #define TFCOMPRESS_CUDA_MARKS_H_
 
@@ -15,16 +15,16 @@
 namespace tfcompress {
 namespace device {
 
-// The marks of n elements and, for each tile, first how many it has, then how many come before it;
-// ends_dev has one more element, the number of all.
+// The marks of n elements. ends_dev holds the number of marks in each tile and, after ScanMarks,
+// the number before each tile, with one more element for the total.
 struct Marks {
   uint32_t n;
-  uint32_t* words_dev;  // Whole tiles; bits from n on are 0.
+  uint32_t* words_dev;  // Padded to whole tiles; bits from n on are 0.
   uint64_t* ends_dev;
   DeviceBuffer scan_storage;
 
   uint64_t num_tiles() const;
-  // Where the number of all marks stands after a scan.
+  // Address of the number of all marks after ScanMarks.
   const uint64_t* num_marked_dev() const { return ends_dev + num_tiles(); }
 };
 
@@ -39,18 +39,18 @@ Status MarkIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t 
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream);
 
-// Counts the marks of each tile; whoever marks whole tiles counts them at once.
+// Counts the marks of each tile. Not needed after kernels that mark whole tiles: they count, too.
 Status CountMarks(const Marks& marks, cudaStream_t stream);
-// From counts to ends.
+// Replaces the counts of marks by the numbers before each tile.
 Status ScanMarks(const Marks& marks, cudaStream_t stream);
-// Lists the marked indices, ascending, once they are scanned, unless there are more than
-// `capacity`. With `magnitudes_dev`, those of the elements of `dense` beside them.
+// Lists the marked indices, ascending, after ScanMarks, unless there are more than `capacity`.
+// Fills `magnitudes_dev`, if set, with the magnitudes of these elements of `dense`.
 Status ListMarks(const Marks& marks, uint64_t capacity, const DenseVector& dense,
                  uint32_t* indices_dev, uint32_t* magnitudes_dev, cudaStream_t stream);
 // The same without magnitudes.
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev, cudaStream_t stream);
-// Lists some of the marked indices: from the *first_dev-th on, counted from 0, as many as
-// *count_dev or `count`, or as there are.
+// Lists the marked indices from the *first_dev-th on, counted from 0: at most *count_dev, or at
+// most `count`, of them.
 Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
                       uint32_t* indices_dev, cudaStream_t stream);
 Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, uint32_t count,

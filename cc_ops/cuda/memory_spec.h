@@ -29,8 +29,8 @@ inline int NumSlots(MemoryKind kind) {
   return 0;
 }
 
-// A vector of n floats that the memory keeps, before and after the step: one and the same, to
-// update in place, or two that do not overlap.
+// A vector of n floats that the memory keeps, before and after the step: the same vector, to update
+// in place, or two that do not overlap.
 struct DeviceSlot {
   const float* before_dev = nullptr;
   float* after_dev = nullptr;

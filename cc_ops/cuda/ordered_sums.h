@@ -1,4 +1,4 @@
-// Sums with the bits of core/value/block_statistics.h: the same terms in the same order.
+// Sums with the same bits as core/value/block_statistics.h: the same terms in the same order.
 #ifndef TFCOMPRESS_CUDA_ORDERED_SUMS_H_
 #define TFCOMPRESS_CUDA_ORDERED_SUMS_H_
 
@@ -20,8 +20,7 @@ struct SquareTerm {
   }
 };
 
-// SumTerms over [begin, end), by four lanes that are next to each other and all call this; every
-// one of them gets it.
+// SumTerms over [begin, end). Called by four adjacent lanes; each of them gets the sum.
 template <typename Term>
 __device__ double SumByFourLanes(uint64_t begin, uint64_t end, const Term& term) {
   const uint64_t lane = ThisLane() % 4;
@@ -37,8 +36,8 @@ __device__ double SumByFourLanes(uint64_t begin, uint64_t end, const Term& term)
 
 inline constexpr uint64_t kPartsPerWarp = kWarpThreads / 4;
 
-// Calls store(part, sum of its terms), by one lane each, for the parts of `part_size` that k values
-// are cut into: four lanes a part, all warps of the grid.
+// Calls store(part, sum of its terms), on one lane each, for the parts of `part_size` into which k
+// values are cut. Uses four lanes per part and all warps of the grid.
 template <typename Term, typename Store>
 __device__ void SumEachPart(const SelectedValues& values, uint64_t k, uint64_t part_size,
                             const Term& term, const Store& store) {
@@ -52,7 +51,8 @@ __device__ void SumEachPart(const SelectedValues& values, uint64_t k, uint64_t p
   }
 }
 
-// term(begin) + ... + term(end - 1), one after the other, by a warp; every lane gets it.
+// Returns term(begin) + ... + term(end - 1), added in this order. Called by a warp; every lane gets
+// the sum.
 template <typename Term>
 __device__ double SumInOrder(uint64_t begin, uint64_t end, const Term& term) {
   double sum = 0;
@@ -65,7 +65,7 @@ __device__ double SumInOrder(uint64_t begin, uint64_t end, const Term& term) {
   return sum;
 }
 
-// The sum that SumSquares or SumOfSign found of k values, by a warp.
+// Returns the sum over k values that SumSquares or SumOfSign prepared. Called by a warp.
 __device__ inline double SumOfBlocks(const SumBuffers& buffers, uint64_t k) {
   return SumInOrder(0, CeilDiv(k, kBlockElements),
                     [&](uint64_t block) { return buffers.blocks_dev[block]; });

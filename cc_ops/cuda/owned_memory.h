@@ -1,5 +1,4 @@
-// Device memory that somebody allocates and frees: for callers of the library, which itself
-// allocates nothing.
+// Owned device memory for callers of the library, which itself allocates nothing.
 #ifndef TFCOMPRESS_CUDA_OWNED_MEMORY_H_
 #define TFCOMPRESS_CUDA_OWNED_MEMORY_H_
 
@@ -17,10 +16,10 @@ class OwnedMemory {
   OwnedMemory() = default;
   OwnedMemory(const OwnedMemory&) = delete;
   OwnedMemory& operator=(const OwnedMemory&) = delete;
-  // Waits for the device, so that nothing uses the memory any more.
+  // cudaFree waits for the device, so nothing uses the memory any more.
   ~OwnedMemory() { cudaFree(buffer_.data_dev); }
 
-  // Once; without content.
+  // Allocates uninitialized memory. To be called once.
   Status Allocate(size_t num_bytes) {
     if (num_bytes == 0) return OkStatus();
     TFC_RETURN_IF_CUDA_ERROR(cudaMalloc(&buffer_.data_dev, num_bytes));

@@ -17,8 +17,8 @@ __device__ void StoreSegment(const SectionSegment& from, unsigned char* section)
   for (uint32_t j = 0; j < from.basis.size; ++j) StoreAt(to, 3 + j, from.segment.coefficients[j]);
 }
 
-// All but the length, which has been read, and from it the number of coefficients; false where this
-// is no segment.
+// Loads a segment, except its length, which has been read and gives the number of coefficients.
+// Returns false if it is invalid.
 __device__ bool LoadSegment(const unsigned char* section, SectionSegment* segment) {
   const unsigned char* from = section + segment->offset;
   segment->segment.range = {LoadAt<float>(from, 1), LoadAt<float>(from, 2)};
@@ -30,13 +30,13 @@ __device__ bool LoadSegment(const unsigned char* section, SectionSegment* segmen
   return valid;
 }
 
-// Finds where the segments of a section stand, by one thread: each says how long it is.
+// Finds the positions of the segments of a section, on one thread: each starts with its length.
 class SegmentWalk {
  public:
   __device__ SegmentWalk(const ValueSectionView& section, const SegmentTable& table)
       : section_(section), table_(table), num_left_(section.k) {}
 
-  // False where no section of k values begins so.
+  // Returns false if no section of k values begins so.
   __device__ bool Run() {
     uint32_t degree = 0;
     if (!Read(&degree) || degree > kMaxPolynomialDegree) return false;
@@ -82,7 +82,7 @@ class SegmentWalk {
   uint64_t offset_ = 0;
 };
 
-// Loads the segments that have been placed, by a warp; false where one of this lane's is none.
+// Loads the placed segments, on a warp. Returns false if one of this lane's segments is invalid.
 __device__ bool LoadSegments(const unsigned char* section, const SegmentTable& segments) {
   bool valid = true;
   for (uint32_t s = ThisLane(); s < segments.NumSegments(); s += kWarpThreads) {
@@ -93,7 +93,7 @@ __device__ bool LoadSegments(const unsigned char* section, const SegmentTable& s
   return valid;
 }
 
-// One warp. Where this is no section there are no ranks, and no table of them.
+// One warp. An invalid section gets no ranks and no table.
 __global__ void ReadSegmentsKernel(ValueSectionView section, SegmentTable segments, uint32_t bits,
                                    const float* table, uint32_t* error, ValueParams* params) {
   ValueParams found{};
@@ -105,7 +105,7 @@ __global__ void ReadSegmentsKernel(ValueSectionView section, SegmentTable segmen
     valid = walk.Run();
     found.codes_begin = walk.offset();
   }
-  __syncwarp();  // What it has placed.
+  __syncwarp();  // Makes the placed segments visible.
   if (__any_sync(kAllLanes, !valid) == 0) valid = LoadSegments(section.data_dev, segments);
   const bool none = __any_sync(kAllLanes, !valid) != 0;
   if (ThisLane() != 0) return;
@@ -130,7 +130,7 @@ __global__ void MeasurePolyKernel(ValueSpec spec, const uint32_t* k, const uint6
   *params = found;
 }
 
-// A thread a segment.
+// One thread per segment.
 __global__ void WriteSegmentsKernel(uint32_t degree, SegmentTable segments,
                                     const EncodeState* state, unsigned char* frame) {
   if (state->k == 0) return;
@@ -149,7 +149,7 @@ __global__ void WriteSegmentsKernel(uint32_t degree, SegmentTable segments,
 
 // ---- Both --------------------------------------------------------------------------------------
 
-// What each rank decodes to.
+// Computes the decoded value of each rank.
 __global__ void FillTableKernel(SegmentTable segments, const ValueParams* params, float* table) {
   for (uint64_t i = ThisThread(); i < params->num_ranks; i += NumThreads()) {
     const auto rank = static_cast<uint32_t>(i);

@@ -12,7 +12,7 @@
 namespace tfcompress {
 namespace device {
 
-// MeasureValues of coded_values.h.
+// MeasureValues of coded_values.h for poly.
 Status MeasurePoly(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                    const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
@@ -20,7 +20,7 @@ Status MeasurePoly(const ValueSpec& spec, const SelectedValues& values, uint32_t
 Status WriteSegments(const CodedBuffers& buffers, const EncodeState* state_dev,
                      unsigned char* frame_dev, cudaStream_t stream);
 
-// Reads what precedes the ranks and makes the table of their values; sets bits of *error_dev where
+// Reads what precedes the ranks and computes the table of their values; sets bits of *error_dev if
 // no section of k values begins so.
 Status ReadSegments(const ValueSectionView& section, uint32_t bits, const ParamBuffers& buffers,
                     uint32_t* error_dev, cudaStream_t stream);

@@ -14,10 +14,10 @@ constexpr uint32_t kNoPiece = 0xFFFFFFFFu;
 
 // ---- Pieces ------------------------------------------------------------------------------------
 
-// Points that a warp measures.
+// Points that a warp measures at a time.
 constexpr uint64_t kMeasureTile = 4096;
 
-// One thread a sign.
+// One thread per sign.
 __global__ void BeginPiecesKernel(const uint32_t* keys, const uint32_t* count,
                                   const uint32_t* num_nonnegative, PolynomialConfig config,
                                   CurveState* curves, CurvePiece* pieces) {
@@ -42,8 +42,8 @@ __device__ uint64_t NumMeasureTiles(const CurvePiece& piece, uint32_t degree) {
   return Chord::MayBend(length, degree) ? CeilDiv(length, kMeasureTile) : 0;
 }
 
-// Calls visit(piece, first tile, end of its tiles) for the pieces of this round; returns the
-// end of all tiles. The tiles of all pieces are numbered one after the other.
+// Calls visit(piece, first tile, end of its tiles) for the pieces of this round; returns the end of
+// all tiles. Tiles are numbered consecutively over all pieces.
 template <typename Visit>
 __device__ uint64_t ForEachMeasured(const CurveState* curves, const CurvePiece* pieces,
                                     const PolynomialConfig& config, const Visit& visit) {
@@ -60,7 +60,7 @@ __device__ uint64_t ForEachMeasured(const CurveState* curves, const CurvePiece* 
   return first;
 }
 
-// The first of the farthest points.
+// Whether point a is farther than b; of equal distances, the first point wins.
 __device__ bool IsFarther(const FarthestPoint& a, const FarthestPoint& b) {
   return a.distance > b.distance || (a.distance == b.distance && a.position < b.position);
 }
@@ -73,7 +73,8 @@ __device__ FarthestPoint FarthestOfLanes(FarthestPoint point) {
   return point;
 }
 
-// Points of a piece from the line between its ends: those of one tile, by a warp.
+// Finds the point of a tile that is farthest from the line between the ends of its piece. Called by
+// a warp.
 __device__ FarthestPoint MeasureTile(const uint32_t* keys, const CurvePiece& piece, uint64_t tile) {
   const uint32_t length = piece.end - piece.begin;
   const uint32_t* own = keys + piece.begin;
@@ -108,7 +109,7 @@ __global__ void MeasurePiecesKernel(const uint32_t* keys, PolynomialConfig confi
   }
 }
 
-// The farthest point of the tiles [first, end), by a warp.
+// Returns the farthest point of the tiles [first, end). Called by a warp.
 __device__ FarthestPoint FarthestOfTiles(const FarthestPoint* farthest, uint64_t first,
                                          uint64_t end) {
   FarthestPoint own = {0, 0xFFFFFFFFu};
@@ -117,7 +118,8 @@ __device__ FarthestPoint FarthestOfTiles(const FarthestPoint* farthest, uint64_t
   return FarthestOfLanes(own);
 }
 
-// The piece with the greatest distance, the first of those on the curve, by a warp.
+// Returns the piece with the greatest distance; of equal ones, the first on the curve. Called by a
+// warp.
 __device__ uint32_t FarthestPiece(const CurvePiece* pieces, uint32_t num_pieces) {
   FarthestPoint own = {-1, 0xFFFFFFFFu};
   uint32_t own_piece = 0;
@@ -133,8 +135,8 @@ __device__ uint32_t FarthestPiece(const CurvePiece* pieces, uint32_t num_pieces)
   return __shfl_sync(kAllLanes, own_piece, __ffs(static_cast<int>(lanes)) - 1);
 }
 
-// Splits the farthest piece of a sign if there may be more; both parts are measured in the next
-// round. By a warp.
+// Splits the farthest piece of a sign unless it has the maximum number of pieces; both parts are
+// measured in the next round. Called by a warp.
 __device__ void SplitFarthest(CurveState* curve, CurvePiece* pieces) {
   const uint32_t num_pieces = curve->num_pieces;
   const bool may_split = num_pieces > 0 && num_pieces < curve->max_pieces;
@@ -148,7 +150,7 @@ __device__ void SplitFarthest(CurveState* curve, CurvePiece* pieces) {
   *curve = {num_pieces + 1, curve->max_pieces, {farthest, num_pieces}};
 }
 
-// Takes in what was measured, and splits a piece of each sign; one warp.
+// Stores the measured distances, and splits a piece of each sign. One warp.
 __global__ void SplitPiecesKernel(PolynomialConfig config, const FarthestPoint* farthest,
                                   CurveState* curves, CurvePiece* pieces) {
   if (curves[0].measured[0] == kNoPiece && curves[1].measured[0] == kNoPiece) return;
@@ -173,7 +175,7 @@ __device__ uint64_t SegmentBytes(const CurvePiece& piece, uint32_t degree) {
   return PolynomialSegment::NumBytes(segment.NumCoefficients(degree));
 }
 
-// Makes the piece the segment whose place follows from the pieces before it.
+// Stores a piece as a segment; its place follows from the pieces before it.
 __device__ void PlacePiece(const uint32_t* keys, const CurveState* curves, const CurvePiece* pieces,
                            const PolynomialConfig& config, uint32_t sign, const CurvePiece& piece,
                            SectionSegment* segments) {
@@ -196,7 +198,7 @@ __device__ void PlacePiece(const uint32_t* keys, const CurveState* curves, const
   placed->basis.Set(placed->segment.length, placed->segment.NumCoefficients(config.degree));
 }
 
-// A thread a piece.
+// One thread per piece.
 __global__ void PlacePiecesKernel(const uint32_t* keys, PolynomialConfig config,
                                   const CurveState* curves, const CurvePiece* pieces,
                                   SegmentTable table, uint64_t* num_bytes) {
@@ -217,18 +219,18 @@ __global__ void PlacePiecesKernel(const uint32_t* keys, PolynomialConfig config,
 
 // ---- Inner products ----------------------------------------------------------------------------
 
-// Segments are cut into parts, and blocks of parts, from their own beginnings. The slots of those
-// of a segment are after those of the segments before, some of which may be left empty:
-// begin / size + s is the first of segment s.
+// Segments are cut into parts, and blocks of parts, from their own beginnings. The slots of a
+// segment follow those of the segments before it: begin / size + s is the first slot of segment s.
+// Slots may stay empty.
 struct Slot {
   uint32_t segment;
-  uint64_t part;  // Of the segment; past its end where the slot is empty.
+  uint64_t part;  // Part of the segment; past its end if the slot is empty.
 };
 
 __device__ uint64_t FirstSlot(const SegmentTable& table, uint64_t s, uint64_t size) {
   return table.segments_dev[s].begin / size + s;
 }
-// After the last one, of `count` values.
+// End of the slots for `count` values.
 TFC_HOST_DEVICE uint64_t EndOfSlots(uint64_t count, uint64_t num_segments, uint64_t size) {
   return count / size + num_segments;
 }
@@ -238,10 +240,11 @@ __device__ Slot SlotAt(const SegmentTable& table, uint64_t slot, uint64_t size) 
   return {static_cast<uint32_t>(s - 1), slot - FirstSlot(table, s - 1, size)};
 }
 
-inline constexpr uint32_t kPartLanes = 8;  // Of the core's.
+inline constexpr uint32_t kPartLanes = 8;  // Equal to the core's number of lanes.
 inline constexpr uint32_t kPartsOfWarp = kWarpThreads / kPartLanes;
 
-// This lane's share of the inner products of the basis with the values [begin, end) of a segment.
+// Adds this lane's share of the inner products of the basis with the values [begin, end) of a
+// segment.
 __device__ void AddProducts(const uint32_t* keys, const SectionSegment& segment, uint64_t begin,
                             uint64_t end, double* sums) {
   const PolynomialScale scale(segment.segment.range);
@@ -252,7 +255,7 @@ __device__ void AddProducts(const uint32_t* keys, const SectionSegment& segment,
     double previous = 0;
     double current = 1;
     for (uint32_t j = 0; j < kMaxCoefficients; ++j) {
-      if (j >= basis.size) continue;  // Sums stay in registers where the bound is known.
+      if (j >= basis.size) continue;  // A constant loop bound keeps the sums in registers.
       sums[j] += y * current;
       const double next = PolynomialBasis::Next(t, current, basis.beta[j], previous);
       previous = current;
@@ -261,7 +264,7 @@ __device__ void AddProducts(const uint32_t* keys, const SectionSegment& segment,
   }
 }
 
-// Eight lanes a part.
+// Eight lanes per part.
 __global__ void SumPartsKernel(const uint32_t* keys, const uint32_t* count, SegmentTable table,
                                double* part_sums) {
   const uint64_t num_slots = *count == 0 ? 0 : EndOfSlots(*count, table.NumSegments(), kSumPart);
@@ -285,7 +288,7 @@ __global__ void SumPartsKernel(const uint32_t* keys, const uint32_t* count, Segm
   }
 }
 
-// A thread a block and coefficient.
+// One thread per block and coefficient.
 __global__ void SumPartsOfBlocksKernel(const uint32_t* count, SegmentTable table,
                                        const double* part_sums, double* block_sums) {
   if (*count == 0) return;
@@ -304,7 +307,7 @@ __global__ void SumPartsOfBlocksKernel(const uint32_t* count, SegmentTable table
   }
 }
 
-// A thread a segment and coefficient.
+// One thread per segment and coefficient.
 __global__ void FindCoefficientsKernel(SegmentTable table, const double* block_sums) {
   const uint64_t num_coefficients = uint64_t{table.NumSegments()} * kMaxCoefficients;
   for (uint64_t i = ThisThread(); i < num_coefficients; i += NumThreads()) {

@@ -13,19 +13,19 @@
 namespace tfcompress {
 namespace device {
 
-// A segment before it is fitted, and where it is farthest from the line that joins its ends.
+// A segment before it is fitted, with its point farthest from the line that joins its ends.
 struct CurvePiece {
   uint32_t begin;
   uint32_t end;
   uint32_t split;
-  double distance;  // 0 where it is not to be split.
+  double distance;  // 0 if the piece is not to be split.
 };
 
-// The pieces of a sign, in the order in which they were made.
+// The pieces of a sign, in the order of their creation.
 struct CurveState {
   uint32_t num_pieces;
   uint32_t max_pieces;
-  uint32_t measured[2];  // Those of this round; kNoPiece: none.
+  uint32_t measured[2];  // Pieces measured in this round, or kNoPiece.
 };
 
 struct FarthestPoint {
@@ -36,16 +36,16 @@ struct FarthestPoint {
 struct FitBuffers {
   uint32_t max_count;
   PolynomialConfig config;
-  CurveState* curves_dev;       // Of each sign.
-  CurvePiece* pieces_dev;       // Of each sign, MaxSegments of them.
-  FarthestPoint* farthest_dev;  // Of tiles of what is measured.
+  CurveState* curves_dev;       // One for each sign.
+  CurvePiece* pieces_dev;       // MaxSegments for each sign.
+  FarthestPoint* farthest_dev;  // One for each tile of the measured pieces.
   double* part_sums_dev;        // Inner products over parts, and over blocks of parts.
   double* block_sums_dev;
-  SegmentTable table;       // What is found,
-  uint64_t* num_bytes_dev;  // and how many bytes of a section stand before its ranks.
+  SegmentTable table;       // The resulting segments.
+  uint64_t* num_bytes_dev;  // Bytes before the ranks of a section.
 };
 
-// For up to max_count values.
+// Takes buffers for up to max_count values.
 void TakeFitBuffers(const PolynomialConfig& config, uint32_t max_count, Workspace* workspace,
                     FitBuffers* buffers);
 

@@ -1,4 +1,4 @@
-// The segments of a section of poly on the device, and the values that they stand for.
+// The segments of a section of poly on the device, and the values that they decode to.
 #ifndef TFCOMPRESS_CUDA_POLYNOMIAL_SEGMENTS_H_
 #define TFCOMPRESS_CUDA_POLYNOMIAL_SEGMENTS_H_
 
@@ -14,20 +14,20 @@
 namespace tfcompress {
 namespace device {
 
-// Of a section: the degree and the number of nonnegative values' segments precede them; the number
-// of the other ones stands between.
+// Offset of the first segment in a section, after the degree and the number of nonnegative
+// segments. The number of negative segments is between the two groups.
 inline constexpr uint64_t kSegmentsBegin = 2 * sizeof(uint32_t);
 
 struct SectionSegment {
   uint32_t begin;     // The rank of its first value.
-  uint32_t sign_bit;  // Of all of its values.
-  uint64_t offset;    // Where it stands in the section.
+  uint32_t sign_bit;  // Sign of all of its values.
+  uint64_t offset;    // Position in the section.
   PolynomialSegment segment;
   PolynomialBasis basis;
 
-  // Of its bytes in the section.
+  // End of its bytes in the section.
   __device__ uint64_t End() const { return offset + PolynomialSegment::NumBytes(basis.size); }
-  // The value of a rank that is one of its own.
+  // The value of a rank in this segment.
   __device__ float ValueOf(uint32_t rank) const {
     const int64_t position = rank - begin;
     const double t = basis.PointAt(position);
@@ -45,13 +45,13 @@ struct SectionSegment {
   }
 };
 
-// Ascending by their begins, first those of nonnegative values: no rank is in two of them.
+// Segments, nonnegative ones first, ascending by their begins. They do not overlap.
 struct SegmentTable {
   SectionSegment* segments_dev;
-  uint32_t* num_of_sign_dev;  // kNumSigns.
+  uint32_t* num_of_sign_dev;  // kNumSigns elements.
 
   __device__ uint32_t NumSegments() const { return num_of_sign_dev[0] + num_of_sign_dev[1]; }
-  // The segment of a rank that is below k.
+  // Finds the segment of a rank that is below k.
   __device__ const SectionSegment& Find(uint32_t rank) const {
     return segments_dev[FirstAfter(1, NumSegments(),
                                    [&](uint64_t s) { return segments_dev[s].begin > rank; }) -
@@ -59,7 +59,7 @@ struct SegmentTable {
   }
 };
 
-// For up to max_segments of a sign.
+// Takes a table for up to max_segments segments of each sign.
 void TakeSegmentTable(uint32_t max_segments, Workspace* workspace, SegmentTable* table);
 
 }  // namespace device

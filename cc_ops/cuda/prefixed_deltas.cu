@@ -23,7 +23,8 @@ __device__ void FlushCounts(uint32_t* own, uint32_t* counts) {
   __syncwarp();
 }
 
-// A warp takes tiles in a row, which mostly are of one list. Deltas in a row are often of one size.
+// A warp takes consecutive tiles, which are mostly of one list. Consecutive deltas often have the
+// same size.
 __global__ void CountDeltaBitsKernel(KeyLists lists, uint64_t max_tiles, const uint32_t* keys,
                                      uint32_t* counts) {
   __shared__ uint32_t of_warps[kBlockWarps][kMaxDeltaBits];
@@ -48,7 +49,7 @@ __global__ void CountDeltaBitsKernel(KeyLists lists, uint64_t max_tiles, const u
   FlushCounts(own, counts + list * kMaxDeltaBits);
 }
 
-// The scheme and its header, by one thread, from the candidates' spaces.
+// Chooses the scheme and writes its header, on one thread, from the costs of the candidates.
 __device__ void ChooseAdaptive(const uint64_t* costs, AdaptiveSpace* spaces, WordWriter* header,
                                DeltaScheme* scheme) {
   const int best = CheapestCandidate(costs);
@@ -66,7 +67,7 @@ __device__ void ChooseFlags(int flag_bits, const uint64_t* counts, AdaptiveSpace
   header->Write(static_cast<uint64_t>(largest_bits), 8);
 }
 
-// One warp a list: a lane a candidate.
+// One warp per list, one lane per candidate.
 __global__ void ChooseSchemesKernel(DeltaCoding coding, KeyLists lists, const uint32_t* counts_of,
                                     DeltaChoice* choices, CodeListSize* sizes) {
   __shared__ uint64_t counts[kMaxDeltaBits + 1];
@@ -112,7 +113,7 @@ class FieldCodes {
     const DeltaField field = choice_->fields[DeltaBits(delta)];
     return {field.prefix | static_cast<uint64_t>(delta) << field.num_prefix_bits, field.num_bits};
   }
-  // The header of the list, and the last keys of all blocks but the last.
+  // Writes the header of the list, and the last keys of all blocks but the last.
   __device__ void WriteHead(const uint32_t* keys, uint64_t block, bool is_last, uint64_t begin,
                             uint32_t* words) const {
     for (uint32_t i = 0; block == 0 && i < kDeltaHeaderWords; ++i)
@@ -160,7 +161,7 @@ __device__ uint32_t MaxCodeBits(const DeltaScheme& scheme) {
   return max_bits;
 }
 
-// A warp a list, of which one lane reads: headers are short.
+// One warp per list. One lane reads: headers are short.
 __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections sections,
                                   const uint32_t* words, uint32_t bits, uint32_t* error,
                                   DeltaReading* readings, CodeHead* heads) {
@@ -209,7 +210,8 @@ class PrefixCodes {
   const DeltaReading* reading_;
 };
 
-// A thread a tile: its keys, as if it were the first one, and how far they reach.
+// Decodes the keys of each tile as if it were the first one, and the sum of its deltas. One thread
+// per tile.
 __global__ void DecodeDeltasKernel(const DeltaReading* readings, CodeExtent extent,
                                    CodeReadBuffers buffers, uint32_t bits, uint32_t* error,
                                    uint32_t* keys, uint32_t* distances) {
@@ -240,7 +242,8 @@ __device__ uint32_t LastKey(const DeltaReading& reading, const uint32_t* words, 
   return static_cast<uint32_t>(PeekBits(words, 8 * (reading.last_keys_begin + 4 * block)));
 }
 
-// A warp a block: where its tiles begin, and whether its last key is what the section says.
+// Sums up the beginnings of the tiles of each block, and checks that the last key of the block is
+// the one in the section. One warp per block.
 __global__ void SumDistancesKernel(const DeltaReading* readings, CodeExtent extent,
                                    const CodeStream* streams, const uint32_t* words, uint32_t bits,
                                    uint32_t* error, uint32_t* distances) {
@@ -264,7 +267,7 @@ __global__ void SumDistancesKernel(const DeltaReading* readings, CodeExtent exte
   }
 }
 
-// A warp a tile.
+// One warp per tile.
 __global__ void AddTileBeginsKernel(CodeExtent extent, const CodeStream* streams,
                                     const WalkStart* starts, const uint32_t* distances,
                                     const uint32_t* error, uint32_t* keys) {

@@ -1,4 +1,4 @@
-// Sections begin at any byte: words are stored and loaded whole where they are aligned.
+// Loads and stores of sections, which begin at any byte; aligned words are loaded and stored whole.
 #ifndef TFCOMPRESS_CUDA_RAW_BYTES_H_
 #define TFCOMPRESS_CUDA_RAW_BYTES_H_
 
@@ -29,7 +29,7 @@ __device__ T LoadAt(const unsigned char* section, uint64_t i) {
   return LoadUnaligned<T>(from);
 }
 
-// Stores the bytes of words, by all threads of a grid: a word at a time, and what the last one has.
+// Stores the bytes of words, by all threads of a grid: whole words, then the bytes of the last one.
 __device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
                                   unsigned char* section) {
   for (uint64_t i = ThisThread(); i * 4 < num_bytes; i += NumThreads()) {
@@ -42,7 +42,7 @@ __device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
   }
 }
 
-// Loads bytes into words, by all threads of a grid; zeros after the last one.
+// Loads bytes into words, by all threads of a grid; fills the last word with zeros.
 __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_bytes,
                                  uint64_t num_words, uint32_t* words) {
   for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {

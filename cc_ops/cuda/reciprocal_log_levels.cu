@@ -8,8 +8,8 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// The magnitudes of all levels, by a warp: each lane multiplies all powers, 131070 at most, and
-// takes its own.
+// Computes the magnitudes of all levels, on a warp: each lane multiplies through all powers, at
+// most 131070, and stores its own.
 __device__ void FillLevels(const LogScale& scale, float* levels) {
   double power = 1;
   for (uint32_t i = 0; i < scale.first; ++i) power *= scale.base;
@@ -24,7 +24,7 @@ __device__ void FillLevels(const LogScale& scale, float* levels) {
   __syncwarp();
 }
 
-// How many of descending levels are above a magnitude.
+// Number of descending levels that are above a magnitude.
 __device__ uint32_t NumLevelsAbove(const float* levels, uint32_t num_levels, float magnitude) {
   return static_cast<uint32_t>(
       FirstAfter(0, num_levels, [&](uint64_t i) { return levels[i] <= magnitude; }));
@@ -49,7 +49,7 @@ __global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k
   found.log_scale = {spec.base, SumOfBlocks(sums, *k), 0, static_cast<uint16_t>(spec.max_levels)};
   FillLevels(found.log_scale, levels);
   if (ThisThread() != 0) return;
-  // Of subnormal magnitudes the sum is 0, and so are the levels.
+  // If all magnitudes are subnormal, their sum is 0, and so are the levels.
   const float largest = FloatFromBits(extremes->largest_magnitude);
   const uint32_t first = NumLevelsAbove(levels, spec.max_levels, largest);
   uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
@@ -86,7 +86,7 @@ __global__ void ReadLevelsKernel(uint32_t bits, uint32_t* error, float* levels,
   FillLevels(params->log_scale, levels);
   if (ThisThread() != 0) return;
   params->levels = levels;
-  // The others are below the first.
+  // Checking the first is enough: the levels descend.
   if (params->log_scale.num_levels > 0 && !IsFiniteBits(FloatBits(levels[0])))
     atomicOr(error, bits);
 }

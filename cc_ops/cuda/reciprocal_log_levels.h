@@ -13,17 +13,17 @@
 namespace tfcompress {
 namespace device {
 
-// MeasureValues of coded_values.h.
+// MeasureValues of coded_values.h for log.
 Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                   const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
-// Marks those of the *k_dev <= max_k elements that are sent, for a spec that Narrows.
+// Marks which of the *k_dev <= max_k elements are sent, for a spec that Narrows.
 Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                 const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
                 cudaStream_t stream);
 
-// Makes the levels of a section whose beginning stands in buffers.params_dev, unless an error is
-// set; sets bits of *error_dev where one is not finite.
+// Computes the levels of the section whose parameters are in buffers.params_dev, unless an error is
+// set; sets bits of *error_dev if a level is not finite.
 Status ReadLevels(uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
                   cudaStream_t stream);
 

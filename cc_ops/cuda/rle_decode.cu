@@ -9,7 +9,8 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// A length that is none, so that a sum of k of them is still a number.
+// Stands for every length above the maximum; small enough that a sum of k of them does not
+// overflow.
 constexpr uint64_t kTooLong = kMaxElements + 1;
 
 __global__ void ReadRleHeaderKernel(RleSectionView view, const uint32_t* words, uint32_t bits,
@@ -28,13 +29,13 @@ __global__ void ReadRleHeaderKernel(RleSectionView view, const uint32_t* words, 
   }
   reading->header = header;
   reading->num_states = uint32_t{header.zero_bits} + header.one_bits + 2;
-  // A code may be as long as all that is left.
+  // A code may take the whole rest of the section.
   *head = {kRleHeaderBytes, view.num_bytes, ~0u};
 }
 
 // ---- Where codes are ----------------------------------------------------------------------------
 
-// All that kernels read, once the blocks are found.
+// Inputs of the kernels that run after the blocks are found.
 struct RleSource {
   RleSectionView view;
   CodeExtent extent;
@@ -45,7 +46,7 @@ struct RleSource {
   __device__ StreamMap Map() const { return StreamMap(blocks, extent.num_streams); }
 };
 
-// The first one of [begin, end); `end` where there is none, or it is not after `begin`.
+// Position of the first set bit of [begin, end); `end` if there is none or if the range is empty.
 __device__ uint64_t NextOne(const uint32_t* words, uint64_t begin, uint64_t end) {
   for (; begin < end; begin += 64) {
     const uint64_t window = PeekBits(words, begin);
@@ -56,14 +57,15 @@ __device__ uint64_t NextOne(const uint32_t* words, uint64_t begin, uint64_t end)
   return end;
 }
 
-// Where a unary part begins, or goes on; all before it is taken.
+// Position at which a unary part begins or continues; everything before it has been read.
 struct RlePlace {
   bool is_of_ones;
   uint64_t position;
 };
 
-// States in which the bits of a tile begin: first those in which the next unary part is that of a
-// run of zeros, by how many bits before it belong to the code before; then those of ones.
+// States at the begin of a tile. The first half are those in which the next unary part is of a run
+// of zeros, numbered by the bits of the code before that precede it; the second half the same for
+// ones.
 class RleStates {
  public:
   __device__ explicit RleStates(const RleReading& reading)
@@ -73,13 +75,13 @@ class RleStates {
     if (state <= one_bits_) return {false, begin + state};
     return {true, begin + state - one_bits_ - 1};
   }
-  // Of a place that is not before `begin`.
+  // The state of a place that is not before `begin`.
   __device__ uint32_t StateOf(const RlePlace& place, uint64_t begin) const {
     const auto num_left = static_cast<uint32_t>(place.position - begin);
     return place.is_of_ones ? one_bits_ + 1 + num_left : num_left;
   }
-  // Goes from a place in the tile that ends at `end` to one not before `end`, and calls on_code()
-  // with where each code ends whose unary part ends before that.
+  // Walks from a place in the tile that ends at `end` to a place not before `end`. Calls on_code()
+  // with the end of each code whose unary part ends before `end`.
   template <typename OnCode>
   __device__ RlePlace Walk(const uint32_t* words, RlePlace place, uint64_t end,
                            const OnCode& on_code) const {
@@ -98,7 +100,7 @@ class RleStates {
   uint32_t one_bits_;
 };
 
-// A thread for each state of each tile. A block that is whole ends in state 0, in which each block
+// One thread for each state of each tile. A whole block ends in state 0, in which each block
 // begins.
 __global__ void MapRleTilesKernel(RleSource source, const uint32_t* error, uint32_t* maps) {
   if (HasError(error)) return;
@@ -120,7 +122,7 @@ __global__ void MapRleTilesKernel(RleSource source, const uint32_t* error, uint3
   }
 }
 
-// A thread a tile.
+// One thread per tile.
 __global__ void CountRleCodesKernel(RleSource source, const uint8_t* states_of,
                                     const uint32_t* error, uint32_t* code_ends, uint64_t* counts) {
   if (HasError(error)) return;
@@ -141,13 +143,13 @@ __global__ void CountRleCodesKernel(RleSource source, const uint8_t* states_of,
   }
 }
 
-// Codes, once they are counted and the counts are summed up.
+// The codes of tiles, after counting and scanning.
 struct RleCodes {
-  const uint64_t* before;  // Each tile.
+  const uint64_t* before;  // Codes before each tile.
   const uint32_t* ends;
 
-  // Where the last code before a tile of the block ends, or the block begins. The tile may be the
-  // one after its last.
+  // End of the last code of the block before a tile, or the begin of the block if there is none.
+  // The tile may be the one after the block's last.
   __device__ uint64_t EndBefore(const StreamMap& map, uint64_t block, uint64_t tile) const {
     const uint64_t first = map.FirstTile(block);
     if (before[tile] == before[first]) return map.TileOf(block, first).begin;
@@ -157,8 +159,8 @@ struct RleCodes {
   }
 };
 
-// A thread a block: whether its codes are two for each run, and end in its last byte. What is left
-// of that are zeros, or there would be more codes.
+// Checks that a block has two codes for each run and that they end in its last byte. The padding
+// bits are zero, or there would be more codes. One thread per block.
 __global__ void CheckRleBlocksKernel(RleSource source, RleCodes codes, uint32_t bits,
                                      uint32_t* error) {
   if (HasError(error)) return;
@@ -175,10 +177,10 @@ __global__ void CheckRleBlocksKernel(RleSource source, RleCodes codes, uint32_t 
   if (!is_valid) atomicOr(error, bits);
 }
 
-// ---- What codes tell ----------------------------------------------------------------------------
+// ---- Runs ---------------------------------------------------------------------------------------
 
-// Calls body(i, length) with the codes of a tile, by one thread: code i is run i / 2, of zeros
-// where i is even. A length is exact, or above kMaxElements.
+// Calls body(i, length) with the codes of a tile, on one thread: code i belongs to run i / 2, of
+// zeros if i is even. A length is exact, or above kMaxElements.
 template <typename Body>
 __device__ void ForEachLength(const RleSource& source, const RleCodes& codes, const StreamMap& map,
                               uint64_t tile_number, const Body& body) {
@@ -199,7 +201,7 @@ __device__ void ForEachLength(const RleSource& source, const RleCodes& codes, co
   }
 }
 
-// A thread a tile.
+// One thread per tile.
 __global__ void SumRunsKernel(RleSource source, RleCodes codes, const uint32_t* error,
                               uint64_t* num_zeros, uint64_t* num_ones) {
   if (HasError(error)) return;
@@ -219,7 +221,7 @@ __global__ void CheckRunsKernel(RleSectionView view, const uint64_t* num_zeros,
   if (*num_ones != view.k || *num_zeros + *num_ones > view.n) atomicOr(error, bits);
 }
 
-// A thread a tile: what is before each run of ones.
+// Finds the zeros and ones before each run of ones. One thread per tile.
 __global__ void PlaceRunsKernel(RleSource source, RleCodes codes, const uint64_t* zeros_before,
                                 const uint64_t* ones_before, const uint32_t* error,
                                 uint32_t* run_zeros, uint32_t* run_ones) {
@@ -239,12 +241,12 @@ __global__ void PlaceRunsKernel(RleSource source, RleCodes codes, const uint64_t
   }
 }
 
-// A warp a tile of indices, however many runs, or how few, it has.
+// One warp per tile of indices, whatever the number of its runs.
 __global__ void ListRunsKernel(const RleReading* reading, uint32_t k, const uint32_t* run_zeros,
                                const uint32_t* run_ones, const uint32_t* error, uint32_t* indices) {
   if (HasError(error)) return;
   const uint64_t num_runs = reading->header.num_runs;
-  // The first of the runs that begins after the i-th one.
+  // Returns the first run of [begin, end) that begins after the i-th one.
   const auto run_after = [&](uint64_t begin, uint64_t end, uint64_t i) {
     return FirstAfter(begin, end, [&](uint64_t run) { return run_ones[run] > i; });
   };
@@ -272,7 +274,7 @@ Status FindBlocks(const RleSource& source, const RleReadBuffers& buffers, uint32
                         buffers.streams_dev, stream);
 }
 
-// Finds the codes of each tile, and whether they are those of the blocks.
+// Finds the codes of each tile, and checks them against the blocks.
 Status FindCodes(const RleSource& source, const RleReadBuffers& buffers, uint32_t bits,
                  uint32_t* error_dev, cudaStream_t stream) {
   const uint64_t num_tiles = source.extent.num_tiles();
@@ -289,7 +291,7 @@ Status FindCodes(const RleSource& source, const RleReadBuffers& buffers, uint32_
                        source, codes, bits, error_dev);
 }
 
-// From the codes to where the runs are.
+// Finds the positions of the runs from the codes.
 Status FindRuns(const RleSource& source, const RleReadBuffers& buffers, uint32_t bits,
                 uint32_t* error_dev, cudaStream_t stream) {
   const RleCodes codes = {buffers.counts_dev, buffers.code_ends_dev};
@@ -309,7 +311,7 @@ Status FindRuns(const RleSource& source, const RleReadBuffers& buffers, uint32_t
 }  // namespace
 
 CodeExtent RleExtentOf(uint64_t k, uint64_t num_bytes) {
-  // A run takes two bits.
+  // A run takes at least two bits.
   return ExtentOf(1, static_cast<uint32_t>(std::min(k, 4 * num_bytes)), num_bytes);
 }
 

@@ -41,7 +41,7 @@ __global__ void ListRunStartsKernel(const uint32_t* indices, const uint32_t* k, 
   }
 }
 
-// Lengths as they are coded: less one, but the first one of zeros.
+// Run lengths as they are coded: minus one, except the first run of zeros.
 class Runs {
  public:
   struct Source {
@@ -73,7 +73,7 @@ class Runs {
   uint32_t num_runs_;
 };
 
-// Adds, in lane b, how many numbers of the lanes have bit b set.
+// Adds to the count of lane b the number of lanes whose number has bit b set.
 __device__ void CountBitsOfLanes(uint32_t number, uint32_t* count) {
   for (uint32_t bit = 0; __any_sync(kAllLanes, number >> bit != 0); ++bit) {
     const uint32_t lanes = __ballot_sync(kAllLanes, number >> bit & 1);
@@ -94,7 +94,7 @@ __global__ void CountNumberBitsKernel(Runs::Source source, uint32_t* counts) {
   if (num_one_bits != 0) atomicAdd(&counts[kNumberBits + ThisLane()], num_one_bits);
 }
 
-// The sum of numbers shifted right by r, of which counts[b] have bit b set.
+// Returns the sum of numbers shifted right by r, given that counts[b] of them have bit b set.
 __device__ uint64_t SumShifted(const uint32_t* counts, uint32_t r) {
   uint64_t sum = 0;
   for (uint32_t bit = r; bit < kNumberBits; ++bit) sum += uint64_t{counts[bit]} << (bit - r);
@@ -105,7 +105,7 @@ __device__ uint8_t ChooseRice(uint32_t count, const uint64_t* sums) {
   return static_cast<uint8_t>(CheapestRice(count, sums[0], [&](int r) { return sums[r]; }));
 }
 
-// One warp: a lane a parameter.
+// One warp, one lane per parameter.
 __global__ void ChooseRiceKernel(const uint32_t* counts, RleHeader* header, CodeListSize* size) {
   __shared__ uint64_t sums[2][kNumberBits];
   sums[0][ThisLane()] = SumShifted(counts, ThisLane());
@@ -127,7 +127,7 @@ class RunCodes {
 
   __device__ Rice Zeros(uint64_t i) const { return Rice(runs_.Zeros(i), zero_bits_); }
   __device__ Rice Ones(uint64_t i) const { return Rice(runs_.Ones(i), one_bits_); }
-  // To measure: with any length, and without its bits.
+  // Measures only: the code may have any length, and its bits are not set.
   __device__ ItemCode At(const uint32_t*, uint64_t i) const {
     return {0, static_cast<uint32_t>(Zeros(i).length() + Ones(i).length())};
   }
@@ -144,7 +144,7 @@ __device__ void WriteHead(const RleHeader& header, uint32_t* words) {
              uint64_t{header.one_bits} << 40);
 }
 
-// A one and low bits; the zeros before them are there.
+// Writes the one and the low bits of a code; the zeros before them are in the words already.
 __device__ void WriteLast(const Rice& rice, uint64_t begin, uint32_t* words) {
   OrBits(words, begin + rice.unary, rice.last);
 }

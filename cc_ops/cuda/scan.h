@@ -1,4 +1,4 @@
-// Sums of everything before, over the whole device: how tiles learn where they write.
+// Exclusive prefix sums over the whole device: they give tiles their write positions.
 #ifndef TFCOMPRESS_CUDA_SCAN_H_
 #define TFCOMPRESS_CUDA_SCAN_H_
 
@@ -12,11 +12,11 @@
 namespace tfcompress {
 namespace device {
 
-// Takes what ScanCounts needs besides its counts.
+// Takes the temporary storage of ScanCounts.
 Status TakeScanStorage(uint64_t num_counts, Workspace* workspace, DeviceBuffer* storage);
 
-// Replaces each of counts_dev[0] ... counts_dev[num_counts] by the sum of those before it; the last
-// one need not be set, and becomes the sum of all.
+// Replaces each of counts_dev[0] ... counts_dev[num_counts] by the sum of those before it. The last
+// one need not be set and becomes the total.
 Status ScanCounts(uint64_t* counts_dev, uint64_t num_counts, const DeviceBuffer& storage,
                   cudaStream_t stream);
 

@@ -11,10 +11,11 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Room for twice the elements that are wanted: a bucket is an eighth of an octave wide.
+// Spare room for candidates, beside twice the wanted elements: a bucket is an eighth of an octave
+// wide.
 constexpr uint32_t kSpareCandidates = 4096;
 
-// What is left to choose from, in ascending order of indices.
+// The remaining elements to choose from, in ascending order of indices.
 struct Candidates {
   DenseVector dense;
   const uint64_t* num_marked;
@@ -32,8 +33,8 @@ struct Candidates {
   }
 };
 
-// The digit of the num_wanted-th largest: one warp reads the histogram from its top. The last digit
-// makes the prefix the whole magnitude; before that, it is where the next bucket begins.
+// Finds the digit of the num_wanted-th largest: one warp reads the histogram from its top. After
+// the last digit the prefix is the whole magnitude; before, it is the begin of the next bucket.
 __global__ void PickBucketKernel(const uint32_t* histogram, Digit digit, EncodeState* state) {
   if (state->nonfinite != 0) return;
   const uint32_t top = (1u << digit.num_bits) - 1;
@@ -45,7 +46,7 @@ __global__ void PickBucketKernel(const uint32_t* histogram, Digit digit, EncodeS
   uint32_t wanted = state->num_wanted;
   const uint32_t prefix = state->prefix;
   __syncwarp();
-  if (up_to_own < wanted || up_to_own - own >= wanted) return;  // It is another lane's.
+  if (up_to_own < wanted || up_to_own - own >= wanted) return;  // Another lane finds it.
   wanted -= up_to_own - own;
   uint32_t bucket = own_top;
   for (; histogram[bucket] < wanted; --bucket) wanted -= histogram[bucket];
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   AddCounts(counts, histogram);
 }
 
-// How many elements of a tile lie above the cut, in the high half, and how many are equal to it.
+// Counts the elements of a tile that are above the cut, in the high half, and equal to it, in the
+// low half.
 __global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const EncodeState* state,
                                 uint64_t* kept) {
   const bool listed = candidates.AreListed();
@@ -92,7 +94,7 @@ __global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const
   }
 }
 
-// Writes what lies above the cut and its first ties, in order.
+// Writes the elements above the cut and the first ones equal to it, in order.
 __global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const EncodeState* state,
                                 const uint64_t* kept, uint32_t* selected) {
   const bool listed = candidates.AreListed();

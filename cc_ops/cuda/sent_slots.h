@@ -1,4 +1,4 @@
-// What the memory's slots lose where an element is sent.
+// Subtraction of sent elements from the memory's slots.
 #ifndef TFCOMPRESS_CUDA_SENT_SLOTS_H_
 #define TFCOMPRESS_CUDA_SENT_SLOTS_H_
 
@@ -9,22 +9,22 @@
 namespace tfcompress {
 namespace device {
 
-// The residual at the indices that receivers will decode.
+// The residual, with the indices that receivers will decode.
 struct SentResidual {
-  float* data_dev;              // Null: there is no memory.
-  const uint32_t* indices_dev;  // Null: all elements.
+  float* data_dev;              // Null if there is no memory.
+  const uint32_t* indices_dev;  // Null if all elements are sent.
 
-  // Takes out what the i-th value decodes to.
+  // Subtracts the decoded i-th value.
   __device__ void TakeOut(uint64_t i, float decoded) const {
     if (data_dev != nullptr) data_dev[indices_dev == nullptr ? i : indices_dev[i]] -= decoded;
   }
 };
 
 struct SentSlots {
-  float* residual;  // Null: there is no memory.
-  float* velocity;  // Null: it keeps none.
+  float* residual;  // Null if there is no memory.
+  float* velocity;  // Null if the memory has none.
 
-  // Takes out what receivers decode of element i; `masks`: its velocity is stale.
+  // Subtracts the decoded value of element i; with `masks`, clears its stale velocity, too.
   __device__ void TakeOut(uint64_t i, float decoded, bool masks) const {
     residual[i] -= decoded;
     if (masks && velocity != nullptr) velocity[i] = 0;

@@ -15,16 +15,16 @@
 namespace tfcompress {
 namespace device {
 
-// What a cell is before a key is put into it.
+// Value of a cell before a key is inserted.
 inline constexpr uint32_t kEmptyCell = 0xFFFFFFFFu;
 
-// Among the cells of the group.
+// Position of a cell among those of the group.
 __device__ inline uint64_t CellOf(const SketchGroup& group, uint32_t row, uint32_t key) {
   return uint64_t{row} * group.num_columns +
          SketchColumn(key, MixedRowSeed(row, group.seed), group.num_columns);
 }
 
-// The bucket of a key in its group; `cell_at(i)` is what a cell of the group holds.
+// Returns the bucket of a key in its group; `cell_at(i)` returns a cell of the group.
 template <typename CellAt>
 __device__ uint32_t Query(const SketchGroup& group, uint32_t num_rows, uint32_t key,
                           const CellAt& cell_at) {
@@ -40,8 +40,8 @@ __device__ inline float WithSign(float magnitude, uint32_t sign) {
   return FloatFromBits(FloatBits(magnitude) | (sign == 0 ? 0 : kFloatSignBit));
 }
 
-// Calls body(i, list) for the keys of all lists, i counting them, by the lanes of a warp for a
-// tile.
+// Calls body(i, list) for the keys of all lists, numbered by i. One warp per tile, one key per
+// lane.
 template <typename Body>
 __device__ void ForEachKey(const KeyLists& lists, uint64_t max_tiles, const Body& body) {
   for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
@@ -53,8 +53,8 @@ __device__ void ForEachKey(const KeyLists& lists, uint64_t max_tiles, const Body
   }
 }
 
-// Calls body(i, list) for i below count_of(list), of every list that has keys: a warp a tile of its
-// keys, which takes its share of them.
+// Calls body(i, list) for i below count_of(list), for every list that has keys. One warp per tile
+// of keys; it takes the tile's share of the items.
 template <typename CountOf, typename Body>
 __device__ void ForEachOfLists(const KeyLists& lists, uint64_t max_tiles, const CountOf& count_of,
                                const Body& body) {

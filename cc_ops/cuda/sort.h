@@ -12,13 +12,13 @@
 namespace tfcompress {
 namespace device {
 
-// Items before and after a sort, and what it needs besides: for one number of items and bits.
+// Items before and after a sort, and its temporary storage, for one number of items and bits.
 struct SortBuffers {
   uint64_t num_items;
   int num_bits;
   uint32_t* keys_dev;
   uint32_t* sorted_keys_dev;
-  uint32_t* payloads_dev;  // Null where keys are all there is.
+  uint32_t* payloads_dev;  // Null if only keys are sorted.
   uint32_t* sorted_payloads_dev;
   DeviceBuffer storage;
 };
@@ -26,7 +26,7 @@ struct SortBuffers {
 Status TakeSortBuffers(uint64_t num_items, int num_bits, bool has_payloads, Workspace* workspace,
                        SortBuffers* buffers);
 
-// Sorts by the low num_bits; equal ones keep their order. The unsorted items stay.
+// Sorts by the low num_bits of the keys; equal keys keep their order. The input items are kept.
 Status Sort(const SortBuffers& buffers, cudaStream_t stream);
 
 }  // namespace device

@@ -8,7 +8,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Of all values, and behind them of none.
+// Makes the keys of all values; positions after the last value get the largest key.
 __global__ void MakeSortKeysKernel(SelectedValues values, const uint32_t* count, uint64_t capacity,
                                    uint32_t* keys, uint32_t* positions) {
   const uint32_t num_values = *count;
@@ -18,7 +18,7 @@ __global__ void MakeSortKeysKernel(SelectedValues values, const uint32_t* count,
   }
 }
 
-// The inverse of the permutation that has sorted.
+// Inverts the permutation of the sort.
 __global__ void RankValuesKernel(const uint32_t* keys, const uint32_t* positions,
                                  const uint32_t* count, uint32_t* ranks,
                                  uint32_t* num_nonnegative) {
@@ -44,7 +44,7 @@ Status SortValues(const SelectedValues& values, const uint32_t* count_dev,
                                     values, count_dev, sort.num_items, sort.keys_dev,
                                     sort.payloads_dev));
   TFC_RETURN_IF_ERROR(Sort(sort, stream));
-  // The keys that are not sorted have been read.
+  // The unsorted keys are no longer needed.
   return LaunchThreads("rank values", RankValuesKernel, sort.num_items, stream,
                        sort.sorted_keys_dev, sort.sorted_payloads_dev, count_dev, sort.keys_dev,
                        buffers.num_nonnegative_dev);

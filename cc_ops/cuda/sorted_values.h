@@ -1,4 +1,4 @@
-// Values in sorted order and the way back, on the device: core/value/sorted_values.h.
+// Sorted values and the permutation back, on the device: core/value/sorted_values.h.
 #ifndef TFCOMPRESS_CUDA_SORTED_VALUES_H_
 #define TFCOMPRESS_CUDA_SORTED_VALUES_H_
 
@@ -18,16 +18,16 @@ struct SortedBuffers {
   SortBuffers sort;  // Keys with positions.
   uint32_t* num_nonnegative_dev;
 
-  // Results: the SortKeys of all values, ascending, of which the first *num_nonnegative_dev are
-  // those of nonnegative values; and the place of each value among them.
+  // Results: the SortKeys of all values, ascending, the first *num_nonnegative_dev of nonnegative
+  // values; and the rank of each value among them.
   const uint32_t* keys_dev() const { return sort.sorted_keys_dev; }
   const uint32_t* ranks_dev() const { return sort.keys_dev; }
 };
 
-// For up to max_count values.
+// Takes buffers for up to max_count values.
 Status TakeSortedBuffers(uint32_t max_count, Workspace* workspace, SortedBuffers* buffers);
 
-// Sorts *count_dev <= max_count values that are no NaN; max_count is above 0.
+// Sorts *count_dev <= max_count values, without NaN; max_count is above 0.
 Status SortValues(const SelectedValues& values, const uint32_t* count_dev,
                   const SortedBuffers& buffers, cudaStream_t stream);
 

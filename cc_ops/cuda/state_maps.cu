@@ -8,10 +8,10 @@ namespace {
 
 constexpr uint32_t kGroupMaps = kWarpThreads;
 
-// The maps of a group in shared memory: where a state leads to is only known from the one before.
+// The maps of a group in shared memory, where following them sequentially is fast.
 class GroupOfMaps {
  public:
-  // By all lanes, which then see it; `space` is the warp's own.
+  // Loads the maps. Called by all lanes; `space` is shared memory of this warp.
   __device__ GroupOfMaps(const uint32_t* maps, uint64_t num_maps, uint64_t group, uint32_t* space)
       : states_(reinterpret_cast<const uint8_t*>(space)) {
     const uint64_t first = group * kGroupMaps;
@@ -48,8 +48,8 @@ __global__ void ComposeMapsKernel(const uint32_t* maps, uint64_t num_maps,
   }
 }
 
-// `begins` are the states that reach the groups; null: there is one, and state 0 does. All lanes
-// follow the same state.
+// `begins` are the states at the begins of the groups; null if there is one group, which begins in
+// state 0. All lanes follow the same state.
 __global__ void FollowMapsKernel(const uint32_t* maps, uint64_t num_maps, const uint8_t* begins,
                                  const uint32_t* error, uint8_t* states) {
   __shared__ uint32_t spaces[kBlockWarps][kGroupMaps * kMapWords];
@@ -65,7 +65,7 @@ __global__ void FollowMapsKernel(const uint32_t* maps, uint64_t num_maps, const 
   }
 }
 
-// From the maps that begin at `first`, which are num_maps.
+// Follows the num_maps maps from `first` on.
 Status FollowLevel(uint64_t first, uint64_t num_maps, const uint32_t* num_states_dev,
                    const StateMaps& maps, const uint32_t* error_dev, cudaStream_t stream) {
   const uint32_t* level_dev = maps.maps_dev + first * kMapWords;

@@ -1,7 +1,8 @@
-// In which state an automaton reaches each of a chain of tiles, when every tile says where it takes
-// each of a few states to. The maps of 32 tiles in a row are composed to one, those again, until a
-// warp can follow what is left; then each group tells its members where they begin. No step is
-// longer than a group, however long the chain is.
+// Finds the state in which an automaton reaches each tile of a chain, given for every tile a map
+// from the state at its begin to the state at its end, over a few states. The maps of 32
+// consecutive tiles are composed to one, repeatedly, until one warp can follow the rest; then each
+// group gives its members their first states. No sequential step is longer than a group, whatever
+// the length of the chain.
 #ifndef TFCOMPRESS_CUDA_STATE_MAPS_H_
 #define TFCOMPRESS_CUDA_STATE_MAPS_H_
 
@@ -19,19 +20,19 @@ inline constexpr uint32_t kMaxMapStates = 64;
 inline constexpr uint32_t kMapWords = kMaxMapStates / 4;
 
 struct StateMaps {
-  uint32_t* maps_dev;   // See MapOf: of the tiles, then of groups of them, then of groups of those.
-  uint8_t* states_dev;  // For each map, the state that reaches it; those of the tiles come first.
+  uint32_t* maps_dev;   // See MapOf: maps of tiles, then of groups, then of groups of groups.
+  uint8_t* states_dev;  // For each map, the state at its begin; those of the tiles come first.
 };
 
-// A byte for each state: what the tile, or group, makes of it.
+// One byte for each state: the state at the end of the tile or group.
 __device__ inline uint8_t* MapOf(uint32_t* maps, uint64_t i) {
   return reinterpret_cast<uint8_t*>(maps + i * kMapWords);
 }
 
 void TakeStateMaps(uint64_t max_tiles, Workspace* workspace, StateMaps* maps);
 
-// Sets the states of the tiles from their maps: of states below *num_states_dev <= kMaxMapStates,
-// to such states. State 0 reaches the first tile. Does nothing where *error_dev is set.
+// Sets the states of the tiles from their maps. States are below *num_states_dev <= kMaxMapStates;
+// the first tile begins in state 0. Does nothing if *error_dev is set.
 Status FollowMaps(uint64_t num_tiles, const uint32_t* num_states_dev, const StateMaps& maps,
                   const uint32_t* error_dev, cudaStream_t stream);
 

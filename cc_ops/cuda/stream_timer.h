@@ -1,5 +1,5 @@
-// How long what is put on a stream takes there, without what the stream had to do before: for
-// callers of the library.
+// Measures how long work on a stream takes, without the work queued before it. For callers of the
+// library.
 #ifndef TFCOMPRESS_CUDA_STREAM_TIMER_H_
 #define TFCOMPRESS_CUDA_STREAM_TIMER_H_
 
@@ -23,14 +23,14 @@ class StreamTimer {
     if (end_ != nullptr) cudaEventDestroy(end_);
   }
 
-  // Once, before Stop.
+  // Starts the timer. To be called once, before Stop.
   Status Start(cudaStream_t stream) {
     TFC_RETURN_IF_CUDA_ERROR(cudaEventCreate(&begin_));
     TFC_RETURN_IF_CUDA_ERROR(cudaEventCreate(&end_));
     TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(begin_, stream));
     return OkStatus();
   }
-  // Waits for what was put on the stream since Start.
+  // Waits for the work put on the stream since Start.
   Status Stop(cudaStream_t stream, int64_t* nanoseconds) {
     TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(end_, stream));
     TFC_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(end_));

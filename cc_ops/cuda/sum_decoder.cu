@@ -22,7 +22,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// What is wrong with a frame: the first of these is reported.
+// Errors of a frame: the first of these is reported.
 enum ErrorBits : uint32_t {
   kChecksumError = 1,
   kIndexError = 2,
@@ -59,14 +59,14 @@ Status CheckJointLengths(const Frame& frame, JointKind kind) {
       if (found > sizeof(float) && found <= MaxThreelcBytes(frame.header.n)) return OkStatus();
       return DataLoss("value section: expected ", sizeof(float) + 1, " to ",
                       MaxThreelcBytes(frame.header.n), " bytes, found ", found);
-    case JointKind::kSketchml:  // What they say of themselves is read on the device.
+    case JointKind::kSketchml:  // Their headers are read on the device.
     case JointKind::kSkcompress:
       return OkStatus();
   }
   return OkStatus();
 }
 
-// What the lengths of the sections tell, before any of their bytes is read.
+// Checks the lengths of the sections, before any of their bytes is read.
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
   if (decoder.joint != JointKind::kNone) return CheckJointLengths(frame, decoder.joint);
   const uint64_t k = frame.header.k;
@@ -105,7 +105,7 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
       if (found > kRleHeaderBytes) return OkStatus();
       return DataLoss("index section: runs need more than ", kRleHeaderBytes, " bytes, found ",
                       found);
-    case IndexKind::kBloom:  // Its header tells: it is read on the device.
+    case IndexKind::kBloom:  // Its header is read on the device.
       return OkStatus();
   }
   return OkStatus();
@@ -121,14 +121,14 @@ __global__ void FillKernel(T value, uint64_t n, T* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
 }
 
-// The first of more marks.
+// The first n of a larger number of marks.
 Marks MarksOf(const Marks& marks, uint32_t n) {
   Marks first = marks;
   first.n = n;
   return first;
 }
 
-// NaN everywhere, as the core rounds it to each type.
+// Fills the target with NaN, with the bits that the core uses for each type.
 Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
   if (target.dtype == DType::kFloat32) {
     return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kFloatNaNBits, target.n,
@@ -143,8 +143,8 @@ Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
 }  // namespace
 
 struct SumDecoder::Buffers {
-  uint32_t* errors_dev;      // Of each frame, as are the remainders of their checksums.
-  uint32_t* remainders_dev;  // Right behind the errors.
+  uint32_t* errors_dev;      // One for each frame.
+  uint32_t* remainders_dev;  // Checksum remainder of each frame; directly after the errors.
   float* wide_dev;
   uint32_t* indices_dev;
   Marks marks;
@@ -161,7 +161,8 @@ struct SumDecoder::Buffers {
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
                                     Span<const DeviceTarget> targets) {
   if (positions.size() != targets.size()) {
-    return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
+    return InvalidArgument("expected one position for each of ", targets.size(), " tensors, got ",
+                           positions.size());
   }
   TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
                        ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
@@ -243,7 +244,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   return TakeRleReadBuffers(max_runs_, workspace, &buffers->rle);
 }
 
-// Sets indices_dev to the support of a frame, or its error.
+// Sets indices_dev to the support of a frame, or sets its error.
 Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
                                  const Buffers& buffers, uint32_t* error_dev,
                                  cudaStream_t stream) const {
@@ -383,9 +384,9 @@ Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
                              Span<DecodeStats> stats) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
-    return InvalidArgument("there are no packets");
+    return InvalidArgument("the packets are null");
   for (const DeviceTarget& target : targets_) {
-    if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("there is no target");
+    if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("a target is null");
   }
   if (tasks_.empty()) return OkStatus();
   Workspace carve(workspace.data_dev);

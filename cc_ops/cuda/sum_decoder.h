@@ -1,8 +1,8 @@
-// DecodeSum on the device: the same floats as core/pipeline.h's.
+// DecodeSum on the device: returns the same floats as core/pipeline.h.
 //
-// The packets come twice: on the host, where the collective put them, headers are read and checked
-// by the core's code; what the sections hold is checked on the device, in a copy of the same bytes
-// that the caller made. The host never reads a section.
+// The packets are given twice. On the host, where the collective put them, the core's code reads
+// and checks the headers. On the device, in a copy of the same bytes that the caller made, the
+// sections are checked and decoded. The host never reads a section.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 
@@ -27,20 +27,20 @@
 namespace tfcompress {
 namespace device {
 
-// Where the sum of one tensor goes: n elements that are overwritten.
+// The output for the sum of one tensor: n elements that are overwritten.
 struct DeviceTarget {
   void* data_dev;
   DType dtype;
   uint64_t n;
 };
 
-// Decodes and sums the frames of some tensors, for packets that it has read. For one use: other
-// packets need another one.
+// Decodes and sums the frames of some tensors, for packets whose headers it has read. For one use:
+// other packets need another SumDecoder.
 class SumDecoder {
  public:
   // Reads the headers of the frames at `positions`. Borrows the packets' bytes. Fails as DecodeSum
-  // does for what headers and lengths tell, and with InvalidArgument that names a codec which has
-  // no device variant.
+  // does for invalid headers and lengths, and with InvalidArgument for a codec without a device
+  // variant, which the message names.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
                                  Span<const DeviceTarget> targets);
 
@@ -48,9 +48,9 @@ class SumDecoder {
 
   // Writes `scale` times the sum over ranks to the targets: one frame at a time, in rank order, so
   // that every rank gets the same bits. packets_dev has the bytes of the packets. Puts everything
-  // on `stream` and waits for it once, at the end, for what the checks found: DataLoss, naming rank
-  // and position, when any frame is broken; the targets' content is then unspecified. `stats` may
-  // be empty or have one element a target; their nanoseconds are 0.
+  // on `stream` and waits for it once, at the end, for the result of the checks: fails with
+  // DataLoss, naming rank and position, if any frame is broken; the targets' content is then
+  // unspecified. `stats` is empty or has one element for each target; their nanoseconds are 0.
   Status DecodeSum(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
                    cudaStream_t stream, Span<DecodeStats> stats) const;
 
@@ -59,13 +59,13 @@ class SumDecoder {
   struct FrameTask {
     Frame frame;
     DeviceDecoder decoder;
-    uint64_t offset;  // Of the frame in the packets.
+    uint64_t offset;  // Position of the frame in the packets.
   };
 
   SumDecoder() = default;
   // The frames of a tensor are next to each other, in rank order.
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
-  // Notes what the frame needs of the workspace.
+  // Raises the maxima below to what the frame needs of the workspace.
   void MakeRoomFor(const FrameTask& task);
   Status Take(Workspace* workspace, Buffers* buffers) const;
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
@@ -85,16 +85,17 @@ class SumDecoder {
   std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  uint32_t max_k_ = 0;                       // Of frames with an explicit support.
-  CodeExtent max_deltas_{};                  // Of index sections with prefixed deltas.
-  CodeExtent max_words_{};                   // Of index sections with Huffman words,
-  std::map<uint32_t, ByteCode> byte_codes_;  // whose codes follow from n.
-  CodeExtent max_runs_{};                    // Of index sections with run lengths.
+  // Maxima over all frames.
+  uint32_t max_k_ = 0;                       // Frames with an explicit support.
+  CodeExtent max_deltas_{};                  // Index sections with prefixed deltas.
+  CodeExtent max_words_{};                   // Index sections with Huffman words.
+  std::map<uint32_t, ByteCode> byte_codes_;  // The codes of those words, by n.
+  CodeExtent max_runs_{};                    // Index sections with run lengths.
   uint32_t max_marks_ = 0;                   // n of frames that go through marks.
   uint32_t max_wide_ = 0;                    // n of targets that are not float32.
-  uint64_t max_threelc_bytes_ = 0;           // Of sections.
-  SketchExtent max_sketch_{};                // Of grouped sketches.
-  ParamNeeds params_;                        // Of sections of values.
+  uint64_t max_threelc_bytes_ = 0;           // Sections of threelc.
+  SketchExtent max_sketch_{};                // Grouped sketches.
+  ParamNeeds params_;                        // Value sections.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

@@ -13,14 +13,14 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Bytes of a tile that a lane looks at in order.
+// Bytes of a tile that a lane processes in order.
 constexpr uint32_t kLaneBytes = kTileElements / kWarpThreads;
 constexpr uint64_t kBlockTiles = static_cast<uint64_t>(kQuarticBlock) / kTileElements;
-static_assert(kBlockTiles == 2 * kWarpThreads);  // RunBefore asks two tiles a lane.
+static_assert(kBlockTiles == 2 * kWarpThreads);  // In RunBefore each lane reads two tiles.
 
 // ---- Digits ------------------------------------------------------------------------------------
 
-// Of a vector that is not finite nothing is selected: no magnitude may be sent, infinity neither.
+// Selects nothing if the vector is not finite: no magnitude may be sent then, not even infinity.
 __global__ void ChooseScaleKernel(const Extremes* extremes, double multiplier,
                                   const EncodeState* state, ThreelcState* own) {
   if (ThisThread() != 0) return;
@@ -40,7 +40,7 @@ __device__ uint32_t QuarticOf(const DenseVector& dense, const ThreeValues& value
   return static_cast<uint32_t>(byte);
 }
 
-// A thread a word of four bytes.
+// One thread per word of four bytes.
 __global__ void QuantizeAllKernel(DenseVector dense, uint64_t num_words, const ThreelcState* state,
                                   uint32_t* words) {
   const ThreeValues values = state->values;
@@ -52,8 +52,8 @@ __global__ void QuantizeAllKernel(DenseVector dense, uint64_t num_words, const T
   }
 }
 
-// Adds digits to bytes of five zeros. No byte leaves its 8 bits once all are added, so that what
-// they borrow from each other in between is given back.
+// Adds digits to bytes of five zeros, in words. Carries between the bytes of a word cancel out once
+// all digits are added, since every final byte fits in 8 bits.
 __global__ void QuantizeSelectedKernel(SelectedValues selected, const EncodeState* state,
                                        const ThreelcState* own, uint32_t* words) {
   const ThreeValues values = own->values;
@@ -85,7 +85,7 @@ Status Quantize(const SelectedValues& values, uint32_t max_k, const ThreelcBuffe
 
 // ---- Runs of zeros -----------------------------------------------------------------------------
 
-// Of the bytes [begin, end): how many there are up to the last one that is no five zeros.
+// Number of bytes of [begin, end) up to the last one that is not five zeros.
 __device__ uint32_t UpToLast(const unsigned char* quartic, uint64_t begin, uint64_t end) {
   uint32_t last = 0;
   for (uint64_t i = begin; i < end; ++i) {
@@ -104,8 +104,8 @@ __global__ void FindLastsKernel(const unsigned char* quartic, uint64_t num_bytes
   }
 }
 
-// The bytes of five zeros right before a tile, back to the beginning of its block at most; by a
-// warp.
+// Number of bytes of five zeros directly before a tile, not past the beginning of its block. Called
+// by a warp.
 __device__ uint64_t RunBefore(const uint32_t* lasts, uint64_t tile) {
   const uint64_t num_before = tile % kBlockTiles;
   for (uint64_t distance = 1; distance <= num_before; distance += kWarpThreads) {
@@ -120,7 +120,7 @@ __device__ uint64_t RunBefore(const uint32_t* lasts, uint64_t tile) {
   return num_before * kTileElements;
 }
 
-// The same before the bytes of a lane, which are zeros but for the first `own_last` of them.
+// The same before the bytes of this lane. `own_last` is UpToLast of the bytes of each lane.
 __device__ uint64_t RunBeforeLane(uint64_t run_before_tile, uint32_t own_last) {
   const uint32_t found = __ballot_sync(kAllLanes, own_last != 0) & LanesBefore();
   const int lane = found == 0 ? 0 : 31 - CountLeadingZeros(found);
@@ -129,7 +129,7 @@ __device__ uint64_t RunBeforeLane(uint64_t run_before_tile, uint32_t own_last) {
   return (ThisLane() - static_cast<uint32_t>(lane)) * kLaneBytes - last;
 }
 
-// Bytes of five zeros from `begin` on, no more than a code holds, within the block.
+// Number of bytes of five zeros from `begin` on, within the block and at most the run of one code.
 __device__ int64_t RunLength(const unsigned char* quartic, uint64_t begin, uint64_t num_bytes) {
   constexpr uint64_t kBlock = static_cast<uint64_t>(kQuarticBlock);
   const uint64_t block_end = (begin / kBlock + 1) * kBlock;
@@ -141,8 +141,8 @@ __device__ int64_t RunLength(const unsigned char* quartic, uint64_t begin, uint6
   return length;
 }
 
-// Calls emit(i) for the bytes of a lane at which a coded byte begins: those that are no five zeros,
-// and each kMaxZeroRun-th of a run.
+// Calls emit(i) for the bytes of a lane at which a coded byte begins: those that are not five
+// zeros, and each kMaxZeroRun-th of a run.
 template <typename Emit>
 __device__ void ForEachCoded(const unsigned char* quartic, uint64_t num_bytes,
                              const uint32_t* lasts, uint64_t tile, const Emit& emit) {
@@ -211,7 +211,7 @@ __global__ void TakeOutKernel(const unsigned char* quartic, uint32_t n, const Th
 
 // ---- Decoding ----------------------------------------------------------------------------------
 
-// Quartic bytes of each tile of coded ones, and the digits of all that are not 0.
+// Counts the quartic bytes of each tile of coded bytes, and all digits that are not 0.
 __global__ void MeasureCodedKernel(const unsigned char* coded, uint64_t num_coded, uint64_t* counts,
                                    ThreelcState* state) {
   for (uint64_t tile = ThisWarp(); tile * kTileElements < num_coded; tile += NumWarps()) {
@@ -230,7 +230,7 @@ __global__ void MeasureCodedKernel(const unsigned char* coded, uint64_t num_code
   }
 }
 
-// The last byte may have digits past the end of the vector, which are 0.
+// Whether the digits of the last byte past the end of the vector are 0.
 __device__ bool EndsWithZeros(int last_byte, uint32_t n) {
   if (last_byte >= kRunOfTwo || n % kQuarticDigits == 0) return true;
   for (int i = static_cast<int>(n % kQuarticDigits); i < kQuarticDigits; ++i) {
@@ -244,7 +244,7 @@ __global__ void CheckCodedKernel(const unsigned char* section, uint64_t num_byte
                                  uint32_t* error, ThreelcState* state) {
   if (ThisThread() != 0) return;
   state->values.scale = LoadUnaligned<float>(section);
-  // The bits of a number with a sign are greater than those of infinity.
+  // The bits of a negative number are greater than those of infinity.
   const bool valid = FloatBits(state->values.scale) < kFloatInfinityBits && state->num_sent == k &&
                      *num_quartic == static_cast<uint64_t>(NumQuarticBytes(n)) &&
                      EndsWithZeros(section[num_bytes - 1], n);

@@ -1,4 +1,5 @@
-// Tiles: what one warp does in order. 1024 elements are one word of 32 marks for each lane.
+// Tiles: units of work for one warp. The 1024 elements of a tile have one word of 32 marks for each
+// lane.
 #ifndef TFCOMPRESS_CUDA_TILES_H_
 #define TFCOMPRESS_CUDA_TILES_H_
 

@@ -1,6 +1,6 @@
-// Coded values: what each codec makes of a value and its position, and how its codes lie in bytes.
-// A section begins with what ValueParams hold, and norms or means of buckets; the arithmetic is the
-// core's.
+// Coded values: the code that each codec gives a value at a position, and the packing of codes in
+// bytes. A section begins with the parameters in ValueParams, and norms or means of buckets. The
+// arithmetic is the core's.
 #ifndef TFCOMPRESS_CUDA_VALUE_CODES_H_
 #define TFCOMPRESS_CUDA_VALUE_CODES_H_
 
@@ -22,24 +22,25 @@
 namespace tfcompress {
 namespace device {
 
-// What all codes of a section have in common.
+// Parameters common to all codes of a section.
 struct ValueParams {
-  ValueSpec spec;            // What of it stands in the section.
+  ValueSpec spec;            // As far as it is in the section.
   float scale;               // ternary
   int32_t largest_exponent;  // logquant
   ValueRange range;          // uniform
   SignMeans means;           // sign
   LogScale log_scale;        // log
   const float* levels;       // log: magnitudes, descending.
-  CurvePart curves[2];       // dexp: of each sign.
-  const uint32_t* codes;     // quantile and ranks, for encoding: found before.
-  const float* table;        // Ranks: what each of them decodes to,
-  uint32_t num_ranks;        // and how many there are.
-  uint64_t codes_begin;      // Of the section.
-  uint64_t num_bytes;        // Of the section, where it IsMeasured.
+  CurvePart curves[2];       // dexp: one for each sign.
+  const uint32_t* codes;     // quantile and ranks: codes computed before, for encoding.
+  const float* table;        // Ranks: decoded value of each rank.
+  uint32_t num_ranks;        // Ranks: their number.
+  uint64_t codes_begin;      // Position of the codes in the section.
+  uint64_t num_bytes;        // Length of the section, if it IsMeasured.
 };
 
-// Codes of a number of bits, least significant first: eight of them are as many bytes.
+// Codes of a fixed number of bits, least significant first: eight codes take as many bytes as a
+// code has bits.
 class BitPacking {
  public:
   static constexpr int kGroup = 8;
@@ -60,7 +61,7 @@ class BitPacking {
     if (num_pending > 0) *out = static_cast<unsigned char>(pending);
   }
 
-  // Reads the bytes that hold the code, and no other.
+  // Reads only the bytes that hold the code.
   __device__ uint32_t Load(uint64_t i) const {
     if (num_bits_ == 0) return 0;
     const uint64_t bit = i * static_cast<uint64_t>(num_bits_);
@@ -77,7 +78,7 @@ class BitPacking {
   int num_bits_;
 };
 
-// Five trits a byte. What is no code loads as kNoTrit.
+// Five trits in a byte. An invalid byte loads as kNoTrit.
 class TritPacking {
  public:
   static constexpr int kGroup = kTritsPerByte;
@@ -97,8 +98,8 @@ class TritPacking {
   unsigned char* codes_;
 };
 
-// Each of the codecs is made of the parameters of a section, where that begins, and the seed of the
-// frame, which only encoding looks at. Value() may make anything of hostile codes.
+// Each of the codecs is constructed from the parameters of a section, the begin of the section, and
+// the seed of the frame, which only encoding uses. Value() may return anything for hostile codes.
 
 class QsgdCodes : public BitPacking {
  public:
@@ -161,7 +162,7 @@ class SignCodes : public BitPacking {
       : BitPacking(section + params.codes_begin, 1), means_(params.means) {}
 
   __device__ uint32_t Code(float value, uint64_t) const { return IsNegative(value); }
-  // Not an index: that would take the means out of the registers.
+  // A condition instead of an index keeps the means in registers.
   __device__ float Value(uint32_t code, uint64_t) const {
     return code == 0 ? means_.of_sign[0] : means_.of_sign[1];
   }
@@ -216,7 +217,7 @@ class LogCodes : public BitPacking {
   uint32_t num_codes_;
 };
 
-// Places in the sorted values, which a curve has been evaluated for.
+// Ranks in the sorted values; the table holds the fitted curve evaluated at each rank.
 class RankCodes : public BitPacking {
  public:
   __device__ RankCodes(const ValueParams& params, unsigned char* section, uint64_t)

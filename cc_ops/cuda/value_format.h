@@ -26,7 +26,7 @@ __device__ inline float EncodeValue(ValueKind kind, float value, uint64_t i,
   return is_fp16 ? HalfToFloat(half) : BFloat16ToFloat(half);
 }
 
-// Reads the i-th value of a section; it may be anything, also not finite.
+// Reads the i-th value of a section, which is untrusted: it may be NaN or Inf.
 __device__ inline float DecodeValue(ValueKind kind, const unsigned char* section, uint64_t i) {
   if (kind == ValueKind::kRaw) return FloatFromBits(LoadAt<uint32_t>(section, i));
   const auto half = LoadAt<uint16_t>(section, i);

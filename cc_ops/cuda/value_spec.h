@@ -1,4 +1,4 @@
-// Value codecs with their parameters, and how long their sections are.
+// Value codecs with their parameters, and the lengths of their sections.
 #ifndef TFCOMPRESS_CUDA_VALUE_SPEC_H_
 #define TFCOMPRESS_CUDA_VALUE_SPEC_H_
 
@@ -30,13 +30,13 @@ enum class ValueKind {
   kPoly
 };
 
-// Whether sections begin with something that all values have in common: coded_values.h.
+// Whether sections begin with parameters common to all values; see coded_values.h.
 inline bool IsCoded(ValueKind kind) {
   return kind != ValueKind::kRaw && kind != ValueKind::kFp16 && kind != ValueKind::kBf16;
 }
 
-// Whether a code is the place of its value among all values, sorted, and decodes to a float of a
-// table that is made first.
+// Whether a code is the rank of its value among all sorted values, and decodes by a table that is
+// computed first.
 TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) {
   return kind == ValueKind::kDexp || kind == ValueKind::kPoly;
 }
@@ -44,14 +44,14 @@ TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) {
 TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
   return kind == ValueKind::kQuantile || kind == ValueKind::kLog || HasRanks(kind);
 }
-// Whether elements are taken out of the support before it is encoded: MarkKept.
+// Whether elements are removed from the support before it is encoded; see MarkKept.
 inline bool Narrows(ValueKind kind) { return kind == ValueKind::kLog; }
 
 struct ValueSpec {
   ValueKind kind;
-  int num_bits;          // Of a code, or of what stands for one; not ternary, quantile, ranks.
+  int num_bits;          // Bits of a code or of a number; not used by ternary, quantile, ranks.
   uint32_t bucket_size;  // qsgd
-  uint32_t num_buckets;  // quantile: at most; of a section, as many.
+  uint32_t num_buckets;  // quantile: maximum in a spec, exact in a section.
   double clip;           // ternary
   double base;           // log
   uint32_t max_levels;   // log
@@ -59,27 +59,27 @@ struct ValueSpec {
   uint32_t num_curves;   // dexp: at most; of a section, as many.
   PolynomialConfig poly;
 
-  // Of k values; where it IsMeasured, at most.
+  // Bytes of a section of k values; an upper bound if it IsMeasured.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
     const uint64_t num_code_bytes =
         kind == ValueKind::kTernary ? NumTritBytes(k) : PackedBytes(k, CodeBits(k));
     return CodesBegin(k) + num_code_bytes;
   }
-  // All but ternary.
+  // Bits of a code, except for ternary.
   TFC_HOST_DEVICE int CodeBits(uint64_t k) const {
     if (HasRanks(kind)) return BitsFor(k);
     return kind == ValueKind::kQuantile ? BitsFor(NumBuckets(k)) : num_bits;
   }
-  // None of quantile is empty.
+  // Number of buckets. Those of quantile are never empty.
   TFC_HOST_DEVICE uint64_t NumBuckets(uint64_t k) const {
     return num_buckets < k ? num_buckets : k;
   }
-  // Sums over the values that what a section begins with is made of.
+  // Number of sums over the values that the parameters are computed from.
   TFC_HOST_DEVICE int NumSums() const {
     if (kind == ValueKind::kSign) return 2;
     return kind == ValueKind::kLog || (kind == ValueKind::kTernary && clip != 0) ? 1 : 0;
   }
-  // What precedes the codes, of poly at most.
+  // Bytes before the codes; an upper bound for poly.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
     if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
@@ -88,7 +88,7 @@ struct ValueSpec {
     if (kind == ValueKind::kPoly) return poly.MaxBytes(k);
     return HeaderBytes(kind);
   }
-  // What precedes the codes at every k > 0.
+  // Lower bound of the bytes before the codes, for every k > 0.
   TFC_HOST_DEVICE static uint64_t HeaderBytes(ValueKind kind) {
     switch (kind) {
       case ValueKind::kQsgd:

@@ -55,7 +55,7 @@ __global__ void SumPartsKernel(SelectedValues values, Term term, const uint32_t*
               [&](uint64_t part, double sum) { parts[part] = sum; });
 }
 
-// A warp a block.
+// One warp per block.
 __global__ void SumBlocksKernel(const double* parts, const uint32_t* count, double* blocks) {
   const uint64_t num_parts = CeilDiv(*count, kSumPart);
   for (uint64_t block = ThisWarp(); block * kPartsPerBlock < num_parts; block += NumWarps()) {

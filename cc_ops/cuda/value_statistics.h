@@ -1,4 +1,4 @@
-// What value codecs ask of all values before they code any: extremes, and sums in the order of
+// Statistics that value codecs need before they code: extremes, and sums in the order of
 // core/value/block_statistics.h, so that they have the same bits.
 #ifndef TFCOMPRESS_CUDA_VALUE_STATISTICS_H_
 #define TFCOMPRESS_CUDA_VALUE_STATISTICS_H_
@@ -17,7 +17,7 @@ namespace device {
 // The elements of a support, in its order.
 struct SelectedValues {
   DenseVector dense;
-  const uint32_t* indices_dev;  // Null: all elements.
+  const uint32_t* indices_dev;  // Null for all elements.
 
   __device__ uint32_t IndexOf(uint64_t i) const {
     return indices_dev == nullptr ? static_cast<uint32_t>(i) : indices_dev[i];
@@ -26,14 +26,15 @@ struct SelectedValues {
 };
 
 struct Extremes {
-  uint32_t complement_of_least_key;  // Of OrderedKey: so that all of these begin as 0 and grow.
+  uint32_t complement_of_least_key;  // Complement of an OrderedKey, so that all of these begin as 0
+                                     // and grow.
   uint32_t largest_key;
   uint32_t largest_magnitude;           // Bits.
   uint32_t complement_of_least_normal;  // Magnitude; 0 without one.
   uint32_t num_negative;
 };
 
-// Adds those of the *count_dev <= max_count values to *extremes_dev, which is 0 before.
+// Finds the extremes of *count_dev <= max_count values. *extremes_dev must be 0 before.
 Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                     Extremes* extremes_dev, cudaStream_t stream);
 
@@ -48,7 +49,7 @@ Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uin
                      const SumBuffers& buffers, cudaStream_t stream);
 Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                   const SumBuffers& buffers, cudaStream_t stream);
-// Of the values of one sign.
+// Prepares the sum of the values of one sign.
 Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_count,
                  const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// What the lanes of a warp find out together.
+// Collective operations of the lanes of a warp.
 #ifndef TFCOMPRESS_CUDA_WARP_H_
 #define TFCOMPRESS_CUDA_WARP_H_
 
@@ -9,10 +9,10 @@
 namespace tfcompress {
 namespace device {
 
-// The lanes before this one.
+// Mask of the lanes before this one.
 __device__ inline uint32_t LanesBefore() { return (1u << ThisLane()) - 1; }
 
-// The sum over this lane and those before it, as unsigned numbers are added.
+// Sum over this lane and those before it, modulo 2^bits.
 template <typename T>
 __device__ T InclusiveSum(T value) {
   for (unsigned delta = 1; delta < kWarpThreads; delta *= 2) {
@@ -22,7 +22,7 @@ __device__ T InclusiveSum(T value) {
   return value;
 }
 
-// Of all lanes, in all lanes.
+// Sum over all lanes, returned to all lanes.
 __device__ inline uint32_t SumOfLanes(uint32_t value) {
   for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2)
     value += __shfl_xor_sync(kAllLanes, value, lanes);

@@ -1,4 +1,4 @@
-// Indices as TensorFlow has them.
+// Conversion of indices to TensorFlow's 64-bit integers.
 #ifndef TFCOMPRESS_CUDA_WIDE_INDICES_H_
 #define TFCOMPRESS_CUDA_WIDE_INDICES_H_
 
@@ -11,7 +11,7 @@
 namespace tfcompress {
 namespace device {
 
-// Overwrites wide_dev with the `count` indices.
+// Overwrites wide_dev with the `count` indices as int64.
 Status WidenIndices(const uint32_t* indices_dev, uint64_t count, int64_t* wide_dev,
                     cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Temporary device memory: measured first, carved afterwards, by the same code.
+// Temporary device memory. The same code first measures the required size, then takes the buffers.
 #ifndef TFCOMPRESS_CUDA_WORKSPACE_H_
 #define TFCOMPRESS_CUDA_WORKSPACE_H_
 
@@ -20,22 +20,23 @@ class Workspace {
  public:
   static constexpr size_t kAlignment = 256;
 
-  // Measures: every Take is null.
+  // Measures only: every Take returns null.
   Workspace() = default;
-  // Carves from a buffer; see Check.
+  // Takes from a buffer; see Check.
   explicit Workspace(void* data_dev) : data_dev_(static_cast<unsigned char*>(data_dev)) {}
 
-  // Room for `count` elements, without content.
+  // Returns uninitialized memory for `count` elements.
   template <typename T>
   T* Take(size_t count) {
     unsigned char* taken = data_dev_ == nullptr ? nullptr : data_dev_ + num_bytes_;
     num_bytes_ += (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     return reinterpret_cast<T*>(taken);
   }
-  // What was taken.
+  // Bytes taken so far.
   size_t num_bytes() const { return num_bytes_; }
 
-  // InvalidArgument unless the buffer has these bytes and the alignment of cudaMalloc.
+  // Fails with InvalidArgument unless the buffer has `num_bytes` bytes and the alignment of
+  // cudaMalloc.
   static Status Check(const DeviceBuffer& buffer, size_t num_bytes) {
     if (num_bytes == 0) return OkStatus();
     if (buffer.data_dev == nullptr || buffer.num_bytes < num_bytes) {

@@ -1,4 +1,4 @@
-// The pieces of module _core; each defines the functions of one source file.
+// The parts of module _core. Each defines the functions of one source file.
 #ifndef TFCOMPRESS_PYBIND_BINDINGS_H_
 #define TFCOMPRESS_PYBIND_BINDINGS_H_
 
@@ -6,11 +6,12 @@
 
 namespace tfcompress {
 
-void DefineSpecBindings(pybind11::module_& module);    // What there is, and what a spec means.
-void DefineFrameBindings(pybind11::module_& module);   // Whole gradients: encode, decode, inspect.
-void DefineRowsBindings(pybind11::module_& module);    // The same of some rows of a table.
-void DefineCodecBindings(pybind11::module_& module);   // Single parts, for tests against oracles.
-void DefineLinearBindings(pybind11::module_& module);  // Payloads that are summed, and sketches.
+void DefineSpecBindings(pybind11::module_& module);  // The registry, and the meaning of specs.
+void DefineFrameBindings(
+    pybind11::module_& module);  // Frames of gradients: encode, decode, inspect.
+void DefineRowsBindings(pybind11::module_& module);    // Frames of sparse rows of a table.
+void DefineCodecBindings(pybind11::module_& module);   // Single codecs, for tests against oracles.
+void DefineLinearBindings(pybind11::module_& module);  // Linear codecs, and sketches.
 
 }  // namespace tfcompress
 

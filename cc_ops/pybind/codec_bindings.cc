@@ -33,7 +33,7 @@ Span<const float> FiniteValues(const char* name, const py::array& array) {
   return values;
 }
 
-// The given indices, or everything where there are none; borrows the array.
+// The support of the given indices, or of all n elements if there are none. Borrows the array.
 Support ToSupport(const std::optional<py::array>& indices, uint64_t n) {
   const uint32_t size = CheckedSize("n", n, kMaxElements);
   if (!indices.has_value()) return Support::Everything(size);
@@ -139,19 +139,20 @@ py::array_t<float> DecodeValues(const std::string& name, const py::object& secti
 void DefineCodecBindings(py::module_& module) {
   module.def(
       "select", &Select, "part"_a, "dense"_a, "seed"_a = 0,
-      "The indices, ascending uint32, that a sparsifier such as 'topk:ratio=0.01' chooses from "
-      "a finite float32 vector.");
+      "Selects elements of a finite float32 vector with a sparsifier such as 'topk:ratio=0.01', "
+      "and returns their indices, ascending uint32.");
   module.def("encode_indices", &EncodeIndices, "part"_a, "indices"_a, "n"_a, "seed"_a = 0,
              "Codes strictly increasing uint32 indices below n; returns (section, the indices that "
              "decode_indices yields, which differ from the given ones for a lossy codec).");
   module.def("decode_indices", &DecodeIndices, "name"_a, "section"_a, "n"_a, "k"_a, "seed"_a = 0,
-             "The k indices below n in a section of the named codec.");
+             "Decodes the k indices below n in a section of the named codec.");
   module.def("encode_values", &EncodeValues, "part"_a, "values"_a, "indices"_a, "n"_a, "seed"_a = 0,
              "Codes finite float32 values, in the order of their indices (None for all n), and "
              "returns the section.");
   module.def(
       "decode_values", &DecodeValues, "name"_a, "section"_a, "indices"_a, "n"_a, "seed"_a = 0,
-      "The float32 values of these indices (None for all n) in a section of the named codec.");
+      "Decodes the float32 values of these indices (None for all n) in a section of the named "
+      "codec.");
 }
 
 }  // namespace tfcompress

@@ -1,4 +1,4 @@
-// Between Python's objects and the core's: errors, bytes, arrays and names.
+// Conversions between objects of Python and of the core: errors, bytes, arrays and names.
 #ifndef TFCOMPRESS_PYBIND_CONVERSION_H_
 #define TFCOMPRESS_PYBIND_CONVERSION_H_
 
@@ -33,8 +33,8 @@ T ValueOrThrow(Result<T> result) {
   return std::move(result.value());
 }
 
-// The bytes of a bytes object, bytearray, memoryview or C-contiguous array; locks the object's size
-// for its own lifetime. Lives and dies under the GIL; the span may be read without.
+// The bytes of a bytes object, bytearray, memoryview or C-contiguous array. Locks the object's size
+// for its own lifetime. Create and destroy it under the GIL; the span may be read without.
 class BytesView {
  public:
   explicit BytesView(const pybind11::object& object);
@@ -68,12 +68,12 @@ pybind11::array_t<T> ToArray(const std::vector<T>& values) {
   return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
 }
 
-// "float32", "float16" or "bfloat16".
+// Parses "float32", "float16" or "bfloat16".
 DType ToDType(const std::string& name);
 // The NumPy type that carries `dtype`: float32, or the uint16 bit patterns of the other two.
 pybind11::dtype ToNumpyDType(DType dtype);
 
-// On `num_threads` threads, or on as many as there are cores where it is 0.
+// Makes an executor of `num_threads` threads, or of one thread per core if it is 0.
 ThreadExecutor MakeExecutor(int num_threads);
 
 }  // namespace tfcompress

@@ -43,7 +43,7 @@ py::bytes Encode(const py::array& gradient, const std::string& dtype_name, const
   return ToBytes(frame);
 }
 
-// New arrays for the sums of frames of these sizes and types; `targets` borrows them.
+// Allocates arrays for the sums of frames of these sizes and types; `targets` borrows them.
 py::list AllocateTargets(const std::vector<uint64_t>& sizes, const std::vector<DType>& dtypes,
                          std::vector<SumTarget>* targets) {
   py::list arrays;
@@ -102,7 +102,7 @@ std::vector<Frame> ReadFrames(ByteSpan data) {
   return frames;
 }
 
-// A packet of one rank, summed over that rank alone.
+// Decodes a packet: a sum over one rank.
 py::list Decode(const py::object& data, int num_threads) {
   const BytesView view(data);
   std::vector<uint64_t> sizes;
@@ -143,7 +143,7 @@ const char* SupportName(SupportKind support) {
   return "unknown";
 }
 
-// The registered name of an id off the wire; None where the frame uses no such codec.
+// The registered name of an id off the wire; None if the frame uses no such codec.
 template <typename Interface>
 py::object NameOfId(bool used, uint8_t id) {
   if (!used) return py::none();
@@ -188,7 +188,7 @@ void DefineFrameBindings(py::module_& module) {
       "not depend on `num_threads`; 0 means all cores.");
   module.def(
       "decode", &Decode, "data"_a, "num_threads"_a = 0,
-      "Decodes a packet, any buffer, into one (dtype_name, dense array) a frame; arrays as in "
+      "Decodes a packet, any buffer, into one (dtype_name, dense array) per frame; arrays as in "
       "`encode`. Elements that were not sent are 0; a non-finite frame is NaN everywhere.");
   module.def("decode_sum", &DecodeSumBinding, "packets"_a, "num_ranks"_a, "scale"_a, "sizes"_a,
              "dtype_names"_a, "num_threads"_a = 0,

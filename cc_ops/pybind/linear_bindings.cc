@@ -16,7 +16,7 @@ namespace {
 namespace py = pybind11;
 using py::literals::operator""_a;
 
-// The number of elements, checked.
+// Throws ValueError unless n is in range; returns n.
 int64_t CheckedElements(int64_t n) {
   if (n >= 0 && n <= static_cast<int64_t>(kMaxElements)) return n;
   throw py::value_error("n = " + std::to_string(n) + " is outside [0, " +
@@ -75,7 +75,7 @@ CountSketch MakeSketch(int64_t rows, int64_t columns, uint64_t seed) {
   return CountSketch(static_cast<int>(rows), static_cast<uint32_t>(columns), seed);
 }
 
-// A borrowed float32 array [rows, columns], with the sketch of this shape.
+// A borrowed float32 array [rows, columns], with a CountSketch of this shape.
 struct Table {
   CountSketch sketch;
   Span<const float> cells;
@@ -120,14 +120,15 @@ double CountSketchSquaredNorm(const py::array& array) {
   return table.sketch.SquaredNorm(table.cells, SerialExecutor());
 }
 
-// What TopCandidates and HeavyMix recover, by `recover(table, indices, values)`.
+// Runs TopCandidates or HeavyMix as `recover(table, indices, values)`; returns both arrays.
 template <typename Recover>
 py::tuple Recovered(const py::array& array, int64_t n, int64_t count, uint64_t seed,
                     const Recover& recover) {
   const FloatModeScope mode;
   const Table table = ToTable(array, seed);
   CheckedElements(n);
-  if (count < 1) throw py::value_error("at least one element must be asked for");
+  if (count < 1)
+    throw py::value_error("at least one element is expected, got " + std::to_string(count));
   std::vector<uint32_t> indices;
   std::vector<float> values;
   recover(table, &indices, &values);
@@ -150,27 +151,32 @@ py::tuple CountSketchHeavyMix(const py::array& array, int64_t n, int64_t k, uint
 
 void DefineLinearBindings(py::module_& module) {
   module.def("linear_encode", &LinearEncode, "dense"_a, "spec"_a, "seed"_a = 0, "num_threads"_a = 0,
-             "The float32 payload of a float32 vector under a linear spec such as "
-             "'count_sketch:rows=5,columns=1000'; all NaN where the vector is not finite. The "
-             "memory of the spec is not used. num_threads 0 takes as many as there are cores.");
-  module.def("linear_recover", &LinearRecover, "summed"_a, "n"_a, "spec"_a, "seed"_a = 0,
-             "num_threads"_a = 0,
-             "What a sum of payloads says of the sum of the vectors of n elements: (ascending "
-             "uint32 indices, float32 values), exact or estimates, as describe_spec tells.");
+             "Encodes a float32 vector under a linear spec such as "
+             "'count_sketch:rows=5,columns=1000', and returns the float32 payload; all NaN if the "
+             "vector is not finite. The memory of the spec is not used. num_threads 0 means one "
+             "per core.");
+  module.def(
+      "linear_recover", &LinearRecover, "summed"_a, "n"_a, "spec"_a, "seed"_a = 0,
+      "num_threads"_a = 0,
+      "Recovers elements of the sum of vectors of n elements from the sum of their payloads: "
+      "(ascending uint32 indices, float32 values). The values are exact, or estimates, as "
+      "describe_spec says.");
   module.def("linear_sizes", &LinearSizes, "spec"_a, "n"_a,
-             "A dict of the floats of a `payload` of n elements, the `candidates` that "
-             "linear_recover yields, and the elements `kept` of them after the second round.");
+             "Returns a dict of numbers for n elements: `payload`, its floats; `candidates`, the "
+             "elements that linear_recover yields; `kept`, those kept after the second round.");
   module.def("count_sketch_insert", &CountSketchInsert, "x"_a, "rows"_a, "columns"_a, "seed"_a = 0,
              "num_threads"_a = 0,
-             "The sketch of a finite float32 vector: float32 [rows, columns].");
+             "Computes the sketch of a finite float32 vector: float32 [rows, columns].");
   module.def("count_sketch_estimate", &CountSketchEstimate, "table"_a, "n"_a, "seed"_a = 0,
-             "Estimates of the n elements of the vector that a table is the sketch of, float32.");
+             "Estimates the n elements of the vector with this sketch, float32.");
   module.def("count_sketch_squared_norm", &CountSketchSquaredNorm, "table"_a,
-             "Estimate of the sum of squares of the vector that a table is the sketch of.");
+             "Estimates the sum of squares of the vector with this sketch.");
   module.def("count_sketch_top", &CountSketchTop, "table"_a, "n"_a, "count"_a, "seed"_a = 0,
-             "The min(count, n) largest estimates: (ascending uint32 indices, float32 estimates).");
+             "Finds the min(count, n) largest estimates: (ascending uint32 indices, float32 "
+             "estimates).");
   module.def("count_sketch_heavymix", &CountSketchHeavyMix, "table"_a, "n"_a, "k"_a, "seed"_a = 0,
-             "min(k, n) elements by HEAVYMIX: (ascending uint32 indices, float32 estimates).");
+             "Selects min(k, n) elements by HEAVYMIX: (ascending uint32 indices, float32 "
+             "estimates).");
 }
 
 }  // namespace tfcompress

@@ -93,8 +93,8 @@ void DefineRowsBindings(py::module_& module) {
       "decode_rows", &DecodeRows, "packets"_a, "num_ranks"_a, "scale"_a, "num_rows"_a, "width"_a,
       "dtype_name"_a, "position"_a = 0, "num_frames"_a = 1, "num_threads"_a = 0,
       "Decodes frame `position` of the packets of all ranks, laid end to end with `num_frames` "
-      "frames each, and returns (the rows that were sent, ascending int64; scale * their sums over "
-      "ranks, row after row; bytes of the frames).");
+      "frames each, and returns (the rows that any rank sent, ascending int64; scale * their sums "
+      "over ranks, row after row; bytes of the frames).");
 }
 
 }  // namespace tfcompress

@@ -54,7 +54,7 @@ py::dict DescribeSpec(const std::string& spec) {
                   "takes_rows"_a = !is_joint || !compressor->codec().needs_dense());
 }
 
-// "yes", what of it, or nothing.
+// "yes", the settings that have a variant, or an empty string.
 std::string DeviceVariant(const std::vector<std::string>& on_device, const std::string& name) {
   if (std::find(on_device.begin(), on_device.end(), name) == on_device.end()) return "";
   if (name == "count_sketch") return "top";
@@ -79,7 +79,7 @@ const char* KindName(ParamKind kind) {
   return "unknown";
 }
 
-// Rows of which `on_device` have a variant for GPUs.
+// Lists the rows of a registry; those in `on_device` have a variant for GPUs.
 template <typename Interface>
 py::list ListRegistry(const std::vector<std::string>& on_device) {
   py::list rows;
@@ -116,7 +116,7 @@ py::list ListRegistryOf(const std::string& kind) {
 
 void DefineSpecBindings(py::module_& module) {
   module.def("canonical_spec", &CanonicalSpec, "spec"_a,
-             "The spec with every parameter written out and memory `none` left out: equal "
+             "Returns the spec with every parameter written out and memory `none` left out: equal "
              "compressors have equal canonical specs.");
   module.def(
       "describe_spec", &DescribeSpec, "spec"_a,
@@ -126,12 +126,11 @@ void DefineSpecBindings(py::module_& module) {
       "sent; and `takes_rows`, whether its codecs take sparse rows. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
-      "What a spec can name, one dict {id, name, doc, parameters, error, cost, device} each. "
-      "`kind` is "
-      "memories, sparsifiers, index_codecs, value_codecs, joint_codecs or linear_codecs. A "
-      "parameter is a dict {name, kind, default, min, max, min_open, max_open, odd, choices, doc}; "
-      "its default is text as in a spec. `device` is empty where there is no variant for GPUs, "
-      "\"yes\" or what of it has one where there is.");
+      "Lists the parts that a spec can name, one dict {id, name, doc, parameters, error, cost, "
+      "device} each. `kind` is memories, sparsifiers, index_codecs, value_codecs, joint_codecs or "
+      "linear_codecs. A parameter is a dict {name, kind, default, min, max, min_open, max_open, "
+      "odd, choices, doc}; its default is text as in a spec. `device` is \"yes\" if the part has a "
+      "variant for GPUs, the settings that have one, or empty.");
 }
 
 }  // namespace tfcompress

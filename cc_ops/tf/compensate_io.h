@@ -1,4 +1,4 @@
-// Inputs of Compensate, on whatever device it runs.
+// Inputs of Compensate, the same on every device.
 #ifndef TFCOMPRESS_TF_COMPENSATE_IO_H_
 #define TFCOMPRESS_TF_COMPENSATE_IO_H_
 
@@ -14,13 +14,13 @@
 
 namespace tfcompress {
 
-// The memory of a spec, which shares ownership with what has parsed it.
+// The memory of a spec. Shares ownership with the parsed spec.
 struct MemoryOfSpec {
-  std::string part;  // Of the canonical spec.
+  std::string part;  // Memory part of the canonical spec.
   std::shared_ptr<const Memory> memory;
 };
 
-// Memories of the specs of either kind that a kernel meets. Thread-safe.
+// Caches the memories of the specs, framed or linear, that a kernel gets. Thread-safe.
 class MemoryCache {
  public:
   absl::Status Get(const std::string& spec, MemoryOfSpec* memory);
@@ -30,7 +30,7 @@ class MemoryCache {
   CompressorCache framed_;
 };
 
-// Gradient and slots lie where the kernel runs.
+// Gradient and slots are in the memory of the kernel's device.
 struct CompensateInputs {
   MemoryOfSpec memory;
   GradientView gradient;
@@ -39,7 +39,7 @@ struct CompensateInputs {
   int finite_output() const { return memory.memory->num_slots(); }  // After the new slots.
 };
 
-// Allocates the new slots, too: outputs 0 and on.
+// Reads the inputs, and allocates the new slots, which are the outputs from 0 on.
 absl::Status ReadCompensateInputs(tensorflow::OpKernelContext* ctx, MemoryCache* memories,
                                   CompensateInputs* inputs);
 

@@ -1,5 +1,5 @@
-// Compressors of the specs that a kernel meets: an input, so that a schedule can change it between
-// steps, but nearly always the one of the step before.
+// A cache of the parsed spec of a kernel. The spec is an input, so that a schedule can change it
+// between steps, but is nearly always that of the step before.
 #ifndef TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
 #define TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
 
@@ -14,8 +14,7 @@
 
 namespace tfcompress {
 
-// Thread-safe: TensorFlow runs one kernel from several steps at once. `Parsed` is made by its
-// FromSpec.
+// Thread-safe: TensorFlow runs one kernel from several steps at once. Calls Parsed::FromSpec.
 template <typename Parsed>
 class SpecCache {
  public:

@@ -20,8 +20,9 @@ absl::Status SumAttributes::Read(OpKernelConstruction* ctx) {
   TF_RETURN_IF_ERROR(ctx->GetAttr("N", &num_tensors));
   TF_RETURN_IF_ERROR(ctx->GetAttr("dtypes", &dtypes));
   if (static_cast<int>(dtypes.size()) != num_tensors) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(dtypes.size(), " dtypes for ", num_tensors, " shapes"));
+    return absl::InvalidArgumentError(absl::StrCat("expected one dtype for each shape, got ",
+                                                   dtypes.size(), " dtypes for ", num_tensors,
+                                                   " shapes"));
   }
   TF_RETURN_IF_ERROR(ctx->GetAttr("positions", &positions));
   TF_RETURN_IF_ERROR(ctx->GetAttr("num_frames", &num_frames));

@@ -1,4 +1,4 @@
-// Attributes, inputs and outputs of DecodeSum, on whatever device it runs.
+// Attributes, inputs and outputs of DecodeSum, the same on every device.
 #ifndef TFCOMPRESS_TF_DECODE_SUM_IO_H_
 #define TFCOMPRESS_TF_DECODE_SUM_IO_H_
 
@@ -12,7 +12,7 @@
 
 namespace tfcompress {
 
-// Which frames of each packet are decoded.
+// The frames of each packet that are decoded.
 struct SumAttributes {
   std::vector<int64_t> positions;
   int64_t num_frames = 0;
@@ -28,7 +28,7 @@ struct SumInputs {
 absl::Status ReadSumInputs(tensorflow::OpKernelContext* ctx, const SumAttributes& attributes,
                            SumInputs* inputs);
 
-// Allocates the sums, of the shapes that the inputs "shapes" say.
+// Allocates the sums, with the shapes given by the inputs "shapes".
 absl::Status AllocateSums(tensorflow::OpKernelContext* ctx, std::vector<SumTarget>* targets);
 
 // Fills the outputs after the sums.

@@ -1,4 +1,4 @@
-// From TensorFlow's element types to the core's.
+// Conversion of TensorFlow's element types to the core's.
 #ifndef TFCOMPRESS_TF_DTYPE_CONVERSION_H_
 #define TFCOMPRESS_TF_DTYPE_CONVERSION_H_
 
@@ -7,7 +7,7 @@
 
 namespace tfcompress {
 
-// `dtype` is one that the ops' attributes admit: DT_FLOAT, DT_HALF or DT_BFLOAT16.
+// `dtype` must be one that the ops' attributes admit: DT_FLOAT, DT_HALF or DT_BFLOAT16.
 inline DType ToDType(tensorflow::DataType dtype) {
   if (dtype == tensorflow::DT_HALF) return DType::kFloat16;
   if (dtype == tensorflow::DT_BFLOAT16) return DType::kBFloat16;

@@ -1,4 +1,4 @@
-// Inputs of Encode, on whatever device it runs.
+// Inputs of Encode, the same on every device.
 #ifndef TFCOMPRESS_TF_ENCODE_IO_H_
 #define TFCOMPRESS_TF_ENCODE_IO_H_
 
@@ -13,7 +13,7 @@
 
 namespace tfcompress {
 
-// Gradient and slots lie where the kernel runs.
+// Gradient and slots are in the memory of the kernel's device.
 struct EncodeInputs {
   std::shared_ptr<const Compressor> compressor;
   GradientView gradient;
@@ -21,7 +21,7 @@ struct EncodeInputs {
   SlotVectors slots;
 };
 
-// Allocates the new slots, too: outputs 2 and on.
+// Reads the inputs, and allocates the new slots, which are the outputs from 2 on.
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
                               EncodeInputs* inputs);
 

@@ -80,7 +80,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
     return absl::OkStatus();
   }
 
-  // Holds the residual's lock no longer than it takes to encode.
+  // Encodes, and holds the residual's lock only while doing so.
   absl::Status Encode(OpKernelContext* ctx, const Compressor& compressor, const RowsView& slices,
                       int64_t seed, Bytes* frame, int64_t* nanoseconds) const {
     tensorflow::OpInputList handles;

@@ -14,7 +14,7 @@
 
 namespace tfcompress {
 
-// Fails with InvalidArgument where the input is not a scalar of T.
+// Reads an input. Fails with InvalidArgument unless it is a scalar of T.
 template <typename T>
 absl::Status ReadScalar(tensorflow::OpKernelContext* ctx, const char* name, T* value) {
   const tensorflow::Tensor* tensor;
@@ -27,7 +27,7 @@ absl::Status ReadScalar(tensorflow::OpKernelContext* ctx, const char* name, T* v
   return absl::OkStatus();
 }
 
-// Fails with InvalidArgument where the input is not a vector.
+// Reads an input. Fails with InvalidArgument unless it is a vector.
 inline absl::Status ReadVector(tensorflow::OpKernelContext* ctx, const char* name,
                                const tensorflow::Tensor** tensor) {
   TF_RETURN_IF_ERROR(ctx->input(name, tensor));
@@ -40,7 +40,7 @@ inline ByteSpan ToBytes(const tensorflow::Tensor& tensor) {
   return {tensor.flat<uint8_t>().data(), static_cast<size_t>(tensor.NumElements())};
 }
 
-// Output `index`, a scalar.
+// Sets output `index` to a scalar.
 template <typename T>
 absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) {
   tensorflow::Tensor* output;
@@ -49,7 +49,7 @@ absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) 
   return absl::OkStatus();
 }
 
-// Output `index`, a vector of T with these values.
+// Sets output `index` to a vector of T with these values.
 template <typename T, typename Value>
 absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index,
                           const std::vector<Value>& values) {
@@ -60,7 +60,7 @@ absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index,
   return absl::OkStatus();
 }
 
-// The first two outputs of the encoding ops.
+// Sets the first two outputs of the encoding ops.
 inline absl::Status OutputFrame(tensorflow::OpKernelContext* ctx, ByteSpan frame,
                                 int64_t nanoseconds) {
   tensorflow::Tensor* output;

@@ -1,4 +1,4 @@
-// Inputs of LinearEncode and LinearRecover, on whatever device they run.
+// Inputs of LinearEncode and LinearRecover, the same on every device.
 #ifndef TFCOMPRESS_TF_LINEAR_IO_H_
 #define TFCOMPRESS_TF_LINEAR_IO_H_
 
@@ -14,20 +14,20 @@
 
 namespace tfcompress {
 
-// The parts of the vector, end to end, lie where the kernel runs; so does the payload.
+// The parts of the vector, end to end, and the payload are in the memory of the kernel's device.
 struct LinearEncodeInputs {
   std::shared_ptr<const LinearCompressor> compressor;
   std::vector<Span<const float>> parts;
-  int64_t n = 0;  // Elements of all parts.
+  int64_t n = 0;  // Number of elements of all parts.
   uint64_t seed = 0;
   Span<float> payload;
 };
 
-// Allocates the payload, too: output 0.
+// Reads the inputs, and allocates the payload, which is output 0.
 absl::Status ReadLinearEncodeInputs(tensorflow::OpKernelContext* ctx,
                                     LinearCompressorCache* compressors, LinearEncodeInputs* inputs);
 
-// The sum lies where the kernel runs.
+// The sum is in the memory of the kernel's device.
 struct LinearRecoverInputs {
   std::shared_ptr<const LinearCompressor> compressor;
   Span<const float> summed;
@@ -35,7 +35,8 @@ struct LinearRecoverInputs {
   uint64_t seed = 0;
 };
 
-// Fails with InvalidArgument where the sum is not of the size that n and the spec make.
+// Reads the inputs. Fails with InvalidArgument unless the sum has the size that follows from n and
+// the spec.
 absl::Status ReadLinearRecoverInputs(tensorflow::OpKernelContext* ctx,
                                      LinearCompressorCache* compressors,
                                      LinearRecoverInputs* inputs);

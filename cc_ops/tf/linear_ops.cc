@@ -1,5 +1,5 @@
 // The ops of linear specs, whose payloads are summed over ranks and never framed: signatures,
-// shapes and documentation. The kernels stand in *_kernel.cc.
+// shapes and documentation. The kernels are in *_kernel.cc.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,8 +29,8 @@ absl::Status CompensateShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-// Sets `size` to what `size_of` a codec makes of n, where both n and the spec, the last input, are
-// known before the step; else leaves it unknown.
+// Sets `size` to `size_of` the codec and n, if n and the spec, which is the last input, are known
+// before the step; else leaves it unknown.
 absl::Status SizeIfKnown(InferenceContext* c, int64_t n,
                          int64_t (LinearCodec::*size_of)(int64_t) const, DimensionHandle* size) {
   const tensorflow::Tensor* spec = c->input_tensor(c->num_inputs() - 1);
@@ -42,7 +42,7 @@ absl::Status SizeIfKnown(InferenceContext* c, int64_t n,
   return absl::OkStatus();
 }
 
-// The number of elements of all tensors of a list together; -1 where it is not known.
+// The total number of elements of a list of tensors; -1 if it is not known.
 int64_t NumElements(InferenceContext* c, const std::vector<ShapeHandle>& shapes) {
   int64_t n = 0;
   for (const ShapeHandle& shape : shapes) {
@@ -100,20 +100,20 @@ REGISTER_OP("Tfcompress>Compensate")
     .Attr("num_slots: int >= 0")
     .SetShapeFn(CompensateShape)
     .Doc(R"doc(
-Adds what earlier steps left out to a gradient: the memory of a spec, alone.
+Compensates a gradient with the memory of a spec: adds what earlier steps left out.
 
-new_slots[0] is the vector to send: under `residual` slots[0] + gradient, under
-`momentum` the residual plus the velocity, whose next value new_slots[1] is. The
-memory `none` has no slots, and the gradient itself is to be sent. The caller takes
-what receivers decode out of new_slots before it writes them back.
+new_slots[0] is the vector to send: with `residual` slots[0] + gradient, with
+`momentum` the residual plus the velocity, whose next value is new_slots[1]. The
+memory `none` has no slots: the gradient itself is sent. The caller subtracts what
+receivers decode from new_slots before it writes them back.
 
-Fails with InvalidArgument for what is not a spec, for a number of
-slots that is not the memory's, and for a slot of another number of elements.
+Fails with InvalidArgument for an invalid spec, for a number of slots that is not
+the memory's, and for a slot with another number of elements.
 
 gradient: The local gradient, of any shape; n elements.
 slots: The memory's vectors: n elements each, of any shape.
 spec: Scalar, linear or framed, e.g. `momentum|count_sketch`.
-new_slots: Of the shapes of `slots`. The very bits of `slots` where not `finite`.
+new_slots: Of the shapes of `slots`. Bit-identical to `slots` unless `finite`.
 finite: Scalar. Whether every element of the compensated vector is finite.
 num_slots: How many slots the spec's memory needs.
 )doc");
@@ -129,14 +129,14 @@ REGISTER_OP("Tfcompress>LinearEncode")
     .Doc(R"doc(
 Encodes tensors into one payload of floats that may be summed over ranks.
 
-The tensors are encoded as one vector, laid end to end, where they lie: no copy is
-made. The sum of the payloads of several ranks is the payload of the sum of their
-vectors, but for rounding. It is the same for every number of threads.
+The tensors are encoded as one vector, laid end to end, without a copy. The sum of
+the payloads of several ranks is the payload of the sum of their vectors, up to
+rounding. The payload does not depend on the number of threads.
 
 NaN or Inf anywhere makes every float of the payload NaN, and so that of the sum.
 
-Fails with InvalidArgument for a spec that is not a linear one, and for tensors of
-2^31 elements or more together.
+Fails with InvalidArgument for a spec that is not linear, and for tensors with 2^31
+elements or more together.
 
 dense: Of any shapes; n elements together.
 seed: Scalar. Must be the same on all ranks of a step.
@@ -157,20 +157,21 @@ REGISTER_OP("Tfcompress>LinearRecover")
     .Doc(R"doc(
 Recovers elements of a sum of vectors from the sum of their payloads.
 
-`shared_randomk` yields exact sums. `count_sketch` yields the elements whose
-estimates are largest, with these estimates: a second round sums the true values at
-`indices`, of which SelectLargest keeps k. Equal sums give equal bits everywhere.
+`shared_randomk` yields exact sums. `count_sketch` yields the elements with the
+largest estimates, and these estimates; a second round then sums the true values at
+`indices`, and SelectLargest keeps k of them. Equal sums give equal bits on every
+machine.
 
-Fails with InvalidArgument for a spec that is not a linear one, an n outside
-[0, 2^31), and a payload of another size than LinearEncode makes for n elements.
+Fails with InvalidArgument for a spec that is not linear, an n outside [0, 2^31),
+and a payload of another size than LinearEncode makes for n elements.
 
-summed: 1-D. The sum, or any multiple of it, of what LinearEncode gave on each rank
-  with this seed and spec. Where it is not finite, all values are NaN.
+summed: 1-D. The sum, or any multiple of it, of the payloads of LinearEncode on each
+  rank with this seed and spec. If it is not finite, all values are NaN.
 n: Scalar. Elements of the vector.
 seed: Scalar, that of LinearEncode.
 spec: Scalar, that of LinearEncode.
 indices: [c], ascending, below n.
-values: [c]. Exact sums, or estimates of them, times what `summed` was scaled by.
+values: [c]. Exact sums or estimates of them, times the factor that `summed` has.
 nanoseconds: Scalar. Time spent recovering.
 )doc");
 
@@ -182,12 +183,12 @@ REGISTER_OP("Tfcompress>SelectLargest")
     .Doc(R"doc(
 Finds the elements of largest magnitude, exactly.
 
-Fails with InvalidArgument for a count that is negative or above c.
+Fails with InvalidArgument for a count outside [0, c].
 
 values: [c].
 count: Scalar, at most c.
-positions: [count], ascending; ties go to the smaller position. Inf counts as larger
-  than every number, NaN as larger than Inf.
+positions: [count], ascending; ties go to the lower position. Inf is larger than
+  every number, NaN larger than Inf.
 )doc");
 
 }  // namespace tfcompress

@@ -31,7 +31,7 @@ absl::Status CheckSlot(Var* variable, int64_t num_elements) {
 }
 
 // Makes `value` the only owner of its buffer: a tensor that was read from the variable may share
-// it. (In copy-on-read mode none does.)
+// it, except in copy-on-read mode.
 absl::Status Unshare(OpKernelContext* ctx, Tensor* value) {
   if (value->RefCountIsOne()) return absl::OkStatus();
   Tensor copy;

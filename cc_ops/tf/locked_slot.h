@@ -1,5 +1,4 @@
-// The residual of a table: a tf.Variable resource, locked and writable for the time of one
-// encoding.
+// The residual of a table: a tf.Variable resource, locked and writable during one encoding.
 #ifndef TFCOMPRESS_TF_LOCKED_SLOT_H_
 #define TFCOMPRESS_TF_LOCKED_SLOT_H_
 
@@ -16,8 +15,9 @@ namespace tfcompress {
 
 class LockedSlot {
  public:
-  // Looks up, locks and checks the variable behind `handle`: initialized and float32, with
-  // `num_elements` elements. Call once; on failure only destruction is left.
+  // Looks up and locks the variable behind `handle`, and checks that it is initialized and float32,
+  // with `num_elements` elements. To be called once; after a failure the object can only be
+  // destroyed.
   absl::Status Acquire(tensorflow::OpKernelContext* ctx, const tensorflow::Tensor& handle,
                        int64_t num_elements);
 
@@ -26,7 +26,7 @@ class LockedSlot {
 
  private:
   tensorflow::core::RefCountPtr<tensorflow::Var> variable_;
-  std::optional<tensorflow::mutex_lock> lock_;  // Of variable_, so it goes first.
+  std::optional<tensorflow::mutex_lock> lock_;  // Lock of variable_; must be destroyed first.
   float* data_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The ops that make and read frames: signatures, shapes and documentation. The kernels stand in
+// The ops that write and read frames: signatures, shapes and documentation. The kernels are in
 // *_kernel.cc.
 #include <vector>
 
@@ -63,8 +63,9 @@ absl::Status DecodeSumShape(InferenceContext* c) {
   constexpr int kFirstShape = 3;  // After packets, num_ranks and scale.
   const int num_tensors = c->num_inputs() - kFirstShape;
   if (static_cast<int>(dtypes.size()) != num_tensors) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(dtypes.size(), " dtypes for ", num_tensors, " shapes"));
+    return absl::InvalidArgumentError(absl::StrCat("expected one dtype for each shape, got ",
+                                                   dtypes.size(), " dtypes for ", num_tensors,
+                                                   " shapes"));
   }
   ShapeHandle unused;
   TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
@@ -93,18 +94,18 @@ REGISTER_OP("Tfcompress>Encode")
     .Attr("num_slots: int >= 0")
     .SetShapeFn(EncodeWithSlotsShape)
     .Doc(R"doc(
-Compresses one gradient into one frame, and keeps what the frame leaves out.
+Compresses one gradient into one frame, and keeps the rest for later steps.
 
-Adds what earlier steps left out, selects, encodes, and puts what receivers will
-not decode into new_slots: gradient + slot == decoded + new slot under the memory
-`residual`. The caller writes new_slots back when the step has succeeded on every
-rank. A gradient that is not finite (after compensation) becomes a frame that
-decodes to NaN on every rank; new_slots are then slots.
+Compensates with what earlier steps left out, selects, encodes, and stores what
+receivers will not decode in new_slots: with the memory `residual`, gradient + slot
+== decoded + new slot. The caller commits new_slots when the step has succeeded on
+every rank. A gradient that is not finite after compensation becomes a frame that
+decodes to NaN on every rank; new_slots then equal slots.
 
-The frame is the same for every number of threads: it depends on the inputs alone.
+The frame depends on the inputs only, not on the number of threads.
 
-Fails with InvalidArgument for a spec that does not parse, for a number of slots
-that is not the memory's, and for a slot of another number of elements.
+Fails with InvalidArgument for an invalid spec, for a number of slots that is not
+the memory's, and for a slot with another number of elements.
 
 gradient: The local gradient, of any shape; n elements, n < 2^31.
 slots: The memory's vectors: n elements each, of any shape.
@@ -116,7 +117,7 @@ spec: Scalar. `[memory|]sparsifier|index|value` or `[memory|]sparsifier|joint`, 
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
 nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
 new_slots: Of the shapes of `slots`.
-num_slots: How many slots the spec's memory needs, e.g. 0 for `none` and 1 for
+num_slots: Number of slots of the spec's memory, e.g. 0 for `none` and 1 for
   `residual`.
 )doc");
 
@@ -139,7 +140,7 @@ Decodes the packets of all ranks and sums them: sums[i] = scale * sum over ranks
 
 Each element is summed in float32 in the order of the ranks, whatever the number
 of threads, so that every rank that decodes the same packets gets the same bits.
-A tensor that was not finite on any rank comes out as NaN in every element.
+A tensor that was not finite on some rank becomes NaN in every element.
 
 Fails with DataLoss, naming rank and tensor, for bytes that are not the packets
 described (truncated, changed on the way, left over, of another size or type);
@@ -149,16 +150,18 @@ packets: 1-D. The packets of ranks 0 to num_ranks - 1 end to end, each with the
   frames of all N tensors in the order of `shapes`: what an allgather yields.
 num_ranks: Scalar, at least 1.
 scale: Scalar; 1 / num_ranks makes the mean.
-shapes: One 1-D shape a tensor; its product must be the n of the tensor's frames.
-sums: One tensor a shape.
+shapes: One 1-D shape per tensor; its product must be the n of the tensor's frames.
+sums: One tensor per shape.
 num_bytes: [N]. Bytes of each tensor's frames over all ranks, headers included.
-nanoseconds: [N]. Time spent decoding and summing each tensor; tensors that are
-  decoded side by side overlap.
+nanoseconds: [N]. Time spent decoding and summing each tensor; the times of tensors
+  that are decoded in parallel overlap.
 finite: [N]. Whether each tensor was finite on every rank.
 N: Number of tensors.
 dtypes: The N tensors' types, which must be those of their frames.
-positions: Where the N frames stand in each packet, ascending. Empty: in front.
-num_frames: Frames in each packet; those at other positions are not decoded. 0: N.
+positions: Positions of the N frames in each packet, ascending. Empty means the
+  first N.
+num_frames: Frames in each packet; those at other positions are not decoded. 0
+  means N.
 )doc");
 
 REGISTER_OP("Tfcompress>EncodeRows")
@@ -179,25 +182,25 @@ REGISTER_OP("Tfcompress>EncodeRows")
     .Doc(R"doc(
 Compresses the gradient of some rows of a table (tf.IndexedSlices) into one frame.
 
-Sums the slices of each row, adds what earlier steps left out of it, chooses rows
-by their norms, encodes them, and writes back to the residual what receivers will
-not decode: merged + residual before == decoded + residual after, row by row. Time
-and memory are of the order of the rows, never of the table, but for the index
-codecs `bloom` and `bitmap`, which look at every row number. Rows that a Bloom
-filter adds travel as zeros, or with their values where the gradient has them.
+Sums the slices of each row, adds the residual of the row, chooses rows by their
+norms, encodes them, and writes back to the residual what receivers will not
+decode: merged + residual before == decoded + residual after, row by row. Time and
+memory are of the order of the rows, not of the table, except with the index codecs
+`bloom` and `bitmap`, which visit every row number. Rows that a Bloom filter adds
+are sent as zeros, or with their values if the gradient has them.
 
-The memory and the sparsifier of the spec are not used. A spec that sends no index
-codes row ids by `delta_binary`; a joint codec codes the elements that are not zero
-among the num_rows * w < 2^31 of the table. A gradient that is not finite becomes a
-frame that decodes to NaN on every rank, and leaves the residual as it was.
+The memory and the sparsifier of the spec are not used. A spec without index codec
+codes row ids by `delta_binary`; a joint codec codes the nonzero elements among the
+num_rows * w < 2^31 of the table. A gradient that is not finite becomes a frame that
+decodes to NaN on every rank, and leaves the residual unchanged.
 
-Fails with InvalidArgument for a spec or sparsifier that does not parse, an index
-outside [0, num_rows), a residual that is not float32 or of another size, and the
-spec `threelc`, which codes dense tensors only; with FailedPrecondition for a
-residual that is not initialized. The residual is then as it was.
+Fails with InvalidArgument for an invalid spec or sparsifier, an index outside
+[0, num_rows), a residual that is not float32 or of another size, and the spec
+`threelc`, which codes dense tensors only; with FailedPrecondition for a residual
+that is not initialized. The residual then remains unchanged.
 
 values: [m, ...]. Slice i belongs to row indices[i]; a slice has w >= 1 elements.
-indices: [m]. In any order, and repeated where a row has several slices.
+indices: [m]. In any order, repeated if a row has several slices.
 num_rows: Scalar, below 2^31. Rows of the table.
 residual: None, or one float32 variable of num_rows * w elements, updated in place.
 seed: Scalar. Seeds random selection and rounding; travels in the frame.
@@ -205,8 +208,8 @@ spec: Scalar, as for Encode.
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
 nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
 num_residuals: 0 or 1.
-row_sparsifier: A sparsifier that sees the Euclidean norms of the touched rows, e.g.
-  `dense` for all of them, `topk:ratio=0.1` or `threshold:tau=0.01`.
+row_sparsifier: A sparsifier that selects by the Euclidean norms of the touched rows,
+  e.g. `dense` for all of them, `topk:ratio=0.1` or `threshold:tau=0.01`.
 )doc");
 
 REGISTER_OP("Tfcompress>DecodeRows")
@@ -229,8 +232,9 @@ Decodes one table's rows from the packets of all ranks and sums them.
 
 values[i] = scale * the sum over ranks of row rows[i]. Each element is summed in
 float32 in the order of the ranks, whatever the number of threads, so that every
-rank that decodes the same packets gets the same bits. Where the table was not
-finite on any rank, all rows that were sent are NaN; if none was, row 0 is.
+rank that decodes the same packets gets the same bits. If the table was not finite
+on some rank, all rows that were sent are NaN; if no row was sent, a NaN row 0 is
+returned.
 
 Fails with DataLoss, naming rank and position, for bytes that are not the packets
 described; with InvalidArgument for a bad num_ranks, num_rows or row_shape.
@@ -246,7 +250,7 @@ num_bytes: Scalar. Bytes of the table's frames over all ranks, headers included.
 nanoseconds: Scalar. Time spent decoding and summing.
 finite: Scalar. Whether the table was finite on every rank.
 num_frames: Frames in each packet.
-position: Where the table's frame stands in each packet.
+position: Position of the table's frame in each packet.
 T: The table's type, which must be that of its frames.
 )doc");
 

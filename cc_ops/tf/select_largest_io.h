@@ -1,4 +1,4 @@
-// Inputs of SelectLargest, on whatever device it runs.
+// Inputs of SelectLargest, the same on every device.
 #ifndef TFCOMPRESS_TF_SELECT_LARGEST_IO_H_
 #define TFCOMPRESS_TF_SELECT_LARGEST_IO_H_
 
@@ -10,10 +10,10 @@
 
 namespace tfcompress {
 
-// The values lie where the kernel runs.
+// The values are in the memory of the kernel's device.
 struct SelectInputs {
   Span<const float> values;
-  size_t count = 0;  // At most as many.
+  size_t count = 0;  // At most the number of values.
 };
 
 absl::Status ReadSelectInputs(tensorflow::OpKernelContext* ctx, SelectInputs* inputs);

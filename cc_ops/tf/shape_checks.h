@@ -1,4 +1,4 @@
-// What the shape functions of several ops check.
+// Checks that the shape functions of several ops share.
 #ifndef TFCOMPRESS_TF_SHAPE_CHECKS_H_
 #define TFCOMPRESS_TF_SHAPE_CHECKS_H_
 

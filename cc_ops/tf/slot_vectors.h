@@ -1,5 +1,5 @@
-// The memory's vectors of one tensor: inputs as they were, and outputs of their own, for the step
-// may be dropped.
+// The memory's vectors of one tensor. Inputs stay unchanged and the results are separate outputs,
+// since the step may be rolled back.
 #ifndef TFCOMPRESS_TF_SLOT_VECTORS_H_
 #define TFCOMPRESS_TF_SLOT_VECTORS_H_
 
@@ -19,9 +19,9 @@ struct SlotVectors {
   MemorySlots slots() const { return {before, after}; }
 };
 
-// Borrows the input list "slots", and allocates an output of the same shape for each, the first of
-// which is output `first_output`. InvalidArgument where they are not as many as the memory of
-// `spec` needs, or not of the gradient's size.
+// Borrows the input list "slots", and allocates an output of the same shape for each, from output
+// `first_output` on. Fails with InvalidArgument unless there are as many as the memory of `spec`
+// needs, each of the gradient's size.
 absl::Status AllocateSlots(tensorflow::OpKernelContext* ctx, const Memory& memory,
                            const std::string& spec, const tensorflow::Tensor& gradient,
                            int first_output, SlotVectors* vectors);

@@ -1,4 +1,4 @@
-// From the core's Status to TensorFlow's.
+// Conversion of the core's Status to TensorFlow's.
 #ifndef TFCOMPRESS_TF_STATUS_CONVERSION_H_
 #define TFCOMPRESS_TF_STATUS_CONVERSION_H_
 
@@ -7,7 +7,7 @@
 
 namespace tfcompress {
 
-// The same code and message: tf.errors.InvalidArgumentError, tf.errors.DataLossError in Python.
+// Keeps code and message. Python sees tf.errors.InvalidArgumentError or tf.errors.DataLossError.
 inline absl::Status ToTensorFlow(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:

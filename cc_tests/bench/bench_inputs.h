@@ -1,4 +1,4 @@
-// What the codec benchmark feeds to the codecs.
+// Inputs of the codec benchmark.
 #ifndef TFCOMPRESS_CC_TESTS_BENCH_BENCH_INPUTS_H_
 #define TFCOMPRESS_CC_TESTS_BENCH_BENCH_INPUTS_H_
 
@@ -13,14 +13,14 @@ inline constexpr uint32_t kElements = 10'000'000;
 // Laplacian values: sharper than normal ones and heavier in the tails, as gradients are.
 const std::vector<float>& DenseGradient();
 
-// A random support of DenseGradient() and what stands there.
+// A random support of DenseGradient() with its values.
 struct BenchInput {
   std::vector<uint32_t> indices;
   std::vector<float> values;
-  std::vector<float> dense;  // Zeros elsewhere.
+  std::vector<float> dense;  // The same values, with zeros elsewhere.
 };
 
-// Keeps the input of the density that was asked for last.
+// Returns the input of a density; keeps only the last one.
 const BenchInput& InputOf(const std::string& density);
 
 }  // namespace tfcompress

@@ -1,6 +1,6 @@
 // Time and size of every codec of the registry on one core, for 10M elements at three densities.
 //   codec_benchmark [--benchmark_filter=index/bloom] [--benchmark_format=json]
-// Times are for each element of the dense tensor, and in memcpys of it.
+// Times are per element of the dense tensor, and as multiples of a memcpy of it.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& d
   });
 }
 
-// Encodes under `part` of the row and decodes again.
+// Encodes with `part`, a setting of the row, and decodes again.
 void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
                    std::shared_ptr<const IndexCodec> codec, const std::string& density) {
   const std::string name = "index/" + part + "/" + density;
@@ -170,7 +170,7 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
   });
 }
 
-// Keys inserted and queried each second, without the policies of the index codec.
+// Measures keys inserted and queried each second, without the policies of the index codec.
 void RegisterBloomFilter(const std::string& density) {
   constexpr double kFalsePositiveRate = 0.001;
   const auto build = [=](BloomShape shape, Bytes* bits) {
@@ -205,7 +205,7 @@ void RegisterBloomFilter(const std::string& density) {
   });
 }
 
-// Elements inserted and estimated each second, without what chooses among the estimates.
+// Measures elements inserted and estimated each second, without the selection among the estimates.
 void RegisterCountSketch(uint32_t columns) {
   constexpr int kRows = 5;
   const CountSketch sketch(kRows, columns, kSeed);
@@ -225,7 +225,7 @@ void RegisterCountSketch(uint32_t columns) {
   });
 }
 
-// Encode, and Recover from the payload of one rank.
+// Measures Encode, and Recover from the payload of one rank.
 void RegisterLinear(const RegistryRow<LinearCodec>& row, const std::string& density) {
   const std::string k = std::to_string(std::lround(kElements * std::stod(density)));
   const bool has_ratio = row.definition.params[0].name == "ratio";
@@ -257,7 +257,7 @@ void RegisterLinear(const RegistryRow<LinearCodec>& row, const std::string& dens
   });
 }
 
-// A whole step: EncodeFrame with its memory, DecodeSum of one rank.
+// Measures a whole step: EncodeFrame with its memory, and DecodeSum over one rank.
 void RegisterPipeline(const std::string& spec, const std::string& density) {
   const auto compressor = Compressor::FromSpec(spec);
   if (!compressor.ok()) return;
@@ -299,7 +299,7 @@ void RegisterPipeline(const std::string& spec, const std::string& density) {
   });
 }
 
-// Codecs of one density follow each other, so that its input is made once.
+// Registers the codecs density by density, so that each input is made once.
 void RegisterAll() {
   for (const char* density : kDensities) {
     for (const auto& row : Registry<Sparsifier>()) RegisterSparsifier(row, density);
@@ -323,7 +323,7 @@ void RegisterAll() {
   RegisterPipeline("momentum|topk:ratio=0.01|delta_binary|raw", "0.01");
 }
 
-// The median of several copies, the first of which faults the pages in.
+// Measures the median of several copies. The first copy only faults the pages in.
 double MemcpyNanoseconds() {
   const std::vector<float>& from = DenseGradient();
   std::vector<float> to(from.size());

@@ -1,4 +1,4 @@
-// Prints what the codec benchmark measured as tables, one a kind of codec.
+// Prints the results of the codec benchmark as tables, one for each kind of codec.
 #ifndef TFCOMPRESS_CC_TESTS_BENCH_TABLE_REPORTER_H_
 #define TFCOMPRESS_CC_TESTS_BENCH_TABLE_REPORTER_H_
 
@@ -12,9 +12,10 @@ namespace tfcompress {
 
 // Names of the counters that benchmarks set.
 inline constexpr char kElementsCounter[] = "n";
-inline constexpr char kBitsCounter[] = "bits";    // For each sent element.
-inline constexpr char kLimitCounter[] = "limit";  // Of the bits: log2 C(n, k) / k.
-inline constexpr char kItemsCounter[] = "k";  // Keys or values of one iteration; 0 to leave out.
+inline constexpr char kBitsCounter[] = "bits";    // Bits per sent element.
+inline constexpr char kLimitCounter[] = "limit";  // Lower limit of the bits: log2 C(n, k) / k.
+inline constexpr char kItemsCounter[] =
+    "k";  // Keys or values per iteration; 0 leaves the column empty.
 
 // Collects runs named "kind/codec/density/direction" (direction: encode or decode) and prints one
 // line for each codec and density.

@@ -22,14 +22,14 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-TEST(FromCuda, SaysWhatWasTriedAndWhatCame) {
+TEST(FromCuda, NamesTheOperationAndTheError) {
   EXPECT_TRUE(FromCuda(cudaSuccess, "something").ok());
   const Status status = FromCuda(cudaErrorInvalidValue, "something");
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_NE(status.message().find("something: cudaErrorInvalidValue"), std::string::npos);
 }
 
-TEST(Workspace, CarvesWhatItMeasured) {
+TEST(Workspace, TakesWhatItMeasured) {
   const auto take = [](Workspace* workspace) {
     workspace->Take<unsigned char>(3);
     workspace->Take<uint64_t>(0);
@@ -124,16 +124,15 @@ TEST(Marks, OfASeedAreItsSupport) {
   }
 }
 
-// Random bytes with the core's checksum, at every alignment.
-// Float sections hide the last bits of these sums.
+// Tests the sums directly: float sections would hide their last bits.
 TEST(SumSquares, HaveTheBitsOfTheCore) {
   const Stream stream;
-  // Few sums show the order of their terms: many are needed.
+  // The order of terms changes few sums: many are needed.
   std::vector<size_t> sizes = {1021, 1023, 1024, 1027, 65535, 65536, 200001};
   for (size_t n = 1; n < 200; ++n) sizes.push_back(n);
   for (size_t n : sizes) {
     std::vector<float> values = NormalValues(n, n);
-    for (float& value : values) value *= value * value;  // Of many magnitudes: sums are rounded.
+    for (float& value : values) value *= value * value;  // Many magnitudes, so that sums round.
     const auto square = [&](int64_t i) { return double{values[i]} * values[i]; };
     const auto count = static_cast<uint32_t>(n);
     const DeviceVector<uint32_t> count_dev({count}, stream);
@@ -194,7 +193,7 @@ TEST(CrcShift, AppendsZeros) {
   }
 }
 
-TEST(DeltaBytes, AreTheCoresAndComeBack) {
+TEST(DeltaBytes, EqualTheCoresAndRoundTrip) {
   const Stream stream;
   for (const IndexCase& index_case : IndexCases()) {
     const auto k = static_cast<uint32_t>(index_case.indices.size());

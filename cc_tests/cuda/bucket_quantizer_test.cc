@@ -1,4 +1,4 @@
-// The buckets of the device are the core's: codes, and means to the last bit.
+// The device computes the core's buckets: the same codes, and the same means to the last bit.
 #include "cuda/bucket_quantizer.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// What is not asked for: room for more values than there are.
+// Room for more values than there are.
 constexpr uint32_t kSpare = 37;
 
 BucketCodes QuantizeOnDevice(const std::vector<float>& values, uint32_t max_buckets, bool listed,
@@ -71,7 +71,7 @@ TEST(BucketQuantizer, SplitsTiesAsTheCoreDoes) {
     const uint32_t num_distinct = 1 + random.Below(40);
     std::vector<float> values(1 + random.Below(120));
     for (float& value : values) {
-      // Small ones are frequent: their runs are longer than parts, others have none or one.
+      // Small keys are frequent: their runs are longer than parts; others have none or one.
       const float share = random.NextFloat();
       value = std::floor(share * share * share * static_cast<float>(num_distinct));
       if (round % 3 == 0) value -= 1;
@@ -83,7 +83,8 @@ TEST(BucketQuantizer, SplitsTiesAsTheCoreDoes) {
   }
 }
 
-// All values up to the largest sample, some of more: several blocks, and blocks of several sizes.
+// Up to the largest sample size all values are sampled, above it some. Covers several blocks, and
+// blocks of several sizes.
 TEST(BucketQuantizer, FindsTheBucketsOfManyValues) {
   const Stream stream;
   constexpr size_t kSample = QuantileSketch::kMaxSample;
@@ -91,12 +92,12 @@ TEST(BucketQuantizer, FindsTheBucketsOfManyValues) {
   for (const auto& [n, max_buckets] : cases) {
     SCOPED_TRACE(testing::Message() << n << " values, " << max_buckets << " buckets");
     std::vector<float> values = NormalValues(n, n);
-    for (float& value : values) value *= value * value;  // Of many magnitudes: sums are rounded.
+    for (float& value : values) value *= value * value;  // Many magnitudes, so that sums round.
     ASSERT_NO_FATAL_FAILURE(ExpectSameBuckets(values, max_buckets, n % 2 == 0, stream));
   }
 }
 
-// The sample has one sign where the values have both.
+// The values have both signs, the sample only one.
 TEST(BucketQuantizer, SplitsAtAZeroThatTheSampleMisses) {
   const Stream stream;
   const std::pair<float, uint32_t> cases[] = {{1.0f, 300}, {-1.0f, 2}};

@@ -22,7 +22,7 @@ Bytes KeysOf(const std::vector<uint32_t>& keys) {
   return bytes;
 }
 
-// Cells below `width` as words, behind the byte that says so and the lengths.
+// Codes cells below `width` as Huffman words, after the byte for this format and the lengths.
 Bytes WordsOf(const std::vector<uint16_t>& cells, uint32_t width) {
   std::vector<uint64_t> counts(width);
   for (const uint16_t cell : cells) ++counts[cell];
@@ -36,7 +36,7 @@ Bytes WordsOf(const std::vector<uint16_t>& cells, uint32_t width) {
   return bytes;
 }
 
-// Two groups of two buckets of values that are not negative, and one of a bucket of those that are.
+// Two groups of two buckets for nonnegative values, and one group of one bucket for negative ones.
 struct Section {
   std::vector<float> means[2] = {{1.0f, 2.0f, 4.0f, 8.0f}, {3.0f}};
   SketchGroupBytes groups[3];
@@ -55,8 +55,8 @@ constexpr uint32_t kNumKeys = 8;
 Bytes FrameOf(const Section& section) {
   Bytes bytes;
   ByteWriter writer(&bytes);
-  writer.Write(uint32_t{1});  // Rows,
-  writer.Write(uint32_t{2});  // and groups of a sign.
+  writer.Write(uint32_t{1});  // Rows.
+  writer.Write(uint32_t{2});  // Groups of each sign.
   writer.Write(static_cast<uint32_t>(section.means[0].size()));
   writer.WriteArray<float>(section.means[0]);
   Append(section.groups[0], &writer);
@@ -67,10 +67,10 @@ Bytes FrameOf(const Section& section) {
   return FrameWithValues("dense|skcompress", kSize, kNumKeys, bytes);
 }
 
-TEST(CodedCells, AreTakenWhereTheCoreTakesThem) {
+TEST(CodedCells, AreAcceptedIfTheCoreAcceptsThem) {
   const Stream stream;
   ExpectSameSums(FrameOf(Valid()), 1, 0.5f, kTensor, stream);
-  // A word that is alone may be either bit.
+  // The only word of a code may be either bit.
   Section alone = Valid();
   alone.groups[0].cells = WordsOf({1, 1, 1}, 2);
   ExpectSameSums(FrameOf(alone), 1, 0.5f, kTensor, stream);
@@ -100,7 +100,7 @@ std::vector<Broken> BrokenSections() {
       {"a bit after the last word", [](Section* s) { s->groups[0].cells.back() |= 0x80; }},
       {"lengths that leave words unused",
        [](Section* s) {
-         s->means[0].resize(6, 16.0f);  // Now groups of three buckets.
+         s->means[0].resize(6, 16.0f);  // Makes groups of three buckets.
          s->groups[0].cells = WordsOf({0, 1, 2}, 3);
          s->groups[0].cells[1] = 0;
        }},
@@ -126,7 +126,7 @@ std::vector<Broken> BrokenSections() {
   };
 }
 
-TEST(CodedCells, AreRefusedWhereTheCoreRefusesThem) {
+TEST(CodedCells, AreRefusedIfTheCoreRefusesThem) {
   const Stream stream;
   for (const Broken& broken : BrokenSections()) {
     Section section = Valid();

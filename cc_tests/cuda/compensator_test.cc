@@ -1,4 +1,4 @@
-// Compensator makes the slots that the core makes, and finds what the core finds.
+// Compensator computes the same slots and the same finite flag as the core.
 #include "cuda/compensator.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST_P(EveryMemory, LeavesTheSlotsWhereAnElementIsNotFinite) {
   for (float bad : {NAN, INFINITY, -INFINITY, 3.4e38f}) {
     std::vector<float> x(kSize, 1.0f);
     Slots slots = SlotsOf(GetParam(), kSize);
-    for (auto& slot : slots) slot[1999] = 3.4e38f;  // Which only with 3.4e38 is no sum.
+    for (auto& slot : slots) slot[1999] = 3.4e38f;  // Overflows only when 3.4e38 is added.
     x[1999] = bad;
     ASSERT_NO_FATAL_FAILURE(
         ExpectSame(GetParam(), HostGradient(x, DType::kFloat32), slots, stream));

@@ -68,7 +68,7 @@ TEST(SumDecoder, SumsSeveralTensorsOfSeveralTypesAndSpecs) {
     for (size_t t = 0; t < tensors.size(); ++t)
       Append(specs[t], HostGradient(Gradient(tensors[t].n, 10 * rank + t), tensors[t].dtype), rank,
              &packets);
-    packets.resize(packets.size() + 5 * rank);  // Padding.
+    packets.resize(packets.size() + 5 * rank);  // Padding zeros.
   }
   ExpectSameSums(packets, 4, 0.25f, tensors, stream);
 
@@ -171,7 +171,7 @@ class HostileBytes : public testing::TestWithParam<std::string> {
     Append(GetParam(), HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 3, &frame);
     return frame;
   }
-  // The same verdict on both sides, and the same floats where it is a good one.
+  // Expects core and device to both accept the packets, with the same floats, or both refuse them.
   static void ExpectSameVerdict(const Bytes& packets) {
     const Stream stream;
     const Sums expected = SumOnHost(packets, 1, 1, kHostileTensor);
@@ -240,7 +240,7 @@ TEST_P(HostileBytes, RandomSectionsUnderARightChecksumGetTheSameVerdict) {
   }
 }
 
-// The number of bits is right, but one of them stands after the last element.
+// The number of set bits is right, but one is after the last element.
 TEST(SumDecoder, RefusesABitmapThatReachesPastTheEnd) {
   const Stream stream;
   Bytes frame;
@@ -280,7 +280,7 @@ TEST(SumDecoder, RefusesMoreValuesOfASignThanThereAre) {
   EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
 }
 
-// The section says that there are two curves, and ends before the second.
+// The header announces two curves, and the section ends before the second.
 TEST(SumDecoder, RefusesACurveThatIsCutOff) {
   const Stream stream;
   const std::vector<TensorSpec> tensor = {{DType::kFloat32, 2}};
@@ -305,7 +305,7 @@ TEST(SumDecoder, RefusesABytePastFiveTrits) {
   EXPECT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(), StatusCode::kDataLoss);
 }
 
-// One bit more than one key can set, where its hashes set as many as they can.
+// One set bit more than the hashes of one key can set.
 TEST(SumDecoder, RefusesABloomFilterThatIsTooFull) {
   const Stream stream;
   constexpr int kHashes = 3;
@@ -344,7 +344,7 @@ TEST(SumDecoder, NamesRankTensorAndCodec) {
   packets.clear();
   for (int i = 0; i < 4; ++i)
     Append("dense|raw|raw", HostGradient(Gradient(20, 1), DType::kFloat32), 1, &packets);
-  packets[packets.size() / 4 * 3 - 1] ^= 1;  // Of rank 1, tensor 0.
+  packets[packets.size() / 4 * 3 - 1] ^= 1;  // In rank 1, tensor 0.
   const Status broken =
       SumOnDevice(packets, 2, 1, {{DType::kFloat32, 20}, {DType::kFloat32, 20}}, stream).status;
   EXPECT_EQ(broken.code(), StatusCode::kDataLoss);

@@ -1,4 +1,4 @@
-// Adaptive deltas of several lists at once: of each the bytes of the core, wherever it is put.
+// Adaptive deltas of several lists at once: each list gets the core's bytes, at any position.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,15 +13,15 @@ namespace device {
 namespace {
 
 constexpr uint32_t kErrorBit = 4;
-constexpr size_t kGap = 37;  // Bytes of something else before each list.
+constexpr size_t kGap = 37;  // Unrelated bytes before each list.
 
 // Lists without keys, of one block, of whole blocks, and of more.
 const std::vector<uint32_t> kSizes = {0, 70000, 0, 65536, 5, 0, 0, 131073, 1, 1500, 0};
 
 struct Lists {
-  std::vector<uint32_t> keys;  // Of one after the other.
+  std::vector<uint32_t> keys;  // Keys of all lists, end to end.
   std::vector<uint32_t> begins;
-  std::vector<Bytes> codes;  // By the core.
+  std::vector<Bytes> codes;  // Encoded by the core.
 };
 
 Lists MakeLists() {
@@ -83,7 +83,7 @@ struct Section {
   std::vector<uint64_t> lengths;
 };
 
-TEST(DeltaLists, AreTheCores) {
+TEST(DeltaLists, EqualTheCores) {
   const Stream stream;
   const Lists lists = MakeLists();
   const Section section(lists);
@@ -157,12 +157,12 @@ Read ReadLists(const DeviceLists& device, const Section& section, const Stream& 
   return read;
 }
 
-TEST(DeltaLists, ComeBack) {
+TEST(DeltaLists, RoundTrip) {
   const Stream stream;
   const Lists lists = MakeLists();
   const DeviceLists device(lists, stream);
   Section section(lists);
-  // The parts of lists may have something behind their codes.
+  // The part of a list may have other bytes after the code.
   for (uint64_t& length : section.lengths) length += kGap;
   section.lengths.back() = 0;
   const Read read = ReadLists(device, section, stream);
@@ -174,7 +174,7 @@ TEST(DeltaLists, ComeBack) {
   }
 }
 
-TEST(DeltaLists, AreRefusedWhereTheirPartEndsBefore) {
+TEST(DeltaLists, AreRefusedIfTheirPartIsTooShort) {
   const Stream stream;
   const Lists lists = MakeLists();
   const DeviceLists device(lists, stream);

@@ -1,4 +1,4 @@
-// One encoding on the device beside the core's, for tests.
+// Encodes on the device and with the core, for tests that compare both.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
 
@@ -25,8 +25,8 @@ struct HostGradient {
 
 struct EncodeOptions {
   uint64_t seed = 1;
-  bool in_place = true;    // The slots.
-  size_t frame_begin = 0;  // Where in its buffer the frame begins: 256 and more bytes are aligned.
+  bool in_place = true;    // Update the slots in place.
+  size_t frame_begin = 0;  // Offset of the frame in its buffer, which is aligned to 256 bytes.
 };
 
 // The memory's vectors of one tensor.
@@ -35,12 +35,12 @@ using Slots = std::vector<std::vector<float>>;
 struct Encoded {
   Status status;
   Bytes frame;
-  Slots slots;  // After the step.
+  Slots slots;  // State after the step.
 };
 
 std::shared_ptr<const Compressor> Parse(const std::string& spec);
 
-// Slots for n elements with different numbers in each.
+// Makes slots for n elements, with different numbers in each.
 Slots SomeSlots(const Compressor& compressor, size_t n);
 
 // `slots` are those of the memory before the step.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
 
-// The settings of a part that take different ways through the kernels.
+// The settings of a part that take different paths through the kernels.
 std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "momentum") return {"momentum", "momentum:nesterov=1,rate=0.5"};
   if (part == "topk")
@@ -47,7 +47,7 @@ std::vector<std::string> AllCodecs() {
   for (const std::string& value : DeviceValueCodecs())
     for (const std::string& setting : SettingsOf(value))
       if (value != "raw") codecs.push_back("raw|" + setting);
-  // Sections that are measured after the filter has added to the support.
+  // Sections that are measured after the filter has added elements to the support.
   for (const char* value : {"quantile", "log", "dexp", "poly"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   // Values that are not those at the indices that are sent.
@@ -81,7 +81,7 @@ std::vector<float> Outliers(size_t n, uint64_t seed) {
   return values;
 }
 
-// One bucket of the first digit, and all that the others tell apart.
+// Values in one bucket of the first digit, which only the other digits tell apart.
 std::vector<float> Narrow(size_t n, uint64_t seed) {
   Random random(seed);
   std::vector<float> values(n);
@@ -91,7 +91,7 @@ std::vector<float> Narrow(size_t n, uint64_t seed) {
 
 }  // namespace
 
-// The memories take turns: what they do is over before anything is selected or coded.
+// The memories alternate over the specs: compensation ends before selection and coding begin.
 std::vector<std::string> AllDeviceSpecs() {
   std::vector<std::string> memories;
   for (const std::string& memory : DeviceMemories())

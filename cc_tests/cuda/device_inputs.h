@@ -1,4 +1,4 @@
-// What the device tests encode, and under which specs.
+// Inputs and specs of the device tests.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_DEVICE_INPUTS_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_DEVICE_INPUTS_H_
 

@@ -1,5 +1,5 @@
-// Runs the tests where there is a device; says so where there is none, with automake's code for a
-// test that was skipped.
+// Runs the tests if there is a device. Otherwise prints that there is none and exits with
+// automake's code for a skipped test.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 

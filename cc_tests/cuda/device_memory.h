@@ -29,7 +29,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// What stands in memory that others own.
+// Copies memory that others own to the host.
 template <typename T>
 std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
   std::vector<T> values(size);

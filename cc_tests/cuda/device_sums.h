@@ -1,4 +1,4 @@
-// Packets of several ranks, summed on the device beside the core, for tests.
+// Sums packets of several ranks on the device and with the core, for tests that compare both.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_DEVICE_SUMS_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_DEVICE_SUMS_H_
 
@@ -12,7 +12,7 @@
 namespace tfcompress {
 namespace device {
 
-// What a packet holds of one tensor.
+// One tensor of a packet.
 struct TensorSpec {
   DType dtype;
   uint64_t n;
@@ -28,13 +28,14 @@ struct Sums {
 
 Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
                const std::vector<TensorSpec>& tensors);
-// The packets lie at an odd offset in device memory where `offset` is one.
+// `offset` is the offset of the packets in device memory; it may be odd.
 Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
                  Span<DecodeStats> stats = {});
-// A frame of `spec`, of k of n elements, whose value section is `section`, as if it were whole.
+// Makes a frame of `spec`, of k of n elements, with the value section `section` and a correct
+// checksum.
 Bytes FrameWithValues(const std::string& spec, uint32_t n, uint32_t k, const Bytes& section);
-// Both the core and the device refuse a frame as damaged.
+// Expects both the core and the device to refuse a frame with DataLoss.
 void ExpectRefused(const Bytes& frame, const std::vector<TensorSpec>& tensors,
                    const Stream& stream);
 void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,

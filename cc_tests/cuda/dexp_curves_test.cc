@@ -1,4 +1,4 @@
-// The curves that the device fits are the core's to the last bit, and so is what they decode to.
+// The device fits the core's curves, and decodes their values, to the last bit.
 #include "cuda/dexp_curves.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// As the core's section begins.
+// Serializes the curves as the core's section begins.
 Bytes Serialize(const std::vector<CurvePart>& parts) {
   Bytes bytes;
   ByteWriter writer(&bytes);
@@ -35,7 +35,7 @@ constexpr uint32_t kSpare = 37;
 
 struct Evaluated {
   std::vector<CurvePart> parts;
-  std::vector<float> values;  // Of each rank.
+  std::vector<float> values;  // Value of each rank.
   std::vector<uint32_t> ranks;
 };
 
@@ -77,7 +77,7 @@ void ExpectSameCurves(const std::vector<float>& values, const Stream& stream) {
   }
 }
 
-// Around the ends of cells and strides.
+// Sizes around the ends of cells and strides.
 TEST(DexpCurves, FitsEveryInput) {
   const Stream stream;
   uint64_t seed = 1;

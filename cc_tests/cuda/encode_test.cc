@@ -30,7 +30,7 @@ void ExpectSameFrame(const std::string& spec, const HostGradient& gradient,
   ASSERT_TRUE(SameBits(actual.slots, expected.slots)) << spec << ": the slots differ";
 }
 
-// One input, in a type, at an alignment and with a slot that the seed chooses.
+// Encodes one input with a type, an alignment and a kind of slots that the seed chooses.
 void ExpectSameFrameOfInput(const std::string& spec, const Input& input, size_t n, uint64_t seed,
                             const Stream& stream) {
   SCOPED_TRACE(testing::Message() << input.name << ", " << n << " elements");
@@ -51,7 +51,7 @@ TEST_P(FrameOfEverySpec, EncodesEverySmallInputToTheSameBytes) {
   const size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025};
   uint64_t seed = 1;
   for (size_t n : sizes) {
-    // Every input where it costs nothing, and each one at some size.
+    // All inputs at small sizes, and each input at some larger size.
     for (size_t i = 0; i < Inputs().size(); ++i) {
       if (n > 33 && (i + seed) % 5 != 0) continue;
       ++seed;
@@ -130,8 +130,8 @@ TEST_P(FrameOfSomeSpecs, ReusesAWorkspaceAndRepeatsItsBytes) {
   }
 }
 
-// More than one element a thread, which takes long under the emulator: few specs there, and all
-// with 25 million elements on a device.
+// More than one element per thread. Slow under the emulator, so few specs there; all specs run with
+// 25 million elements on a device.
 TEST(FrameEncoder, EncodesAMillionElements) {
   const Stream stream;
   const size_t n = (size_t{1} << 20) - 1;
@@ -191,7 +191,7 @@ TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
   expect_refused(nullptr, slots, workspace, frame, "no gradient");
   expect_refused(gradient_dev, {}, workspace, frame, "needs 1 slots, got 0");
   expect_refused(gradient_dev, two, workspace, frame, "needs 1 slots, got 2");
-  expect_refused(gradient_dev, empty, workspace, frame, "no vector before or after");
+  expect_refused(gradient_dev, empty, workspace, frame, "a slot of the memory has a null vector");
   expect_refused(gradient_dev, slots, {}, frame, "workspace needs");
   expect_refused(gradient_dev, slots, {workspace.data_dev, workspace.num_bytes - 1}, frame,
                  "workspace needs");

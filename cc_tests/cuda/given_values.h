@@ -1,4 +1,4 @@
-// Values on the device as codecs are given them, for tests.
+// Values on the device in the form that codecs take, for tests.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_GIVEN_VALUES_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_GIVEN_VALUES_H_
 
@@ -11,7 +11,7 @@
 namespace tfcompress {
 namespace device {
 
-// All of a vector; or backwards in one, and found by a list of indices, where `listed`.
+// All elements of a vector; or, if `listed`, stored backwards and addressed by a list of indices.
 class GivenValues {
  public:
   GivenValues(const std::vector<float>& values, bool listed, const Stream& stream)

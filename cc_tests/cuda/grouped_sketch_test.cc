@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kSize = 20;
 const std::vector<TensorSpec> kTensor = {{DType::kFloat32, kSize}};
 
-// Of one group for each sign that has buckets.
+// A section with one group for each sign that has buckets.
 struct Section {
   uint32_t rows;
   uint32_t groups;
@@ -24,7 +24,7 @@ struct Section {
   Bytes behind;
 };
 
-// Keys 5 and 9; and 7, once there are negative means.
+// Keys 5 and 9; also 7 if there are negative means.
 Section Valid() {
   Section section;
   section.rows = section.groups = 1;
@@ -49,7 +49,7 @@ Bytes FrameOf(const Section& section, uint32_t k) {
   return FrameWithValues("dense|sketchml", kSize, k, bytes);
 }
 
-TEST(GroupedSketch, TakesWhatIsMadeByHand) {
+TEST(GroupedSketch, DecodesSectionsMadeByHand) {
   const Stream stream;
   ExpectSameSums(FrameOf(Valid(), 2), 1, 0.5f, kTensor, stream);
   Section both = Valid();

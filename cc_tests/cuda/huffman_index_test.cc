@@ -1,4 +1,5 @@
-// The index codec huffman on the device: the bytes of the core, and its verdict on any bytes.
+// The index codec huffman on the device: writes the core's bytes, and accepts what the core
+// accepts.
 #include "cuda/huffman_index.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ Bytes EncodeOnDevice(const std::vector<uint32_t>& indices, uint32_t n, size_t nu
   return section_dev.ToHost(stream);
 }
 
-// Both sides take the section for the same indices, or for none.
+// Expects core and device to decode the section to the same indices, or both to refuse it.
 void ExpectSameVerdict(const Bytes& section, uint32_t k, uint32_t n, bool is_valid,
                        const Stream& stream) {
   std::vector<uint32_t> expected;
@@ -65,7 +66,7 @@ void ExpectSameVerdict(const Bytes& section, uint32_t k, uint32_t n, bool is_val
   ASSERT_TRUE(!is_valid || indices_dev.ToHost(stream) == expected);
 }
 
-TEST(HuffmanIndex, IsTheCoresAndComesBack) {
+TEST(HuffmanIndex, EqualsTheCoresAndRoundTrips) {
   const Stream stream;
   for (const IndexCase& index_case : IndexCases()) {
     const auto k = static_cast<uint32_t>(index_case.indices.size());
@@ -94,7 +95,7 @@ TEST(HuffmanIndex, TakesTheLargestIndices) {
   }
 }
 
-// The only index below 1 is four times a word that is alone: any four bits.
+// The only index below 1 is four words of one-word codes: any four bits.
 TEST(HuffmanIndex, ReadsBothWordsOfAByteThatIsAlone) {
   const Stream stream;
   for (const unsigned char byte : {0x00, 0x0F, 0x05})
@@ -103,7 +104,7 @@ TEST(HuffmanIndex, ReadsBothWordsOfAByteThatIsAlone) {
     ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({byte}, 1, 1, false, stream));
 }
 
-// A block that has a byte more than codes, and lengths that are wrong.
+// A block with a byte after its codes, and wrong lengths.
 TEST(HuffmanIndex, BlocksEndWithTheirLastCodes) {
   const Stream stream;
   constexpr uint32_t kN = 70000;

@@ -42,7 +42,7 @@ TEST(LargestSelector, FindsTheSamePositions) {
   }
 }
 
-// More of them are equal than the list of candidates has room for.
+// More elements are equal than the list of candidates has room for.
 TEST(LargestSelector, TakesTheFirstOfManyTies) {
   const Stream stream;
   std::vector<float> values(20000, -2.0f);

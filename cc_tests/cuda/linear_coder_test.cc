@@ -1,4 +1,4 @@
-// LinearCoder makes the payloads that the core makes, and recovers the same elements.
+// LinearCoder computes the core's payloads, and recovers the same elements.
 #include "cuda/linear_coder.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<float> EncodeOnHost(const LinearCompressor& compressor, const std::v
   return payload;
 }
 
-// A vector on the device, in pieces of random sizes, some of them empty, each on its own.
+// A vector on the device in separate pieces of random sizes, some of them empty.
 class Pieces {
  public:
   Pieces(const std::vector<float>& x, uint64_t num_pieces, uint64_t seed, const Stream& stream) {
@@ -150,7 +150,7 @@ TEST_P(EveryLinearSpec, RecoversTheSameOfAnySum) {
   }
 }
 
-TEST_P(EveryLinearSpec, SaysThatNumbersAreNotFinite) {
+TEST_P(EveryLinearSpec, MakesNonFiniteVectorsNaN) {
   const Stream stream;
   const auto compressor = ParseLinear(GetParam());
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), INFINITY, -INFINITY}) {
@@ -233,7 +233,7 @@ TEST(LinearCoder, RefusesOtherSizesAndSmallBuffers) {
   };
   float* floats_dev = floats.data_dev();
   names(encode({floats_dev, 99}, workspace, floats_dev), "99 elements, expected 100");
-  names(encode({nullptr, 100}, workspace, floats_dev), "a part has no elements");
+  names(encode({nullptr, 100}, workspace, floats_dev), "the data of a part is null");
   names(encode({floats_dev, 100}, {memory.data_dev(), to_encode - 1}, floats_dev),
         "workspace needs");
   names(encode({floats_dev, 100}, workspace, nullptr), "no room");

@@ -34,7 +34,7 @@ Bytes FrameOf(const Bytes& section, uint32_t k) {
   return FrameWithValues("dense|raw|poly", k, k, section);
 }
 
-// Of k values, whose ranks are their positions.
+// Serializes a section of k values whose ranks are their positions.
 Bytes BytesOf(const Section& section, uint32_t k) {
   Bytes bytes;
   ByteWriter writer(&bytes);
@@ -61,7 +61,7 @@ void ExpectRefused(const Bytes& frame, uint32_t k, const Stream& stream) {
   ExpectRefused(frame, {{DType::kFloat32, k}}, stream);
 }
 
-// Of six values; the last segment is shorter than the degree.
+// A section of six values; the last segment is shorter than the degree.
 Section Valid() {
   return {2,
           {{{3, 1.0f, 2.0f, {0.5f, -0.5f, 0.1f}}},
@@ -69,7 +69,7 @@ Section Valid() {
           {}};
 }
 
-TEST(PolySection, TakesWhatIsMadeByHand) {
+TEST(PolySection, DecodesSectionsMadeByHand) {
   const Stream stream;
   ExpectSameSums(FrameOf(Valid(), 6), 1, 0.5f, {{DType::kFloat32, 6}}, stream);
   Section one_sign = Valid();
@@ -80,8 +80,8 @@ TEST(PolySection, TakesWhatIsMadeByHand) {
   ExpectSameSums(FrameOf(one_sign, 3), 1, 0.5f, {{DType::kFloat32, 3}}, stream);
 }
 
-// Each of another length.
-TEST(PolySection, TakesAsManySegmentsAsThereMayBe) {
+// Each segment has another length.
+TEST(PolySection, DecodesTheMaximumOfSegments) {
   const Stream stream;
   Section section = {3, {}, {}};
   uint32_t k = 0;
@@ -125,7 +125,7 @@ TEST(PolySection, RefusesWhatTheCoreRefuses) {
     change(&section);
     ExpectRefused(FrameOf(section, 6), 6, stream);
   }
-  ExpectRefused(FrameOf(Valid(), 7), 7, stream);  // One in no segment.
+  ExpectRefused(FrameOf(Valid(), 7), 7, stream);  // One value is in no segment.
 }
 
 TEST(PolySection, RefusesSectionsThatEndEarly) {

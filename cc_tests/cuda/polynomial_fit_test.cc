@@ -1,4 +1,4 @@
-// The segments of the device are the core's: lengths, ranges, and coefficients to the last bit.
+// The device fits the core's segments: lengths, ranges, and coefficients to the last bit.
 #include "cuda/polynomial_fit.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// What is not asked for: room for more values than there are.
+// Room for more values than there are.
 constexpr uint32_t kSpare = 3000;
 
 using Segments = std::vector<PolynomialSegment>;
@@ -113,7 +113,7 @@ TEST(PolynomialFit, FitsEveryInput) {
   }
 }
 
-// Of distances that are equal the first counts, within a piece and among pieces.
+// Of equal distances the first wins, within a piece and among pieces.
 TEST(PolynomialFit, SplitsTiesAsTheCoreDoes) {
   const Stream stream;
   Random random(1);
@@ -127,12 +127,12 @@ TEST(PolynomialFit, SplitsTiesAsTheCoreDoes) {
   }
 }
 
-TEST(PolynomialFit, FitsAsManySegmentsAsThereAre) {
+TEST(PolynomialFit, FitsTheMaximumOfSegments) {
   const Stream stream;
   ASSERT_NO_FATAL_FAILURE(ExpectSameFit(NormalValues(20000, 5), {1, kMaxSegments}, stream));
 }
 
-// Several tiles, parts and blocks of a segment, and of one sign more than of the other.
+// Segments of several tiles, parts and blocks; more values of one sign than of the other.
 TEST(PolynomialFit, FitsManyValues) {
   const Stream stream;
   std::vector<float> values = NormalValues(3 * kBlockElements + 1000, 7);

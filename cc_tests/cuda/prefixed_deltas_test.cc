@@ -1,4 +1,4 @@
-// Prefixed deltas on the device: the bytes of the core, and its verdict on any bytes.
+// Prefixed deltas on the device: writes the core's bytes, and accepts what the core accepts.
 #include "cuda/prefixed_deltas.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ struct Decoded {
   std::vector<uint32_t> keys;
 };
 
-// As the front of a section, or as all of it.
+// Decodes a code at the front of a section, or one that is the whole section.
 Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t k, uint32_t n,
                        bool is_whole, const Stream& stream) {
   const KeyLists list = KeyLists::One(k);
@@ -84,7 +84,7 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
   ExpectOk(TakeDeltaReadBuffers(1, extent, &carve, &buffers));
-  // Zeros look like the true beginning of a tile, where none was noted.
+  // Zeros would pass as the begin of a tile that was not noted.
   EXPECT_EQ(cudaMemsetAsync(memory.data_dev(), 0, memory.size(), stream.get()), cudaSuccess);
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
@@ -115,20 +115,20 @@ void ExpectSameVerdict(const DeltaCoding& coding, const Bytes& section, uint32_t
   ASSERT_TRUE(!status.ok() || decoded.keys == keys);
 }
 
-TEST(PrefixedDeltas, AreTheCoresAndComeBack) {
+TEST(PrefixedDeltas, EqualTheCoresAndRoundTrip) {
   const Stream stream;
   for (const IndexCase& index_case : IndexCases()) {
     const std::vector<uint32_t>& keys = index_case.indices;
     const auto k = static_cast<uint32_t>(keys.size());
     if (k == 0) continue;
     for (const DeltaCoding& coding : Codings()) {
-      if (k > kCodeBlock && !coding.is_adaptive && coding.flag_bits != 2) continue;  // Takes long.
+      if (k > kCodeBlock && !coding.is_adaptive && coding.flag_bits != 2) continue;  // Too slow.
       SCOPED_TRACE(testing::Message() << index_case.name << ", " << NameOf(coding));
       Bytes section = EncodeOnHost(coding, keys);
       ASSERT_TRUE(EncodeOnDevice(coding, keys, stream) == section);
       ASSERT_TRUE(DecodeOnDevice(coding, section, k, index_case.n, true, stream).is_valid);
       const size_t num_bytes = section.size();
-      section.resize(num_bytes + 300, 0xFF);  // Of something else.
+      section.resize(num_bytes + 300, 0xFF);  // Unrelated bytes.
       const Decoded decoded = DecodeOnDevice(coding, section, k, index_case.n, false, stream);
       ASSERT_TRUE(decoded.is_valid);
       ASSERT_EQ(decoded.num_bytes, num_bytes);
@@ -138,7 +138,7 @@ TEST(PrefixedDeltas, AreTheCoresAndComeBack) {
   }
 }
 
-// Deltas of all sizes, so that all candidates are the cheapest of some.
+// Keys with deltas of all sizes, so that each candidate is the cheapest for some keys.
 std::vector<uint32_t> RandomKeys(size_t count, uint32_t max_bits, uint64_t seed) {
   Random random(seed);
   std::vector<uint32_t> keys(count);
@@ -164,7 +164,7 @@ TEST(PrefixedDeltas, ChooseTheSchemesOfTheCore) {
   EXPECT_GE(std::count_if(num_kinds.begin(), num_kinds.end(), [](int n) { return n > 0; }), 5);
 }
 
-// Codes that reach over three words, wherever they begin.
+// Codes that span three words, from any bit on.
 TEST(PrefixedDeltas, WriteWideCodesAtAnyBit) {
   const Stream stream;
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -176,7 +176,7 @@ TEST(PrefixedDeltas, WriteWideCodesAtAnyBit) {
   }
 }
 
-// What stands before the codes of so many blocks is longer than a tile of bits.
+// The header of so many blocks is longer than a tile of bits.
 TEST(PrefixedDeltas, HaveManyBlocks) {
   const Stream stream;
   std::vector<uint32_t> keys(18 * kCodeBlock + 5);
@@ -189,8 +189,7 @@ TEST(PrefixedDeltas, HaveManyBlocks) {
   EXPECT_TRUE(decoded.keys == keys);
 }
 
-// A section under prefixes that the encoders do not choose: class c has a prefix of lengths[c]
-// bits.
+// Encodes with prefixes that the encoders do not choose: class c has a prefix of lengths[c] bits.
 Bytes EncodeWithLengths(const std::vector<uint8_t>& lengths, const std::vector<uint32_t>& keys) {
   AdaptiveSpace space;
   std::copy(lengths.begin(), lengths.end(), space.lengths);
@@ -221,7 +220,7 @@ TEST(PrefixedDeltas, HaveTheLongestCodes) {
     EXPECT_TRUE(decoded.is_valid);
     EXPECT_TRUE(decoded.keys == keys);
     ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({true, 0}, section, k, kMaxN, stream));
-    // The last code begins before the end and reaches over it.
+    // The last code begins before the end and extends past it.
     const Bytes cut(section.begin(), section.end() - 1);
     EXPECT_FALSE(DecodeOnDevice({true, 0}, cut, k, kMaxN, false, stream).is_valid);
   }
@@ -237,7 +236,7 @@ TEST(PrefixedDeltas, RefusePrefixesThatLeaveWordsUnused) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameVerdict({true, 0}, section, 300, kMaxN, stream));
 }
 
-TEST(PrefixedDeltas, ReadBothWordsOfAClassThatIsAlone) {
+TEST(PrefixedDeltas, ReadBothWordsOfAnOnlyClass) {
   const Stream stream;
   std::vector<uint8_t> lengths(16, 0);
   lengths[0] = 1;
@@ -283,7 +282,7 @@ TEST(PrefixedDeltas, HeadersOfFlagsGetTheSameVerdict) {
   }
 }
 
-// Two blocks: the last key of the first one, its length, and codes.
+// Two blocks: changes the last key of the first one, its length, and codes.
 TEST(PrefixedDeltas, ChangedBytesOfSeveralBlocksGetTheSameVerdict) {
   const Stream stream;
   const std::vector<uint32_t> keys = RandomKeys(kCodeBlock + 300, 3, 9);
@@ -305,8 +304,8 @@ TEST(PrefixedDeltas, ChangedBytesOfSeveralBlocksGetTheSameVerdict) {
   }
 }
 
-// What the sums of the deltas do not show: the keys of a block that go on from another one's last
-// key, and a block that has more bytes than codes.
+// Errors that the sums of the deltas do not show: a block whose keys continue from a wrong last
+// key, and a block with bytes after its codes.
 TEST(PrefixedDeltas, BlocksEndWhereTheSectionSays) {
   const Stream stream;
   const DeltaCoding coding = {false, 2};

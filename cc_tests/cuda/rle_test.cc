@@ -1,4 +1,4 @@
-// The index codec rle on the device: the bytes of the core, and its verdict on any bytes.
+// The index codec rle on the device: writes the core's bytes, and accepts what the core accepts.
 #include "cuda/rle.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Bytes EncodeOnHost(const std::vector<uint32_t>& indices, uint32_t n) {
   return section;
 }
 
-// With room for more indices than there are.
+// Encodes with room for max_k indices.
 Bytes EncodeOnDevice(const std::vector<uint32_t>& indices, uint32_t n, uint32_t max_k,
                      const Stream& stream) {
   const auto k = static_cast<uint32_t>(indices.size());
@@ -49,7 +49,7 @@ Bytes EncodeOnDevice(const std::vector<uint32_t>& indices, uint32_t n, uint32_t 
   return section;
 }
 
-// Both sides take the section for the same indices, or for none.
+// Expects core and device to decode the section to the same indices, or both to refuse it.
 void ExpectSameVerdict(const Bytes& section, uint32_t k, uint32_t n, bool* is_valid,
                        const Stream& stream) {
   std::vector<uint32_t> expected;
@@ -87,7 +87,7 @@ void ExpectTheCoresAndBack(const std::vector<uint32_t>& indices, uint32_t n, con
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(section, k, n, stream));
 }
 
-// A section of one block, made by hand: it may have any parameters, and runs that are not there.
+// A section of one block, made by hand, with any parameters and any runs.
 class Section {
  public:
   Section(uint32_t num_runs, uint8_t zero_bits, uint8_t one_bits) {
@@ -96,7 +96,7 @@ class Section {
     bytes_.push_back(zero_bits);
     bytes_.push_back(one_bits);
   }
-  // The numbers take turns.
+  // Adds a run length; zeros and ones alternate.
   Section& Add(uint64_t number) {
     const int r = bytes_[num_numbers_++ % 2 == 0 ? 4 : 5];
     for (uint64_t zeros = number >> r; zeros > 0; --zeros) AddBit(false);
@@ -124,7 +124,7 @@ std::vector<uint32_t> Range(uint32_t begin, uint32_t end, uint32_t step = 1) {
   return indices;
 }
 
-// Runs of zeros and ones of up to so many, whose lengths have many sizes.
+// Runs of zeros and ones up to these lengths, with lengths of many orders of magnitude.
 std::vector<uint32_t> RandomRuns(uint32_t n, uint32_t max_zeros, uint32_t max_ones, uint64_t seed) {
   Random random(seed);
   const auto length = [&](uint32_t max) { return 1 + random.Below(1 + random.Below(max)); };
@@ -137,7 +137,7 @@ std::vector<uint32_t> RandomRuns(uint32_t n, uint32_t max_zeros, uint32_t max_on
 
 // ---- Sections that the core writes --------------------------------------------------------------
 
-TEST(RleIndex, IsTheCoresAndComesBack) {
+TEST(RleIndex, EqualsTheCoresAndRoundTrips) {
   const Stream stream;
   for (const IndexCase& index_case : IndexCases()) {
     if (index_case.indices.empty()) continue;
@@ -157,7 +157,7 @@ TEST(RleIndex, HasAnyNumberOfRuns) {
   }
 }
 
-// Parameters of all sizes, and codes whose last parts are cut by tiles anywhere.
+// Parameters of all sizes, and codes whose low bits are cut by tiles at any bit.
 TEST(RleIndex, HasRunsOfAllSizes) {
   const Stream stream;
   for (const uint32_t max_zeros : {1u, 30u, 1000u, 100000u})
@@ -177,8 +177,7 @@ TEST(RleIndex, HasLargestNumbers) {
   ASSERT_NO_FATAL_FAILURE(ExpectTheCoresAndBack(Range(1000, kN, kN / 3000), kN, stream));
 }
 
-// Unary parts that begin in one tile and end some tiles after it, of zeros and of ones, and are the
-// first and the last of all.
+// Unary parts that span several tiles, of zeros and of ones, also as the first and the last code.
 TEST(RleIndex, HasUnaryPartsLongerThanTiles) {
   const Stream stream;
   for (const uint32_t length : {900u, 1024u, 2047u, 5000u, 40000u}) {
@@ -222,7 +221,7 @@ TEST(RleIndex, MayHaveFewerIndicesThanThereIsRoomFor) {
 
 // ---- Sections that nobody writes ----------------------------------------------------------------
 
-// Any parameters, also those that no encoder chooses: all states that a tile may begin in.
+// All parameters, including those that no encoder chooses: all states in which a tile may begin.
 TEST(RleIndex, TakesAnyParameters) {
   const Stream stream;
   for (const auto& [zero_bits, one_bits] : {std::pair<int, int>{0, 0},
@@ -251,7 +250,7 @@ TEST(RleIndex, TakesAnyParameters) {
   }
 }
 
-// One run that is a bitmap: tiles without any code, enough of them to compose maps twice.
+// One unary part of many tiles without any code, enough of them to compose maps twice.
 TEST(RleIndex, TakesUnaryPartsOfManyTiles) {
   const Stream stream;
   constexpr uint32_t kLength = 33 * 32 * 1024;
@@ -301,7 +300,7 @@ TEST(RleIndex, EndsWithItsLastCode) {
   }
 }
 
-// A last part that goes on where the section ends, at the end of a tile and elsewhere.
+// Low bits that the end of the section cuts, at the end of a tile and elsewhere.
 TEST(RleIndex, RefusesCodesThatAreCut) {
   const Stream stream;
   for (const uint32_t unary : {3u, 1024u - 20, 1024u - 17, 1024u - 9, 2048u - 17}) {
@@ -316,7 +315,7 @@ TEST(RleIndex, RefusesCodesThatAreCut) {
   }
 }
 
-// Zeros without end, and lengths that are no numbers of any index, also when they are added up.
+// Endless zeros, and lengths above the largest index, alone and as sums.
 TEST(RleIndex, RefusesRunsThatAreTooLong) {
   const Stream stream;
   constexpr auto kN = static_cast<uint32_t>(kMaxElements);
@@ -350,7 +349,7 @@ TEST(RleIndex, RefusesRunsThatAreTooLong) {
   }
 }
 
-// Lengths of blocks that are wrong, and blocks whose codes are more or fewer than theirs.
+// Wrong lengths of blocks, and blocks with too many or too few codes.
 TEST(RleIndex, BlocksEndWithTheirLastCodes) {
   const Stream stream;
   const std::vector<uint32_t> indices = Range(1, 2 * (kBlock + 10), 2);

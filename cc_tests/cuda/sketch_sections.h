@@ -1,4 +1,4 @@
-// Groups of sketches as they stand in a section, for tests that make them by hand.
+// Groups of sketches in the form of a section, for tests that make sections by hand.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_SKETCH_SECTIONS_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_SKETCH_SECTIONS_H_
 
@@ -11,8 +11,8 @@ namespace tfcompress {
 struct SketchGroupBytes {
   uint32_t num_keys;
   uint32_t num_columns;
-  Bytes keys;   // As the codec writes them,
-  Bytes cells;  // as are these.
+  Bytes keys;   // As the codec writes them.
+  Bytes cells;  // As the codec writes them.
 };
 
 inline void Append(const SketchGroupBytes& group, ByteWriter* writer) {

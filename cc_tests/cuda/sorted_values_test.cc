@@ -18,7 +18,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// What is not asked for: room for more values than there are.
+// Room for more values than there are.
 constexpr uint32_t kSpare = 37;
 
 std::vector<uint32_t> KeysOf(const SortedValues& sorted) {
@@ -66,13 +66,13 @@ TEST(SortedValues, OrdersEveryInput) {
   }
 }
 
-// More than one value a thread, and ranks of more than 16 bits.
+// More than one value per thread, and ranks of more than 16 bits.
 TEST(SortedValues, OrdersManyValues) {
   const Stream stream;
   ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(NormalValues(300001, 1), false, stream));
 }
 
-// Ranks have up to 31 bits, which no test has values enough for.
+// Ranks have up to 31 bits; no test has enough values for all widths, so this packs them directly.
 TEST(SortedValues, PacksRanksOfAnyWidth) {
   Random random(1);
   for (int num_bits = 1; num_bits <= 31; ++num_bits) {

@@ -11,7 +11,7 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// A vector whose quartic bytes are five zeros but for these.
+// A vector whose quartic bytes, except the given ones, are five zeros.
 std::vector<float> ZerosBut(size_t num_quartic_bytes, const std::vector<size_t>& bytes) {
   std::vector<float> values(num_quartic_bytes * kQuarticDigits - 2);  // The last byte is not full.
   for (size_t byte : bytes) values[byte * kQuarticDigits] = byte % 2 == 0 ? 1.5f : -1.5f;

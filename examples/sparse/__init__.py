@@ -1,4 +1,4 @@
-"""Training on sparse rows: where they come from, how they become batches, and an Adam that stays sparse."""
+"""Training on sparse rows: sources, batches, and an Adam with sparse updates."""
 
 from sparse.rows import Block, Source, rows_dataset
 

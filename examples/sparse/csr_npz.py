@@ -13,13 +13,13 @@ from sparse.rows import Block
 
 
 def read_part(path: pathlib.Path, part: str) -> Block:
-    """Returns all rows of "train" or "test", each scaled to a unit vector, and the labels as they are.
+    """Returns all rows of "train" or "test", each scaled to a unit vector, and the unchanged labels.
 
-    Counts of words differ by three orders of magnitude between documents; unit rows are what SKCompress'
-    data sets have too.
+    Word counts differ by three orders of magnitude between documents. The data sets of SKCompress have unit
+    rows, too.
 
     Raises:
-      ValueError: An array is missing, or they do not make a CSR matrix.
+      ValueError: An array is missing, or the arrays are not a valid CSR matrix.
     """
     with np.load(path) as archive:
         try:
@@ -32,7 +32,7 @@ def read_part(path: pathlib.Path, part: str) -> Block:
         rows = scipy.sparse.csr_matrix(tuple(arrays), shape=(len(labels), num_features))
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"{path}: the {part} arrays make no CSR matrix: {error}") from error
+        raise ValueError(f"{path}: the {part} arrays are not a valid CSR matrix: {error}") from error
     norms = np.sqrt(rows.multiply(rows).sum(axis=1)).A1
     rows.data /= np.repeat(np.maximum(norms, np.finfo(np.float32).tiny), np.diff(rows.indptr))
     return rows, labels

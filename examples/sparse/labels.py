@@ -1,4 +1,4 @@
-"""Labels of classes as -1 and 1, the form in which Table 2 of SKCompress has them."""
+"""Converts class labels to -1 and 1, as in Table 2 of SKCompress."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ def signs(labels: np.ndarray) -> np.ndarray:
     strange = labels[~np.isin(labels, (-1, 0, 1))]
     if strange.size:
         raise ValueError(
-            f"the label {strange[0]:g} is none of -1, 0 and 1: say with --positive which labels are the "
-            "positive class, or choose --model linear"
+            f"expected labels -1, 0 and 1, got {strange[0]:g}: name the labels of the positive class with "
+            "--positive, or choose --model linear"
         )
     return np.where(labels > 0, 1, -1).astype(np.float32)
 
@@ -26,6 +26,6 @@ def one_against_rest(labels: np.ndarray, positive: Sequence[float]) -> np.ndarra
 
 
 def first_half(labels: np.ndarray) -> list[float]:
-    """Returns the smaller half of the labels that occur: the positive class where nobody names one."""
+    """Returns the smaller half of the labels that occur: the default of the positive class."""
     classes = np.unique(labels)
     return classes[: len(classes) // 2].tolist()

@@ -5,24 +5,24 @@ import tensorflow as tf
 
 
 class LazyAdam(keras.optimizers.Adam):
-    """Adam whose step on `tf.IndexedSlices` costs what the touched rows cost, not what the table does.
+    """Adam whose step on `tf.IndexedSlices` takes time proportional to the touched rows, not to the table.
 
     Keras' own Adam decays the moments of all rows at every step, in several passes over the whole table.
-    Here moments of a row decay in the steps that touch it, and a row without gradient does not move: the
-    usual departure from Adam for sparse data (Kingma and Ba's algorithm for each row, but with the bias
-    correction of the global step). Slices of the same row are summed. Dense gradients get Adam itself.
+    Here the moments of a row decay only in steps that touch it, and a row without gradient does not change:
+    the usual variant of Adam for sparse data (Kingma and Ba's algorithm for each row, but with the bias
+    correction of the global step). Slices of the same row are summed. Dense gradients use plain Adam.
     """
 
     def __init__(self, learning_rate: object = 0.001, **options: object) -> None:
-        """Takes what `keras.optimizers.Adam` takes, but for what would walk the whole table.
+        """Takes the arguments of `keras.optimizers.Adam`, except those that need the whole table.
 
         Raises:
-          ValueError: `amsgrad`, `weight_decay`, `use_ema` or clipping is asked for.
+          ValueError: `amsgrad`, `weight_decay`, `use_ema` or clipping is given.
         """
         refused = ("amsgrad", "weight_decay", "use_ema", "clipnorm", "global_clipnorm", "clipvalue")
         for name in refused:
             if options.get(name):
-                raise ValueError(f"LazyAdam has no {name}: it needs all rows at every step")
+                raise ValueError(f"LazyAdam does not support {name}, which needs all rows at every step")
         super().__init__(learning_rate, **options)
 
     def update_step(
@@ -48,12 +48,12 @@ class LazyAdam(keras.optimizers.Adam):
 
 
 def _decayed(slot: tf.Variable, rows: tf.Tensor, values: tf.Tensor, beta: float) -> tf.Tensor:
-    """The new moments of some rows."""
+    """Updates the moments of some rows, and returns them."""
     held = tf.gather(slot, rows)
     return held + (1 - beta) * (values - held)
 
 
 def _sum_duplicates(gradient: tf.IndexedSlices) -> tuple[tf.Tensor, tf.Tensor]:
-    """Uncompressed gradients of several ranks come end to end, and may have a row once for each of them."""
+    """Sums slices of the same row: uncompressed gradients of several ranks are gathered end to end."""
     rows, positions = tf.unique(gradient.indices)
     return rows, tf.math.unsorted_segment_sum(gradient.values, positions, tf.size(rows))

@@ -19,18 +19,18 @@ _OPEN = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # Knuth's multiplicative hash, on 64 bits.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
-# The number of a line, from 1, and its bytes.
+# Number of a line, counted from 1, and its bytes.
 _Line = tuple[int, bytes]
 
 
 @dataclasses.dataclass(frozen=True)
 class LibsvmFile:
-    """One file.
+    """A libsvm file.
 
     Attributes:
       path: The file, plain or with the suffix .gz, .bz2 or .xz.
-      dimensions: Features are numbered below this, from 0 once they are read.
-      labels: Makes labels of a block, float64 [m], what is trained on.
+      dimensions: Number of features, which are counted from 0 after reading.
+      labels: Converts the labels of a block, float64 [m], to training labels.
       hashed: Whether features are hashed into `dimensions`; otherwise larger ones are an error.
       zero_based: Whether the file counts features from 0.
     """
@@ -56,8 +56,8 @@ class LibsvmFile:
           rows_per_block: Rows of a block; the last one may have fewer.
           rank: In [0, size).
           size: Number of ranks; all of them read the file.
-          equally_many: Whether the last rows are left out where not every rank has one.
-          wanted: Of a row's number, counted from 0: whether it is read at all (default: all rows are).
+          equally_many: Whether to leave out the last rows, so that all ranks have equally many.
+          wanted: Whether to read the row with this number, counted from 0 (default: all rows).
 
         Raises:
           FileNotFoundError: There is no such file.
@@ -78,7 +78,7 @@ class LibsvmFile:
         try:
             return self._parse_text(b"\n".join(text for _, text in lines))
         except (ValueError, OverflowError) as error:
-            for number, text in lines:  # Which line it is matters only now.
+            for number, text in lines:  # Only the error message needs the line.
                 try:
                     self._parse_text(text)
                 except (ValueError, OverflowError) as reason:
@@ -96,8 +96,8 @@ class LibsvmFile:
             keys = (keys.astype(np.uint64) * _MULTIPLIER >> np.uint64(32)) % np.uint64(self.dimensions)
         elif rows.shape[1] > self.dimensions:
             raise ValueError(
-                f"feature {rows.shape[1] - self.zero_based} is beyond the {self.dimensions} dimensions: give "
-                "more --dimensions, or --hash"
+                f"feature {rows.shape[1] - self.zero_based} is beyond the {self.dimensions} dimensions: set "
+                "--dimensions higher, or use --hash"
             )
         keyed = (rows.data, keys.astype(np.int64), rows.indptr)
         shape = (len(labels), self.dimensions)
@@ -105,7 +105,7 @@ class LibsvmFile:
 
 
 def _rows_of(file: Iterable[bytes]) -> Iterator[_Line]:
-    """The lines that are rows: not blank, not a comment alone."""
+    """Yields the lines that are rows, neither blank nor a comment."""
     for number, line in enumerate(file, 1):
         text = line.partition(b"#")[0].strip()
         if text:

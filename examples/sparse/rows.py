@@ -1,4 +1,4 @@
-"""Sparse rows on their way from a source to a training step."""
+"""Conversion of sparse rows from a source to batches for training."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
@@ -13,13 +13,13 @@ Block = tuple[scipy.sparse.csr_matrix, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where rows come from.
+    """A source of rows.
 
     Attributes:
-      dimensions: Features are numbered below this.
+      dimensions: Number of features.
       train: Reads this rank's training rows from the start, in blocks; equally many rows on all ranks.
       test: Reads this rank's share of the test rows.
-      num_rows: Training rows of each rank, where that is known without reading them all.
+      num_rows: Training rows of each rank, if that is known without reading them all.
     """
 
     dimensions: int
@@ -46,9 +46,8 @@ def rows_dataset(
 ) -> tf.data.Dataset:
     """Returns batches of ((features, keys), labels); blocks are read when they are needed.
 
-    `keys`, int64 [u], are the features that occur in the batch, each once, so that the gradient has each
-    row once and nobody pays for duplicates. `features` is a float32 tf.SparseTensor [batch, u]: columns
-    are positions in `keys`.
+    `keys`, int64 [u], are the features that occur in the batch, each once, so that the gradient has no
+    duplicate rows. `features` is a float32 tf.SparseTensor [batch, u] whose columns are positions in `keys`.
 
     Args:
       blocks: Called once for each pass over the rows.

@@ -1,4 +1,4 @@
-"""The source that the command line names."""
+"""Opens the source of rows that the command line names."""
 
 import argparse
 import functools
@@ -14,9 +14,9 @@ from sparse.rows import Block, Source, shared_rows, shuffled
 from sparse.zipf import ZipfRows
 
 DEFAULT_DIMENSIONS = 10_000_000
-# Rows that are shuffled among each other where a file is too large to shuffle it whole.
+# Rows of a shuffle block, for files that are too large to shuffle as a whole.
 _SHUFFLED_ROWS = 65_536
-# Without a test file, one of so many rows is for testing: 25 %, as in SKCompress 7.1.
+# Without a test file, every fourth row is for testing: 25 %, as in SKCompress 7.1.
 _HELD_OUT = 4
 
 
@@ -24,8 +24,7 @@ def open_source(arguments: argparse.Namespace) -> Source:
     """Returns this rank's rows.
 
     Raises:
-      SystemExit: A file is missing or malformed, as far as can be told without reading it all; or there is
-        less than one batch.
+      SystemExit: A file is missing, or malformed in the part that is read here, or has less than one batch.
     """
     try:
         source = _choose(arguments)
@@ -34,8 +33,8 @@ def open_source(arguments: argparse.Namespace) -> Source:
         raise SystemExit(f"--data: {error}") from error
     if rows is None or rows.shape[0] < arguments.batch_size:
         raise SystemExit(
-            f"{0 if rows is None else rows.shape[0]} training rows a rank are less than one batch: lower "
-            f"--batch-size, which is {arguments.batch_size}"
+            f"{0 if rows is None else rows.shape[0]} training rows per rank are less than one batch of "
+            f"{arguments.batch_size}: lower --batch-size"
         )
     return source
 

@@ -1,4 +1,4 @@
-"""Synthetic sparse rows with the statistics of a real set of them.
+"""Synthetic sparse rows with the statistics of a real data set.
 
 Features follow the Zipf-Mandelbrot law: the r-th most frequent one is drawn with a probability that is
 proportional to (r + SHIFT) ** -EXPONENT. The two constants make 1 % and 10 % of KDD Cup 2010's rows (19.3M
@@ -15,13 +15,13 @@ import scipy.special
 from sparse.rows import Block
 
 EXPONENT, SHIFT = 1.2, 12.0
-# Share of the features that the planted model uses, and the standard deviation of what it says of a row.
+# Share of the features that the planted model uses, and the standard deviation of its scores.
 PLANTED_SHARE, PLANTED_STRENGTH = 0.2, 4.0
 NOISE = 1.0
 
 
 class ZipfRows:
-    """Generates rows; the same ones for the same seeds. Keeps 8 bytes a dimension."""
+    """Generates rows, the same for the same seeds. Uses 8 bytes of memory per dimension."""
 
     def __init__(self, dimensions: int, mean_nonzeros: float, seed: int, *, classes: bool) -> None:
         """Draws the planted model.
@@ -29,8 +29,8 @@ class ZipfRows:
         Args:
           dimensions: Number of features.
           mean_nonzeros: Features of a row, on average; at least 1.
-          seed: Of the model and of which feature is how frequent.
-          classes: Whether labels are -1 and 1; otherwise they are numbers.
+          seed: Seed of the model and of the order of features by frequency.
+          classes: Whether labels are -1 and 1; otherwise they are real numbers.
 
         Raises:
           ValueError: A number is out of range.
@@ -42,7 +42,7 @@ class ZipfRows:
         rng = np.random.default_rng(seed)
         self._mean_nonzeros, self._classes = mean_nonzeros, classes
         self._dimensions = dimensions
-        # Frequent features stand anywhere: neighbours in number are no neighbours in frequency.
+        # Permute the features, so that adjacent numbers do not have similar frequencies.
         self._feature = rng.permutation(np.arange(dimensions, dtype=np.int32))
         used = rng.random(dimensions, np.float32) < PLANTED_SHARE
         deviation = PLANTED_STRENGTH / np.sqrt(PLANTED_SHARE)
@@ -50,7 +50,7 @@ class ZipfRows:
         self._planted = self._planted.astype(np.float32)
 
     def draw(self, num_rows: int, seed: object) -> Block:
-        """Returns rows and labels that `seed`, an integer or several, determines."""
+        """Returns rows and labels, determined by `seed`, an integer or several."""
         rng = np.random.default_rng(seed)
         lengths = 1 + rng.poisson(self._mean_nonzeros - 1, num_rows)
         splits = np.concatenate([[0], np.cumsum(lengths)])

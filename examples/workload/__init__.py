@@ -1,6 +1,6 @@
-"""What the examples share: arguments, the training loop, what is measured and how it is reported.
+"""Shared code of the examples: arguments, the training loop, measurements and reports.
 
-An example says what it trains, as a `Task`; `run` trains it once for each `--compression`.
+An example defines a `Task`; `run` trains it once for each `--compression`.
 """
 
 from workload.arguments import make_parser

@@ -19,10 +19,10 @@ def make_parser(
         help='one run each: "topk", "topk(ratio=0.001)" or a spec such as '
         '"residual|topk:ratio=0.01|bitmap|quantile" (default: topk)',
     )
-    parser.add_argument("--epochs", type=int, default=epochs, help="of each run (default %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of an epoch (default: all of the data)")
+    parser.add_argument("--epochs", type=int, default=epochs, help="epochs of each run (default %(default)s)")
+    parser.add_argument("--steps", type=int, help="steps of an epoch (default: all data)")
     parser.add_argument(
-        "--batch-size", type=int, default=batch_size, help="of each rank (default %(default)s)"
+        "--batch-size", type=int, default=batch_size, help="batch size of each rank (default %(default)s)"
     )
     parser.add_argument(
         "--learning-rate",
@@ -34,23 +34,28 @@ def make_parser(
         "--decay", action="store_true", help="lower the learning rate to zero over the run, as a cosine"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of initial weights and shuffling (default %(default)s)"
+        "--seed", type=int, default=1, help="seed of initial weights and shuffling (default %(default)s)"
     )
     parser.add_argument(
-        "--data-dir", type=pathlib.Path, help="folder of the real data (default: what needs no files)"
+        "--data-dir", type=pathlib.Path, help="folder of the real data (default: synthetic or bundled data)"
     )
     parser.add_argument(
         "--preload",
         action="store_true",
-        help="make all training batches before the first step, so that times are of training alone; every "
-        "epoch has the same batches",
+        help="make all training batches before the first step, so that times exclude the input pipeline; "
+        "every epoch has the same batches",
     )
-    parser.add_argument("--output", type=pathlib.Path, help="write the results here, as JSON")
+    parser.add_argument("--output", type=pathlib.Path, help="JSON file for the results")
     parser.add_argument(
-        "--dump-gradients", type=pathlib.Path, metavar="DIR", help="write gradients of rank 0 here, as .npz"
+        "--dump-gradients", type=pathlib.Path, metavar="DIR", help="folder for gradients of rank 0, as .npz"
     )
     parser.add_argument(
-        "--dump-steps", type=int, nargs="+", default=[10], metavar="STEP", help="after these (default 10)"
+        "--dump-steps",
+        type=int,
+        nargs="+",
+        default=[10],
+        metavar="STEP",
+        help="steps whose gradients are dumped (default 10)",
     )
     parser.add_argument(
         "--count-interface",

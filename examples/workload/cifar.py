@@ -11,7 +11,7 @@ import numpy as np
 SIZE, NUM_CLASSES = 32, 10
 _PIXELS = 3 * SIZE * SIZE
 _BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-# Contents by file name, read when asked for.
+# Functions that read each file, by name.
 _Files = dict[str, Callable[[], bytes]]
 # uint8 [m, 32, 32, 3] and int32 [m].
 Images = tuple[np.ndarray, np.ndarray]
@@ -23,12 +23,12 @@ def read(path: pathlib.Path) -> tuple[Images, Images]:
     Args:
       path: A folder, or a tar archive, compressed or not, of six files: data_batch_1 to data_batch_5 and
         test_batch. They are the published binary version (.bin) or the published pickles (no suffix), or
-        sheets: one lossless image a batch (.png, .webp), tiles of 32 x 32 row by row, beside a labels.npz
-        with the arrays `train` and `test`. A folder of such a folder will do.
+        sheets: one lossless image for each batch (.png, .webp), tiles of 32 x 32 row by row, with a
+        labels.npz of the arrays `train` and `test`. They may be in a subfolder.
 
     Raises:
-      FileNotFoundError: There is no such thing.
-      ValueError: A file has another content.
+      FileNotFoundError: The files are missing.
+      ValueError: A file has other content.
     """
     files = _find(path)
     for suffix, decode in ((".bin", _decode_binary), ("", _decode_pickle)):
@@ -54,7 +54,7 @@ def _find(path: pathlib.Path) -> _Files:
     if not tarfile.is_tarfile(path):
         raise ValueError(f"{path} is neither a folder nor a tar archive")
     with tarfile.open(path) as archive:
-        # Read in one go: a compressed archive cannot be entered in the middle.
+        # Read all members at once, since a compressed archive has no random access.
         members = [each for each in archive if each.isfile() and "_batch" in each.name]
         contents = {pathlib.PurePath(each.name).name: archive.extractfile(each).read() for each in members}
     return {name: io.BytesIO(content).getvalue for name, content in contents.items()}
@@ -63,9 +63,9 @@ def _find(path: pathlib.Path) -> _Files:
 def _decode(decode: Callable[[bytes], object], files: _Files, name: str) -> object:
     try:
         return decode(files[name]())
-    # What a broken pickle, archive or image raises is not documented.
+    # Broken pickles, archives and images raise undocumented exceptions.
     except Exception as error:
-        raise ValueError(f"{name} is no part of CIFAR-10: {error}") from error
+        raise ValueError(f"{name} is not a batch of CIFAR-10: {error}") from error
 
 
 def _split(batches: list[Images]) -> tuple[Images, Images]:
@@ -79,7 +79,7 @@ def _split(batches: list[Images]) -> tuple[Images, Images]:
 
 
 def _from_planes(pixels: np.ndarray) -> np.ndarray:
-    """Red, green and blue planes, as CIFAR-10's own files have them, to pixels."""
+    """Converts the red, green and blue planes of CIFAR-10's files to pixels."""
     return np.ascontiguousarray(pixels.reshape(-1, 3, SIZE, SIZE).transpose(0, 2, 3, 1))
 
 
@@ -105,7 +105,7 @@ def _decode_labels(data: bytes) -> list[np.ndarray]:
 
 
 class _Array:
-    """Stands for an array in a pickle, and keeps its state."""
+    """Replaces an array in a pickle, and keeps its state."""
 
     state: tuple
 
@@ -115,12 +115,12 @@ class _Array:
     def pixels(self) -> np.ndarray:
         _, shape, dtype, column_major, data = self.state
         if dtype.name != "u1" or not isinstance(data, bytes):
-            raise ValueError(f"the array is of {dtype.name}, not of bytes")
+            raise ValueError(f"expected an array of bytes, got {dtype.name}")
         return np.frombuffer(data, np.uint8).reshape(shape, order="F" if column_major else "C")
 
 
 class _Dtype:
-    """Stands for the type of an array in a pickle."""
+    """Replaces the type of an array in a pickle."""
 
     def __init__(self, name: str, *_: object) -> None:
         self.name = name
@@ -130,9 +130,9 @@ class _Dtype:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds numbers, bytes, lists and dicts, and stand-ins for NumPy's objects; runs nothing else.
+    """Loads numbers, bytes, lists and dicts, and replacements of NumPy's objects; calls nothing else.
 
-    Plain pickle.load would run whatever a file asks for.
+    Plain pickle.load would run any code that a file names.
     """
 
     _ALLOWED = {
@@ -144,7 +144,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> object:
         if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch needs")
+            raise pickle.UnpicklingError(f"the pickle needs {module}.{name}, which no batch of CIFAR-10 does")
         return self._ALLOWED[module, name]
 
 

@@ -16,10 +16,10 @@ def share(array: np.ndarray) -> np.ndarray:
 def batches(arrays: Sequence[np.ndarray], arguments: argparse.Namespace) -> tf.data.Dataset:
     """Returns this rank's batches of (inputs, labels), shuffled anew in each epoch.
 
-    All ranks have equally many: a rank with one more would wait for the others for ever.
+    All ranks have equally many batches: a rank with one more would wait forever.
 
     Raises:
-      SystemExit: There is not one batch for each rank.
+      SystemExit: A rank has less than one batch.
     """
     num_mine = len(arrays[0]) // hvd.size()
     if num_mine < arguments.batch_size:
@@ -40,6 +40,6 @@ def one_epoch(data: tf.data.Dataset, arguments: argparse.Namespace) -> tf.data.D
     if not arguments.preload:
         return data
     data = data.cache()
-    for _ in data:  # What has been read to its end is kept.
+    for _ in data:  # Fills the cache.
         pass
     return data.prefetch(1)

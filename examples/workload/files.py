@@ -1,4 +1,4 @@
-"""Files of real data."""
+"""Finds files of real data."""
 
 import pathlib
 
@@ -7,7 +7,7 @@ def find(folder: pathlib.Path, name: str) -> pathlib.Path:
     """Returns the path of a file in a folder, gzipped or not.
 
     Raises:
-      FileNotFoundError: It is not there.
+      FileNotFoundError: The file is missing.
     """
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():

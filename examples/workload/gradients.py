@@ -1,4 +1,4 @@
-"""Gradients of one rank, to be timed or looked at."""
+"""Local gradients of one rank, for timing and analysis."""
 
 import pathlib
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from workload.task import Task
 
 
 def local_gradients(model: keras.Model, loss: keras.losses.Loss, batch: tuple) -> list:
-    """Returns the gradients of all trainable variables on one batch, not exchanged."""
+    """Returns this rank's gradients of all trainable variables on one batch, without exchange."""
     inputs, labels = batch
     with tf.GradientTape() as tape:
         value = tf.add_n([loss(labels, model(inputs, training=True)), *model.losses])
@@ -20,9 +20,9 @@ def local_gradients(model: keras.Model, loss: keras.losses.Loss, batch: tuple) -
 
 
 class DumpGradients(keras.callbacks.Callback):
-    """Writes rank 0's gradients after given steps: one .npz each, an array a variable.
+    """Writes rank 0's gradients after given steps: one .npz per step, one array per variable.
 
-    Rows of a table are three arrays: `<variable>:values`, `:indices` and `:shape`.
+    Sparse rows are three arrays: `<variable>:values`, `:indices` and `:shape`.
     """
 
     def __init__(self, folder: pathlib.Path, steps: Sequence[int], task: Task) -> None:

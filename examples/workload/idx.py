@@ -12,7 +12,7 @@ def read(path: pathlib.Path) -> np.ndarray:
     """Reads one idx file of bytes, gzipped or not.
 
     Raises:
-      ValueError: It is not one.
+      ValueError: The file is not an idx file of bytes.
     """
     data = path.read_bytes()
     if path.suffix == ".gz":
@@ -28,6 +28,6 @@ def read_part(folder: pathlib.Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Reads images and labels of "train" or "t10k": uint8 [m, height, width] and [m].
 
     Raises:
-      FileNotFoundError: One of the two is not in the folder.
+      FileNotFoundError: One of the two files is missing.
     """
     return tuple(read(find(folder, f"{part}-{kind}")) for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))

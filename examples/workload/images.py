@@ -1,11 +1,11 @@
-"""Images to train with: normalised, augmented, or made up."""
+"""Training images: normalisation, augmentation and synthetic data."""
 
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-# Made-up images: cells of a pattern along a side, and contrasts in grey levels of 256.
+# Synthetic images: cells of a pattern along a side, and contrasts in grey levels of 256.
 _CELLS = 4
 _OWN_CONTRAST, _OTHER_CONTRAST, _NOISE = (10.0, 60.0), (0.0, 40.0), 60.0
 # Pixels by which a training image may move, as in the ResNet paper (section 4.2).
@@ -13,7 +13,7 @@ _PADDING = 4
 
 
 def synthetic(num_images: int, size: int, num_classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Makes images that a network can learn to tell apart, without ever being sure.
+    """Makes images of classes that a network can learn to distinguish, but never perfectly.
 
     A class has a smooth random pattern. An image is the pattern of its class and one of any class, both of
     random contrast, under noise.
@@ -33,7 +33,7 @@ def synthetic(num_images: int, size: int, num_classes: int, seed: int) -> tuple[
 
 
 def normaliser(images: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns what shifts and scales images so that these here get mean 0 and variance 1 in each channel."""
+    """Returns a function that normalises images by the mean and variance of these in each channel."""
     mean, deviation = (f(images, (0, 1, 2), np.float64).astype(np.float32) for f in (np.mean, np.std))
     return lambda pixels: (tf.cast(pixels, tf.float32) - mean) / deviation
 

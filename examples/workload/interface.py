@@ -1,4 +1,4 @@
-"""What a network interface carries while a model trains."""
+"""Counts the traffic of network interfaces while a model trains."""
 
 import pathlib
 import time
@@ -10,7 +10,7 @@ import tfcompress as tfc
 from workload.recorder import WARM_UP_STEPS
 
 _INTERFACES = pathlib.Path("/sys/class/net")
-# As the kernel names them, in the order of `read_counters`.
+# The kernel's names of the counters, in the order of `read_counters`.
 COUNTERS = {
     "sent_bytes": "tx_bytes",
     "received_bytes": "rx_bytes",
@@ -32,9 +32,9 @@ def read_counters(interface: str) -> np.ndarray:
 
 
 class InterfaceCounter(keras.callbacks.Callback):
-    """Counts an interface's traffic of the steps after the warm-up, beside what the package reports of them.
+    """Counts an interface's traffic and the package's reported bytes in the steps after the warm-up.
 
-    What happens between epochs is left out. It has to stand before callbacks that test the model.
+    Traffic between epochs is not counted. Must come before callbacks that test the model.
     """
 
     def __init__(self, interface: str, optimizer: keras.optimizers.Optimizer) -> None:
@@ -63,7 +63,7 @@ class InterfaceCounter(keras.callbacks.Callback):
             self._sums += self._read() - self._start
 
     def result(self) -> dict[str, object]:
-        """Means over the counted steps, whose number is 0 where training ended with the warm-up."""
+        """Returns means over the counted steps; their number is 0 if training ended with the warm-up."""
         steps = max(self._steps - WARM_UP_STEPS, 0)
         names = ["seconds", *COUNTERS, *(f"reported_{name}" for name in _REPORTED)]
         means = (self._sums / max(steps, 1)).tolist()

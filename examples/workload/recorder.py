@@ -1,4 +1,4 @@
-"""What is measured while a model trains."""
+"""Measures metrics, bytes and times while a model trains."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 import tfcompress as tfc
 
-# Steps before the times count: the first ones trace graphs and fill caches.
+# Steps before times are measured: the first steps trace graphs and fill caches.
 WARM_UP_STEPS = 3
 
 
@@ -18,7 +18,7 @@ class Recorder(keras.callbacks.Callback):
     def __init__(
         self, optimizer: keras.optimizers.Optimizer, evaluate: Callable[[keras.Model], dict[str, float]]
     ) -> None:
-        """Takes the distributed optimizer, and what tests the model over all ranks."""
+        """Takes the distributed optimizer, and a function that tests the model over all ranks."""
         super().__init__()
         self._optimizer, self._evaluate = optimizer, evaluate
         self._seconds: list[float] = []
@@ -51,18 +51,18 @@ class Recorder(keras.callbacks.Callback):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Those of the last epoch."""
+        """Returns the metrics of the last epoch."""
         return self.curve[-1]["metrics"]
 
     def median_step_ms(self) -> float:
-        """The median step, in milliseconds."""
+        """Returns the median step time in milliseconds."""
         return 1e3 * float(np.median(self._warm_seconds()))
 
     def milliseconds(self, update: float) -> dict[str, float]:
         """Splits the mean step, given the time of the update.
 
-        Times of encoding and decoding are sums over tensors, which are encoded side by side; what the other
-        phases leave of the step is "compute", input pipeline included, and at least 0.
+        Times of encoding and decoding are sums over tensors, which are encoded in parallel. "compute" is the
+        rest of the step, input pipeline included, and at least 0.
         """
         stats = tfc.stats(self._optimizer, residual_norms=False)
         if self._warm_stats is not None and len(self._seconds) > WARM_UP_STEPS:

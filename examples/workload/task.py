@@ -1,4 +1,4 @@
-"""What an example trains."""
+"""The task that an example trains."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,12 +14,12 @@ Sums = dict[str, tuple[float, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A model, its data and how good it is.
+    """A model, its data and its evaluation.
 
     Attributes:
-      model: Built, with the same initial weights for the same seed.
-      loss: What `model.compile` takes.
-      make_optimizer: Makes the optimizer that is to be distributed, of a learning rate or schedule.
+      model: The built model, with the same initial weights for the same seed.
+      loss: The `loss` of `model.compile`.
+      make_optimizer: Makes the optimizer to distribute, from a learning rate or schedule.
       train: This rank's batches of one epoch; equally many on all ranks.
       evaluate: Tests the model: (sum, count) of each metric over this rank's share of the test data. The
         first metric is the one that is reported.
@@ -35,9 +35,9 @@ class Task:
 
 
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam, with slices of the same row added up before they are squared.
+    """Keras's Adam, but sums slices of the same row before squaring them.
 
-    Keras 3 squares the slices of an embedding's gradient one by one, as if no row came twice.
+    Keras 3 squares the slices of an embedding's gradient separately, which is wrong for repeated rows.
     """
 
     def update_step(self, gradient: tf.Tensor | tf.IndexedSlices, *arguments: object) -> None:
@@ -48,9 +48,9 @@ class Adam(keras.optimizers.Adam):
 def sgd(
     compressor: tfc.Compressor, momentum: float = 0.9, weight_decay: float = 0.0
 ) -> Callable[[object], keras.optimizers.Optimizer]:
-    """Returns what makes SGD, without momentum where the compressor's memory has it.
+    """Returns a function that makes SGD, without momentum if the compressor's memory has one.
 
-    A step multiplies all weights by 1 - learning rate * weight_decay, beside what the gradients do.
+    In addition to the gradient update, a step multiplies all weights by 1 - learning rate * weight_decay.
     """
     own = 0.0 if _has_momentum(compressor) else momentum
     return lambda learning_rate: keras.optimizers.SGD(
@@ -61,7 +61,7 @@ def sgd(
 def adam(
     compressor: tfc.Compressor, optimizer: type = Adam, **options: object
 ) -> Callable[[object], keras.optimizers.Optimizer]:
-    """Returns what makes Adam, without its first moment where the compressor's memory has a momentum."""
+    """Returns a function that makes Adam, without first moment if the compressor's memory has a momentum."""
     beta_1 = 0.0 if _has_momentum(compressor) else 0.9
     return lambda learning_rate: optimizer(learning_rate, beta_1=beta_1, **options)
 

@@ -1,4 +1,4 @@
-"""Trains a task with each compressor of the command line and reports what came of it."""
+"""Trains a task with each compressor of the command line and reports the results."""
 
 import argparse
 import hashlib
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
 
 
 def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace) -> dict:
-    """Trains a task once and returns what was measured; the times are this rank's."""
+    """Trains a task once and returns the measurements; times are those of this rank."""
     data = one_epoch(task.train, arguments)
     optimizer = tfc.DistributedOptimizer(
         task.make_optimizer(learning_rate(data, arguments)),
@@ -94,12 +94,12 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
 
 
 def learning_rate(data: tf.data.Dataset, arguments: argparse.Namespace) -> object:
-    """The rate, or a cosine down to zero over all steps."""
+    """Returns the learning rate, or a cosine schedule to zero over all steps."""
     if not arguments.decay:
         return arguments.learning_rate
     num_steps = int(data.cardinality())
     if num_steps < 0:
-        raise SystemExit("--decay needs --steps here: the data does not tell how many steps it has")
+        raise SystemExit("--decay needs --steps here: the number of steps in the data is not known")
     return keras.optimizers.schedules.CosineDecay(arguments.learning_rate, num_steps * arguments.epochs)
 
 
@@ -111,9 +111,9 @@ def mean_over_ranks(sums: dict[str, tuple[float, float]]) -> dict[str, float]:
 
 
 def update_milliseconds(task: Task, batch: tuple) -> float:
-    """Times what the optimizer does with the gradients of a batch, on copies of the variables."""
+    """Times the optimizer's update with the gradients of a batch, on copies of the variables."""
     gradients = local_gradients(task.model, task.loss, batch)
-    make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
+    make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 uses TensorFlow's.
     variables = [make_variable(tf.convert_to_tensor(v)) for v in task.model.trainable_variables]
     optimizer = task.make_optimizer(0.0)
     optimizer.build(variables)
@@ -128,7 +128,7 @@ def update_milliseconds(task: Task, batch: tuple) -> float:
 
 
 def replicas_identical(model: keras.Model) -> bool:
-    """Returns whether all ranks hold the same bits in all variables that are trained."""
+    """Returns whether all trainable variables have the same bits on all ranks."""
     digest = hashlib.sha256()
     for variable in model.trainable_variables:
         digest.update(tf.convert_to_tensor(variable).numpy().tobytes())
@@ -137,13 +137,13 @@ def replicas_identical(model: keras.Model) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """What made the results."""
+    """Returns the versions of the software that produced the results."""
     packages = {"tfcompress": tfc, "tensorflow": tf, "keras": keras, "horovod": horovod}
     return {"python": platform.python_version(), **{k: v.__version__ for k, v in packages.items()}}
 
 
 def summary(result: dict) -> str:
-    """One line on a result."""
+    """Returns a line that summarises a result."""
     metrics = ", ".join(f"{name} {value:.4f}" for name, value in result["metrics"].items())
     wire, dense = result["wire_bytes_per_step"], result["dense_wire_bytes_per_step"]
     traffic = f"{wire:,.0f} B a step on the wire, {dense / max(wire, 1):.1f} times fewer"

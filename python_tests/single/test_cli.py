@@ -262,7 +262,7 @@ class TestBench:
         top = tfc.decode(tfc.encode(gradient, "topk:ratio=0.01|raw|raw"))
         assert sketched["relative_error"] == pytest.approx(relative_error(gradient, top))
         [note] = found["notes"]
-        assert "no smaller than the arrays" in note and "momentum|count_sketch" in note
+        assert "not smaller than the arrays" in note and "momentum|count_sketch" in note
 
     def test_presets_are_their_specs(self, npy, result):
         named, preset, spec = result("bench", npy, "dgc", "topk(0.1)", EXACT)["results"]

@@ -235,7 +235,7 @@ class TestBadArrays:
     def test_no_array_on_a_gpu(self):
         with pytest.raises(TypeError, match="array must be an array on a GPU.*got ndarray"):
             self.encode(gradient_of(10))
-        with pytest.raises(ValueError, match="array is in memory of the host"):
+        with pytest.raises(ValueError, match="array is in host memory"):
             self.encode(OnHost(gradient_of(10)))
 
     def test_types(self):

@@ -63,7 +63,7 @@ def test_what_has_no_variant_is_done_on_the_host_and_says_so_once(on_device):
     codec = next(entry.name for entry in tfc.value_codecs() if bool(entry.device) is on_device)
     result = run_emulated("-c", SUMS.format(spec=f"residual|topk:ratio=0.1|raw|{codec}"))
     assert result.returncode == 0, result.stderr[-4000:]
-    warnings = [line for line in result.stderr.splitlines() if "done on the host" in line]
+    warnings = [line for line in result.stderr.splitlines() if "runs on the host" in line]
     assert len(warnings) == (0 if on_device else 2), result.stderr  # Of encoding, and of decoding.
     assert all(f"value codec '{codec}' has no device variant" in line for line in warnings)
 
@@ -89,7 +89,7 @@ for recovery in ("top", "heavymix", "heavymix"):
 def test_only_the_recovery_of_heavymix_is_done_on_the_host_and_says_so_once():
     result = run_emulated("-c", RECOVERED)
     assert result.returncode == 0, result.stderr[-4000:]
-    (warning,) = [line for line in result.stderr.splitlines() if "done on the host" in line]
+    (warning,) = [line for line in result.stderr.splitlines() if "runs on the host" in line]
     assert "recovering" in warning and "'heavymix'" in warning
 
 

@@ -37,7 +37,7 @@ def test_bandwidths_are_read(text, bits_per_second):
 
 @pytest.mark.parametrize("text", ["", "100", "fast", "0mbit", "-1gbit", "10 gbit/s"])
 def test_other_bandwidths_are_errors(text):
-    with pytest.raises(ValueError, match="a bandwidth is such as"):
+    with pytest.raises(ValueError, match="expected a bandwidth such as"):
         netns.Bandwidth.parse(text)
 
 

@@ -16,10 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line.
 
     Args:
-      arguments: What follows the program's name; None takes the process's own.
+      arguments: The arguments after the program's name; None means those of the process.
 
     Raises:
-      SystemExit: With a message, where a file, spec or preset is not what it should be.
+      SystemExit: A file, spec or preset is invalid; the message says why.
     """
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     parsed.run(parsed)
@@ -29,7 +29,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parses a command line; the subcommand's `run` takes what it returns.
 
     Raises:
-      SystemExit: It is none, or asks for help.
+      SystemExit: The command line is invalid, or asks for help.
     """
     parser = argparse.ArgumentParser(
         prog="tfcompress", description="What compression makes of your own gradients."
@@ -39,6 +39,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for module in (listing, inspection, bench):
         module.add_parser(subcommands)
     if arguments and arguments[0] in subcommands.choices:
-        # Options may stand between a file and the specs, which argparse allows only without subcommands.
+        # Options may be between the file and the specs, which argparse allows only without subcommands.
         return subcommands.choices[arguments[0]].parse_intermixed_args(arguments[1:])
     return parser.parse_args(arguments)

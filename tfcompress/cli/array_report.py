@@ -1,4 +1,4 @@
-"""What a gradient looks like to a sparsifier and to an index codec."""
+"""Statistics of gradients that matter to sparsifiers and index codecs."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ _TOP_RATIOS = (0.001, 0.01, 0.1)
 
 
 def report(path: pathlib.Path, as_json: bool) -> dict[str, np.ndarray]:
-    """Prints what the arrays of a file are; returns their finite magnitudes, by name.
+    """Prints statistics of the arrays of a file; returns their finite magnitudes, by name.
 
     Raises:
       SystemExit: The file is broken, or has no array of at least one number.
@@ -36,7 +36,7 @@ def sorted_magnitudes(values: np.ndarray) -> np.ndarray:
 
 
 def describe(tensor: arrays.Tensor, magnitudes: np.ndarray) -> dict:
-    """Returns the numbers of one array.
+    """Returns the statistics of one array.
 
     Args:
       tensor: The array.
@@ -62,14 +62,14 @@ def describe(tensor: arrays.Tensor, magnitudes: np.ndarray) -> dict:
 
 
 def _quantile(magnitudes: np.ndarray, q: float) -> float | None:
-    """The smallest magnitude that at least the share q of them does not exceed."""
+    """Returns the smallest magnitude that at least a share q of the magnitudes does not exceed."""
     if not magnitudes.size:
         return None
     return float(magnitudes[max(int(np.ceil(q * magnitudes.size)) - 1, 0)])
 
 
 def _top(energies: np.ndarray, n: int, ratio: float) -> dict:
-    """What the k largest of n elements hold, with top-k's own k."""
+    """Returns the share of the squared norm in the k largest of n elements, with the k of top-k."""
     k = max(int(ratio * n + 0.5), 1)
     has_energy = energies.size and energies[-1] > 0
     share = float(energies[min(k, energies.size) - 1] / energies[-1]) if has_energy else None
@@ -80,7 +80,7 @@ def _print(path: pathlib.Path, described: list[dict]) -> None:
     table = console.make_table(
         str(path),
         *("array", "shape", "dtype", "zeros", "NaN", "Inf", "norm", "entropy\nlimit"),
-        caption="entropy limit: log2 C(n, k) / k bits for each index of the k elements that are not zero",
+        caption="entropy limit: log2 C(n, k) / k bits per index of the k nonzero elements",
         text=3,
     )
     for row in described:
@@ -101,7 +101,7 @@ def _print(path: pathlib.Path, described: list[dict]) -> None:
 def _print_magnitudes(described: list[dict]) -> None:
     quantiles = ["max" if q == 1 else f"{q:.0%}" for q in _SHOWN_QUANTILES]
     tops = [f"in top\n{ratio:.1%}" for ratio in _TOP_RATIOS]
-    caption = "quantiles; share of the squared norm that the largest hold"
+    caption = "quantiles; share of the squared norm in the largest elements"
     table = console.make_table("Magnitudes", "array", *quantiles, *tops, caption=caption)
     for row in described:
         shares = [top["squared_norm_share"] for top in row["top"]]

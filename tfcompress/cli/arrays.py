@@ -1,4 +1,4 @@
-"""Arrays of .npy and .npz files, as the tensors that would be compressed."""
+"""Reads the arrays of .npy and .npz files as tensors to compress."""
 
 import dataclasses
 import pathlib
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 _NPY, _NPZ = b"\x93NUMPY", b"PK\x03\x04"
-# A gradient dump has a table's rows as three arrays with these endings.
+# A gradient dump stores the rows of a table as three arrays with these endings.
 _VALUES, _INDICES, _SHAPE = ":values", ":indices", ":shape"
-# How many names a note lists.
+# Number of names that a note lists.
 _NAMED = 5
 
 
@@ -20,9 +20,9 @@ class Tensor:
     """One array of a file.
 
     Attributes:
-      name: Its name in the .npz, or the .npy's.
-      shape: As it was stored.
-      dtype: As it was stored; "float32", "float64", ...
+      name: Name in the .npz file, or of the .npy file.
+      shape: Stored shape.
+      dtype: Stored type; "float32", "float64", ...
       values: The elements in C order; float32 [n], n at least 1.
     """
 
@@ -33,10 +33,10 @@ class Tensor:
 
 
 def is_array_file(path: pathlib.Path) -> bool:
-    """Returns whether a file begins as .npy or .npz files do.
+    """Returns whether a file begins like a .npy or .npz file.
 
     Raises:
-      SystemExit: It cannot be read.
+      SystemExit: The file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -75,27 +75,27 @@ def read(path: pathlib.Path) -> tuple[list[Tensor], list[str]]:
 
 
 def join(names: list[str]) -> str:
-    """Returns the first names, and how many more there are."""
+    """Returns the first names, and the number of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def _stored(path: pathlib.Path) -> Iterator[tuple[str, np.ndarray]]:
-    # Pickles run code: they are not read.
+    # Pickles are not read, since they can run code.
     loaded = np.load(path, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         yield path.stem, loaded
         return
     with loaded:
         for name in loaded.files:
-            # What is no .npy within the archive is bytes.
+            # A member of the archive that is not a .npy file is read as bytes.
             yield name, np.asarray(loaded[name])
 
 
 def _reason_to_leave_out(name: str, array: np.ndarray, stored: dict[str, np.ndarray]) -> str | None:
-    """Returns None for what is kept, and "" where there is nothing to tell."""
+    """Returns None for arrays that are kept, and "" if no note is needed."""
     if any(name.endswith(end) and name.removesuffix(end) + _VALUES in stored for end in (_INDICES, _SHAPE)):
-        return ""  # Told with the values.
+        return ""  # Noted with the values.
     if array.dtype.kind not in "fiu":
         return "left out, not real numbers"
     return None if array.size else "left out, no elements"
@@ -104,14 +104,14 @@ def _reason_to_leave_out(name: str, array: np.ndarray, stored: dict[str, np.ndar
 def _remark(name: str, array: np.ndarray, stored: dict[str, np.ndarray]) -> str:
     remarks = []
     if name.endswith(_VALUES) and name.removesuffix(_VALUES) + _INDICES in stored:
-        remarks.append("rows of a table, taken as a dense tensor of these rows; their numbers do not count")
+        remarks.append("rows of a table, taken as a dense tensor of these rows; row numbers are not counted")
     if array.dtype.name != "float32":
         remarks.append(f"converted from {array.dtype.name} to float32")
     return "; ".join(remarks)
 
 
 def _tensor(name: str, array: np.ndarray) -> Tensor:
-    # What is too large for float32 becomes Inf, and is reported as such.
+    # Numbers too large for float32 become Inf, and are reported as such.
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(array, np.float32).reshape(-1)
     return Tensor(name, array.shape, array.dtype.name, values)

@@ -13,7 +13,7 @@ from tfcompress.cli.coding import is_summed, make_coding
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
 
-# One of each kind; a memory would change nothing, as it is empty at the first step.
+# One spec of each kind. They have no memory, since it would be empty at the first step.
 DEFAULT_SPECS = (
     "dense|raw|fp16",
     "dense|raw|qsgd",
@@ -30,19 +30,19 @@ DEFAULT_SPECS = (
 )
 _DESCRIPTION = """Encode and decode the arrays of a .npy or .npz file under specs or presets.
 
-For each spec, over all arrays: bytes that a rank sends, ratio to float32, bits an index, the entropy limit
-log2 C(n, k) / k of uniformly random indices (clustered ones may need less), bits a value, bits an element
-sent (both), the error ||decoded - x|| / ||x||, and times in ms and in memcpys of the dense arrays (one
-thread) of the same run. Times are the best of --repeat.
+For each spec, over all arrays: bytes that a rank sends, ratio to float32, bits per index, the entropy limit
+log2 C(n, k) / k of uniformly random indices (clustered ones may need less), bits per value, bits per sent
+element (index and value), the error ||decoded - x|| / ||x||, and times in ms and as multiples of a memcpy of
+the dense arrays (one thread) in the same run. Times are the best of --repeat.
 
 Each array is one tensor. Memories are empty, as at the first step of training. A compressor's policy (small
-tensors uncompressed, exclude, clip_norm) is not applied: everything is coded. The `:values` of a gradient
-dump, rows of a table, are taken as a dense tensor; row numbers are not counted.
+tensors uncompressed, exclude, clip_norm) is not applied: all arrays are coded. The `:values` of a gradient
+dump, which are rows of a table, are taken as a dense tensor; row numbers are not counted.
 
-Linear specs, marked "sum", code all arrays as one vector, as training does. An all-reduce sums their
-payloads: a rank's traffic does not grow with the number of ranks, as that of frames does. Bytes of the second
-round are counted; the memory is not used. The presets none, fp16 and bf16 are frames here, but sums in
-training."""
+Linear specs, marked "sum", code all arrays as one vector, as in training. An all-reduce sums their payloads:
+unlike with frames, a rank's traffic does not grow with the number of ranks. Bytes of the second round are
+counted; the memory is not used. The presets none, fp16 and bf16 are coded as frames here; training sums
+them by an all-reduce."""
 
 
 def add_parser(subcommands: argparse._SubParsersAction) -> None:
@@ -62,12 +62,22 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
         help="also print a table of the sizes of each array, for each spec",
     )
     parser.add_argument(
-        "--repeat", type=_positive, default=5, metavar="N", help="runs of each (default: %(default)s)"
+        "--repeat",
+        type=_positive,
+        default=5,
+        metavar="N",
+        help="runs of each measurement (default: %(default)s)",
     )
     parser.add_argument(
-        "--threads", type=_natural, default=1, metavar="N", help="0: one a core (default: %(default)s)"
+        "--threads",
+        type=_natural,
+        default=1,
+        metavar="N",
+        help="threads; 0 for one per core (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=_natural, default=0, help="of random codecs (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=_natural, default=0, help="seed of random codecs (default: %(default)s)"
+    )
     parser.add_argument(
         "--plot", type=pathlib.Path, metavar="FILE.png", help="draw the error against the bytes"
     )
@@ -78,13 +88,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Measures all specs on the file's arrays.
 
     Raises:
-      SystemExit: The file has no array to compress, or a spec is none or does not fit an array.
+      SystemExit: The file has no array to compress, or a spec is invalid or does not fit an array.
     """
     figures = console.figures_for(arguments.plot)
     specs = {text: spec_of(text) for text in arguments.specs}
     tensors, notes = _finite(*arrays.read(arguments.file))
     if not tensors:
-        raise SystemExit(f"{arguments.file}: every array holds NaN or Inf, which decodes to NaN everywhere")
+        raise SystemExit(
+            f"{arguments.file}: every array holds NaN or Inf and would decode to NaN; expected finite arrays"
+        )
     results = measure_all(tensors, specs, arguments)
     notes += _useless_sums(results)
     for text in notes:
@@ -112,11 +124,11 @@ def spec_of(text: str) -> str:
 def measure_all(
     tensors: Sequence[arrays.Tensor], specs: Mapping[str, str], arguments: argparse.Namespace
 ) -> list[dict]:
-    """Returns, for each spec, what was measured: of each tensor and of all.
+    """Returns the measurements of each spec, for each tensor and in total.
 
     Args:
-      tensors: With finite values.
-      specs: By the names that they were given.
+      tensors: The tensors, with finite values.
+      specs: Canonical specs, by their names on the command line.
       arguments: `repeat`, `seed` and `threads`.
 
     Raises:
@@ -159,14 +171,14 @@ def _finite(tensors: list[arrays.Tensor], notes: list[str]) -> tuple[list[arrays
 
 
 def _with_memcpys(numbers: dict, memcpy_ms: float) -> dict:
-    """Adds the times in memcpys of all arrays: one measurement, so that all specs have the same unit."""
+    """Adds the times as multiples of a memcpy of all arrays, measured once so that specs are comparable."""
     relative = {f"{phase}_memcpys": numbers[f"{phase}_ms"] / memcpy_ms for phase in ("encode", "decode")}
     return {**numbers, "memcpy_ms": memcpy_ms, **relative}
 
 
 def _useless_sums(results: list[dict]) -> list[str]:
     return [
-        f"{result['name']}: what is summed is no smaller than the arrays: training sums these as they are"
+        f"{result['name']}: the payload is not smaller than the arrays: training sums the arrays uncompressed"
         for result in results
         if result["summed"] and result["total"]["ratio"] <= 1
     ]
@@ -210,8 +222,8 @@ def _print(arguments: argparse.Namespace, tensors: Sequence[arrays.Tensor], resu
 
 
 def _print_sizes(title: str, rows: Sequence[tuple[str, dict, dict]]) -> None:
-    """Prints lines of a name, the result it belongs to, and the numbers."""
-    bits = ("bits an\nindex", "entropy\nlimit", "bits a\nvalue", "bits an\nelement")
+    """Prints a table from rows of a name, the result that it belongs to, and the numbers."""
+    bits = ("bits per\nindex", "entropy\nlimit", "bits per\nvalue", "bits per\nelement")
     caption = "error: ||decoded - x|| / ||x||"
     if any(result["summed"] for _, result, _ in rows):
         caption += "; sum: by an all-reduce"
@@ -236,7 +248,9 @@ def _error(relative: float | None) -> str:
 
 def _print_times(title: str, results: list[dict]) -> None:
     headings = ("encode\nms", "decode\nms", "encode\nmemcpys", "decode\nmemcpys")
-    table = console.make_table(title, "", *headings, caption="memcpys: of the dense arrays")
+    table = console.make_table(
+        title, "", *headings, caption="memcpys: multiples of the time of copying the dense arrays"
+    )
     for result in results:
         numbers = result["total"]
         table.add_row(

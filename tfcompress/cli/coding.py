@@ -1,4 +1,4 @@
-"""One tensor under one spec: how it is encoded, decoded and counted, framed or summed."""
+"""Encodes, decodes and counts one tensor under one spec, as a frame or as a summed payload."""
 
 import dataclasses
 from typing import Protocol
@@ -13,12 +13,12 @@ class Sizes:
     """Bytes of one encoded tensor.
 
     Attributes:
-      num_bytes: All that a rank sends, headers included.
-      k: Elements that are decoded.
-      index_bytes: The index section; 0 where there is none.
-      value_bytes: The value section, that of a joint codec, or the payload and the second round.
-      num_indices: Elements whose indices are in a section of their own: k or 0.
-      num_values: Elements whose values are in a section of their own: k or 0.
+      num_bytes: Everything that a rank sends, headers included.
+      k: Decoded elements.
+      index_bytes: The index section; 0 if there is none.
+      value_bytes: The value section, also of a joint codec, or the payload with the second round.
+      num_indices: Elements with indices in an index section: k or 0.
+      num_values: Elements with values in a value section: k or 0.
     """
 
     num_bytes: int
@@ -30,29 +30,29 @@ class Sizes:
 
 
 class Coding(Protocol):
-    """What `bench` measures."""
+    """The operations that `bench` measures."""
 
     def reset(self) -> None:
-        """Brings the memory back to what it was before the first step."""
+        """Resets the memory to its state before the first step."""
 
     def encode(self) -> bytes | np.ndarray:
         """Returns what a rank sends."""
 
     def decode(self, encoded: bytes | np.ndarray) -> np.ndarray:
-        """Returns the dense float32 vector that arrives from one rank."""
+        """Returns the dense float32 vector that receivers decode from one rank."""
 
     def sizes(self, encoded: bytes | np.ndarray) -> Sizes:
         """Counts what a rank sends."""
 
 
 def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> Coding:
-    """Returns how a float32 vector is coded under a spec.
+    """Returns the coding of a float32 vector under a spec.
 
     Args:
       values: float32 [n], finite.
-      spec: Canonical.
-      seed: Of the codecs that use randomness.
-      num_threads: 0 takes as many as there are cores.
+      spec: The canonical spec.
+      seed: Seed of random codecs.
+      num_threads: Number of threads; 0 means one per core.
     """
     coding = SummedCoding if is_summed(spec) else FrameCoding
     return coding(values, spec, seed, num_threads)
@@ -64,7 +64,7 @@ def is_summed(spec: str) -> bool:
 
 
 class FrameCoding:
-    """The bytes of `tfc.encode`, from memory slots that stay allocated, as they do in training."""
+    """Codes as `tfc.encode`, with memory slots that stay allocated, as in training."""
 
     def __init__(self, values: np.ndarray, spec: str, seed: int, num_threads: int) -> None:
         self._values, self._spec = values, spec
@@ -100,9 +100,9 @@ class FrameCoding:
 
 
 class SummedCoding:
-    """A payload that an all-reduce sums, as it is on a single rank; the memory of the spec is not used.
+    """Codes the payload that an all-reduce would sum, on a single rank, without the memory of the spec.
 
-    Where the sum gives only estimates, a second round sums the exact values of the candidates, and the
+    If the sum gives only estimates, a second round sums the exact values of the candidates, and the
     largest of them are kept.
     """
 

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, notes and progress to stderr, so that stdout can be piped."""
+"""Output: results go to stdout, notes and progress to stderr, so that stdout can be piped."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ import rich.console
 import rich.progress
 import rich.table
 
-# Of tables that are not written to a terminal.
+# Width of tables that are not written to a terminal.
 _WIDTH = 200
 
 
@@ -35,10 +35,10 @@ def make_table(title: str, *headings: str, caption: str | None = None, text: int
     """Returns a table without rows.
 
     Args:
-      title: Stands above it.
-      *headings: Of the columns.
-      caption: Stands below it.
-      text: How many columns from the left are text, which gives way on narrow terminals; the others are
+      title: Text above the table.
+      *headings: Headings of the columns.
+      caption: Text below the table.
+      text: Number of leading columns that hold text, which is wrapped on narrow terminals; the others hold
         numbers.
     """
     justify = {"title_justify": "left", "caption_justify": "left"}
@@ -58,7 +58,7 @@ def print_table(table: rich.table.Table) -> None:
 
 
 def print_json(value: object) -> None:
-    """Prints a value to stdout; NaN is none of JSON's numbers."""
+    """Prints a value to stdout as JSON; NaN is an error, since JSON has no such number."""
     print(json.dumps(value, indent=1, allow_nan=False))
 
 
@@ -74,10 +74,10 @@ def make_progress() -> rich.progress.Progress:
 
 
 def figures_for(path: pathlib.Path | None) -> types.ModuleType | None:
-    """Returns the module that draws, or None if nothing is to be drawn.
+    """Returns the module that draws figures, or None without a path.
 
     Raises:
-      SystemExit: matplotlib is missing, or cannot write such a file there; before any work is done.
+      SystemExit: matplotlib is missing or cannot write the file. Raised before any work is done.
     """
     if path is None:
         return None
@@ -92,13 +92,13 @@ def figures_for(path: pathlib.Path | None) -> types.ModuleType | None:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Returns a table's cell; "-" stands for what there is not."""
+    """Returns the text of a table cell; "-" if there is no value."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
 def _console(file: TextIO) -> rich.console.Console:
     wide = not file.isatty() and "COLUMNS" not in os.environ
-    # Names and specs are printed as they are: "[8, 512]" and ":key:" are no markup.
+    # Print names and specs literally: "[8, 512]" and ":key:" are not markup.
     return rich.console.Console(
         file=file, width=_WIDTH if wide else None, markup=False, highlight=False, emoji=False
     )

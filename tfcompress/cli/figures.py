@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tfcompress.cli import console
 
-# Lines of a figure, and points of a line.
+# Maximum lines of a figure and points of a line.
 _MAX_LINES = 10
 _MAX_POINTS = 2000
 
@@ -18,7 +18,7 @@ def check(path: pathlib.Path) -> None:
     """Checks that a figure can be written.
 
     Raises:
-      SystemExit: The folder is not there, or the file's ending is no format that matplotlib writes.
+      SystemExit: The folder does not exist, or matplotlib cannot write files with this ending.
     """
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix.lstrip(".").lower() not in formats:
@@ -31,8 +31,8 @@ def save_magnitudes(magnitudes: Mapping[str, np.ndarray], path: pathlib.Path) ->
     """Draws magnitudes against their rank, the largest first, both on logarithmic axes.
 
     Args:
-      magnitudes: Of each tensor, by name, in any order. Zeros have no place on the axis.
-      path: The file that is written.
+      magnitudes: Magnitudes of each tensor, by name, in any order. Zeros are left out.
+      path: The file to write.
     """
     largest = sorted(magnitudes, key=lambda name: magnitudes[name].size, reverse=True)[:_MAX_LINES]
     if len(largest) < len(magnitudes):
@@ -55,14 +55,14 @@ def save_bench(results: Sequence[Mapping], path: pathlib.Path) -> None:
     """Draws the relative error against the bytes of each spec.
 
     Args:
-      results: Of `bench`: `name` and `total` of each.
-      path: The file that is written.
+      results: Results of `bench`, with `name` and `total`.
+      path: The file to write.
     """
     figure = Figure(figsize=(8, 4.5 + 0.16 * len(results)), layout="constrained")
     axes = figure.subplots()
     errors = [result["total"]["relative_error"] for result in results]
     inexact = [error for error in errors if error]
-    # Exact codecs stand at 0, which a logarithmic axis does not have: it is linear below the least error.
+    # The axis is linear below the least error, since exact codecs have error 0.
     axes.set_yscale("symlog", linthresh=min(inexact, default=1.0), linscale=0.3)
     markers = itertools.cycle("os^vD*PX<>h")
     for result, error in zip(results, errors, strict=True):
@@ -77,5 +77,5 @@ def save_bench(results: Sequence[Mapping], path: pathlib.Path) -> None:
 
 
 def _literal(text: str) -> str:
-    """Text as a label that is no formula, and not hidden for a leading underscore."""
+    """Escapes a label, so that matplotlib neither reads formulas nor hides a leading underscore."""
     return text.replace("$", r"\$") if not text.startswith("_") else f" {text}".replace("$", r"\$")

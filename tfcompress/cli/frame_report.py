@@ -1,4 +1,4 @@
-"""Headers and sections of frames."""
+"""Reports headers and sections of frames."""
 
 import pathlib
 
@@ -12,12 +12,12 @@ _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 def report(path: pathlib.Path, as_json: bool, decoded: bool) -> dict[str, np.ndarray]:
-    """Prints what the frames of a file are; returns the magnitudes that they decode to, by name.
+    """Prints a description of the frames of a file; returns their decoded magnitudes, by name.
 
     Args:
       path: The file.
-      as_json: Whether JSON is printed.
-      decoded: Whether the magnitudes are wanted; without them nothing is decoded.
+      as_json: Whether to print JSON.
+      decoded: Whether to return the magnitudes; if not, nothing is decoded.
 
     Raises:
       SystemExit: The file holds no frames, or damaged ones.
@@ -32,10 +32,10 @@ def report(path: pathlib.Path, as_json: bool, decoded: bool) -> dict[str, np.nda
 
 
 def describe(path: pathlib.Path, data: bytes) -> list[dict]:
-    """Returns `tfc.inspect` of the frames, with sizes per element; None stands for what there is not.
+    """Returns `tfc.inspect` of the frames, with sizes per element, None where there are none.
 
     Raises:
-      SystemExit: The data is not frames end to end, or not as it was encoded.
+      SystemExit: The data is not frames end to end, or a frame is damaged.
     """
     try:
         frames = tfc.inspect(data)
@@ -50,9 +50,9 @@ def describe(path: pathlib.Path, data: bytes) -> list[dict]:
 
 
 def _sizes(frame: dict) -> dict[str, float | None]:
-    """The sizes per element of one frame.
+    """Returns the sizes per element of one frame.
 
-    Of a frame of rows, indices are those of rows; of one without rows the width is not known.
+    In a frame of sparse rows, indices are row numbers; if it has no rows, the width is unknown.
     """
     k, is_rows = frame["k"], frame["support"] == "rows"
     width = frame["width"] if is_rows else 1
@@ -91,7 +91,7 @@ def _print(path: pathlib.Path, num_bytes: int, frames: list[dict]) -> None:
 
 def _print_sections(frames: list[dict]) -> None:
     sections = ("header\nbytes", "index\nbytes", "value\nbytes")
-    bits = ("bits an\nindex", "entropy\nlimit", "bits a\nvalue", "bits an\nelement")
+    bits = ("bits per\nindex", "entropy\nlimit", "bits per\nvalue", "bits per\nelement")
     table = console.make_table("Sections", "", *sections, *bits)
     for i, frame in enumerate(frames):
         keys = ("bits_per_index", "entropy_limit_bits", "bits_per_value", "bits_per_element")

@@ -1,19 +1,19 @@
-"""`inspect`: what is in a frame, or in a gradient."""
+"""`inspect`: describes frames or gradients."""
 
 import argparse
 import pathlib
 
 from tfcompress.cli import array_report, arrays, console, frame_report
 
-_DESCRIPTION = """Look into frames on disk, or at the arrays of a .npy or .npz file.
+_DESCRIPTION = """Describe frames on disk, or the arrays of a .npy or .npz file.
 
-Frames, the bytes of tfc.encode, one or several end to end: headers, sections, bits an index, a value and an
-element (both), and the entropy limit log2 C(n, k) / k: bits that uniformly random indices need at least
+Frames, the bytes of tfc.encode, one or several end to end: headers, sections, bits per index, value and
+element (both), and the entropy limit log2 C(n, k) / k, the least bits for each of k uniformly random indices
 (clustered ones may need less).
 
-Arrays: zeros, NaN and Inf, quantiles of the magnitudes, the share of the squared norm that the largest 0.1, 1
-and 10 % of the elements hold, and the same limit for the indices of what is not zero. They are looked at as
-float32, which is what is compressed. --json has more quantiles."""
+Arrays: zeros, NaN and Inf, quantiles of the magnitudes, the share of the squared norm in the largest 0.1, 1
+and 10 % of the elements, and the entropy limit of the indices of the nonzero elements. Arrays are converted
+to float32, the type that is compressed. --json has more quantiles."""
 
 
 def add_parser(subcommands: argparse._SubParsersAction) -> None:
@@ -27,10 +27,10 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reports on the file, whichever it is.
+    """Reports on a file of frames or of arrays.
 
     Raises:
-      SystemExit: It cannot be read, is broken, or is something else.
+      SystemExit: The file cannot be read, is broken, or holds neither frames nor arrays.
     """
     figures = console.figures_for(arguments.plot)
     if arrays.is_array_file(arguments.file):

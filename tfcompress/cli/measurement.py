@@ -1,4 +1,4 @@
-"""What one spec makes of one tensor, and of all of them."""
+"""Measures one spec on one tensor, and sums measurements over tensors."""
 
 import dataclasses
 import math
@@ -12,21 +12,21 @@ from tfcompress.measure import best_seconds, entropy_bits, squared_norm
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """Sums over tensors; of one or of several.
+    """Sums over one or several tensors.
 
     Attributes:
       n: Elements.
-      k: Elements that are decoded.
-      num_bytes: All that a rank sends.
+      k: Decoded elements.
+      num_bytes: Everything that a rank sends.
       index_bytes: Index sections.
       value_bytes: Value sections, sections of joint codecs, payloads.
-      num_indices: Elements whose indices are in sections of their own.
-      num_values: Elements whose values are in sections of their own.
-      limit_bits: Of the index sections, the entropy limit.
-      squared_norm: Of what was encoded.
-      squared_error: Of what was decoded.
-      encode_seconds: Best time.
-      decode_seconds: Best time.
+      num_indices: Elements with indices in index sections.
+      num_values: Elements with values in value sections.
+      limit_bits: Entropy limit of the index sections.
+      squared_norm: Squared norm of the tensors.
+      squared_error: Squared norm of the decoding errors.
+      encode_seconds: Best time of encoding.
+      decode_seconds: Best time of decoding.
     """
 
     n: int
@@ -43,7 +43,7 @@ class Measurement:
     decode_seconds: float
 
     def as_dict(self) -> dict[str, float | None]:
-        """Returns what is reported; None stands for what there is not."""
+        """Returns the numbers to report, None where there are none."""
         dense_bytes = 4 * self.n
         return {
             "n": self.n,
@@ -67,9 +67,9 @@ def measure(coding: Coding, values: np.ndarray, repeats: int) -> Measurement:
     """Encodes and decodes a tensor, several times each.
 
     Args:
-      coding: How.
-      values: What it encodes: float32 [n].
-      repeats: Runs of each.
+      coding: The coding of the tensor.
+      values: The tensor that it encodes, float32 [n].
+      repeats: Runs of encoding and of decoding.
     """
     coding.reset()
     encoded = coding.encode()
@@ -88,7 +88,7 @@ def measure(coding: Coding, values: np.ndarray, repeats: int) -> Measurement:
 
 
 def total(measurements: Iterable[Measurement]) -> Measurement:
-    """Returns the sum; of errors and norms, that of their squares."""
+    """Returns the sum of the measurements; errors and norms are summed as squares."""
     return Measurement(*map(sum, zip(*map(dataclasses.astuple, measurements), strict=True)))
 
 
@@ -97,7 +97,7 @@ def _quotient(numerator: float, denominator: float) -> float | None:
 
 
 def _relative(squared_error: float, squared_norm: float) -> float | None:
-    """||decoded - x|| / ||x||; exact codecs are exact on zeros too."""
+    """Returns ||decoded - x|| / ||x||, which is 0 for exact codecs even if x is 0."""
     if squared_error == 0:
         return 0.0
     ratio = _quotient(squared_error, squared_norm)

@@ -19,7 +19,8 @@
 namespace tfcompress {
 
 DeltaCost CostOf(const DeltaBitCounts& counts, const DeltaPrefix& prefix);
-// The cheapest; of equal ones, that with fewest intervals, and fixed before Huffman.
+// Returns the prefix with the least cost; of equal ones that with the fewest intervals, and fixed
+// before Huffman.
 DeltaPrefix ChooseDeltaPrefix(const DeltaBitCounts& counts);
 
 // Appends the code of strictly increasing `keys` to `out`; nothing for no keys.

@@ -1,4 +1,4 @@
-// The schemes of SKCompress 5.2 and which one is the cheapest; the same for kernels. FORMAT.md,
+// The schemes of SKCompress 5.2 and the choice of the cheapest one; shared with kernels. FORMAT.md,
 // "Adaptive deltas".
 #ifndef TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_SCHEME_H_
 #define TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_SCHEME_H_
@@ -14,13 +14,14 @@ namespace tfcompress {
 
 inline constexpr uint32_t kMaxIntervals = 16;
 inline constexpr int kNumDeltaPrefixes = 8;
-// Of the kind and the lengths of the prefixes: runs of one symbol whose steps have four bits.
+// Upper bound of the bytes of the kind and the lengths of the prefixes, reached by runs of one
+// symbol whose steps have four bits.
 inline constexpr uint32_t kMaxAdaptiveHeaderBytes = 1 + (kMaxIntervals * (1 + 9 + 1) + 7) / 8;
 
 struct DeltaPrefix {
-  // Those there are, 0 to kNumDeltaPrefixes - 1, in the order in which encoders look at them.
+  // The candidates, 0 to kNumDeltaPrefixes - 1, in the order in which encoders compare them.
   TFC_HOST_DEVICE static DeltaPrefix Candidate(int i) { return {i / 2, i % 2 != 0}; }
-  // As it stands in the first byte of the code, which is below kNumDeltaPrefixes.
+  // The prefix for the first byte of a code, which is below kNumDeltaPrefixes.
   TFC_HOST_DEVICE static DeltaPrefix OfKind(uint8_t kind) { return {kind % 4, kind >= 4}; }
   TFC_HOST_DEVICE uint8_t kind() const {
     return static_cast<uint8_t>(log_intervals | (is_huffman ? 4 : 0));
@@ -31,11 +32,11 @@ struct DeltaPrefix {
   bool is_huffman;
 };
 
-// What a scheme costs, in bits.
+// Cost of a scheme in bits.
 struct DeltaCost {
   TFC_HOST_DEVICE uint64_t total() const { return lengths + prefixes + payload; }
 
-  uint64_t lengths;  // Of the Huffman words, in whole bytes.
+  uint64_t lengths;  // Lengths of the Huffman words, in whole bytes.
   uint64_t prefixes;
   uint64_t payload;  // The deltas.
 };
@@ -49,13 +50,13 @@ inline uint64_t MaxAdaptiveDeltaBytes(uint64_t k) {
   return k == 0 ? 0 : 1 + BytesOfBits(33 * k) + MaxPrefixedDeltasOverhead(k);
 }
 
-// Working memory of what follows.
+// Working memory of the functions below.
 struct AdaptiveSpace {
-  uint64_t intervals[kMaxIntervals];  // How many deltas take 1, 2, ..., m intervals.
-  uint8_t lengths[kMaxIntervals];     // Of their prefixes.
-  uint32_t symbols[kMaxIntervals];    // Those that occur, by their counts,
-  uint64_t sorted[kMaxIntervals];     // which are these,
-  uint8_t found[kMaxIntervals];       // and the lengths of their words.
+  uint64_t intervals[kMaxIntervals];  // Numbers of deltas that take 1, 2, ..., m intervals.
+  uint8_t lengths[kMaxIntervals];     // Lengths of their prefixes.
+  uint32_t symbols[kMaxIntervals];    // Symbols that occur, sorted by their counts.
+  uint64_t sorted[kMaxIntervals];     // Their counts.
+  uint8_t found[kMaxIntervals];       // The lengths of their words.
   uint64_t items[2 * kMaxIntervals];
   uint64_t merged[2 * kMaxIntervals];
   uint16_t is_count[2 * kMaxIntervals];
@@ -109,14 +110,14 @@ TFC_HOST_DEVICE inline DeltaCost CostOf(const uint64_t* counts, const DeltaPrefi
   return cost;
 }
 
-// The first of the cheapest, by the total costs of the candidates.
+// Returns the candidate with the least total cost, the first of equal ones.
 TFC_HOST_DEVICE inline int CheapestCandidate(const uint64_t* costs) {
   int best = 0;
   for (int i = 1; i < kNumDeltaPrefixes; ++i) best = costs[i] < costs[best] ? i : best;
   return best;
 }
 
-// Sets the scheme of m intervals with prefixes of space->lengths.
+// Sets the scheme of m intervals with prefixes of the lengths space->lengths.
 TFC_HOST_DEVICE inline void SetAdaptiveScheme(uint32_t m, AdaptiveSpace* space,
                                               DeltaScheme* scheme) {
   scheme->num_classes = m;

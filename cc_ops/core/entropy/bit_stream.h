@@ -1,5 +1,5 @@
 // Codes of varying length in a bit string: bit b of the string is bit b % 8 of byte b / 8. Numbers
-// stand with their least significant bit first.
+// are written with the least significant bit first.
 #ifndef TFCOMPRESS_CORE_ENTROPY_BIT_STREAM_H_
 #define TFCOMPRESS_CORE_ENTROPY_BIT_STREAM_H_
 
@@ -15,15 +15,15 @@
 
 namespace tfcompress {
 
-// Most bits that one call writes, or that are sure to be seen at once.
+// Maximum bits that one call writes, and minimum bits that one Peek returns.
 inline constexpr int kMaxStreamBits = 56;
 
 TFC_HOST_DEVICE inline size_t BytesOfBits(uint64_t num_bits) {
   return static_cast<size_t>((num_bits + 7) / 8);
 }
 
-// Fills bytes that the caller has sized for exactly what is written. Cheap to copy: loops work on a
-// local copy, which the compiler keeps in registers.
+// Writes to bytes of exactly the final length. Cheap to copy: loops work on a local copy, which the
+// compiler keeps in registers.
 class BitWriter {
  public:
   BitWriter(unsigned char* begin, unsigned char* end) : next_(begin), end_(end) {}
@@ -32,7 +32,7 @@ class BitWriter {
   void Write(uint64_t bits, int num_bits) {
     pending_ |= bits << num_pending_;
     num_pending_ += num_bits;
-    // The unfinished byte is stored too, and again with the next bits: there is nothing to flush.
+    // The unfinished byte is stored too, and again with the next bits, so that no flush is needed.
     const ptrdiff_t room = end_ - next_;
     if (room >= static_cast<ptrdiff_t>(sizeof(pending_))) {
       StoreUnaligned(next_, pending_);
@@ -51,12 +51,13 @@ class BitWriter {
   int num_pending_ = 0;  // Below 8 between calls.
 };
 
-// Reads borrowed bytes, and zeros after them: loops need no check but the one at their end, Finish.
+// Reads borrowed bytes, and zeros after them, so that loops need only one check, Finish, at the
+// end.
 class BitReader {
  public:
   explicit BitReader(ByteSpan bytes) : bytes_(bytes) {}
 
-  // The next bits, the first one lowest: at least kMaxStreamBits of them.
+  // Returns the next bits, at least kMaxStreamBits, the first one lowest.
   uint64_t Peek() const {
     const size_t offset = static_cast<size_t>(position_ >> 3);
     uint64_t word = 0;
@@ -68,11 +69,11 @@ class BitReader {
     return word >> (position_ & 7);
   }
   void Skip(int num_bits) { position_ += static_cast<uint64_t>(num_bits); }
-  // Whether more bits were taken than there are.
+  // Whether bits past the end were read.
   bool overrun() const { return position_ > 8 * uint64_t{bytes_.size()}; }
 
-  // The whole bytes that were taken. Fails when there were too few, or when a bit is set after the
-  // last one taken in its byte.
+  // Sets the number of bytes read. Fails if bits past the end were read, or if a padding bit of the
+  // last byte is set.
   Status Finish(const char* what, size_t* num_bytes) const {
     *num_bytes = BytesOfBits(position_);
     if (overrun()) {

@@ -20,7 +20,7 @@ Status ReadBucketMeans(uint32_t max_buckets, ByteReader* reader, std::vector<flo
   }
   TFC_RETURN_IF_ERROR(reader->ReadArray("means", num_buckets, means));
   for (float mean : *means) {
-    // The bits of a number with a sign are greater than those of infinity.
+    // The bits of a negative number are greater than those of infinity.
     if (FloatBits(mean) >= kFloatInfinityBits) {
       return DataLoss("the magnitude of a bucket is ", mean);
     }

@@ -1,5 +1,5 @@
-// What codecs with a MinMaxSketch have in common on the wire: the mean magnitudes of the buckets,
-// and the cells, which hold numbers of buckets.
+// Shared wire format of codecs with a MinMaxSketch: the mean magnitudes of the buckets, and the
+// cells, which hold bucket numbers.
 #ifndef TFCOMPRESS_CORE_ENTROPY_BUCKET_TABLES_H_
 #define TFCOMPRESS_CORE_ENTROPY_BUCKET_TABLES_H_
 
@@ -14,12 +14,12 @@ namespace tfcompress {
 
 // Appends the number of buckets and their means.
 void WriteBucketMeans(Span<const float> means, ByteWriter* writer);
-// At most `max_buckets` finite means without a sign bit, or DataLoss.
+// Reads at most `max_buckets` finite means without a sign bit; else fails with DataLoss.
 Status ReadBucketMeans(uint32_t max_buckets, ByteReader* reader, std::vector<float>* means);
 
 // Appends cells below `width` as numbers of ceil(log2 width) bits.
 void WritePackedCells(Span<const uint16_t> cells, uint32_t width, ByteWriter* writer);
-// Reads cells.size() cells; one that is not below `width` is DataLoss.
+// Reads cells.size() cells. Fails with DataLoss if a cell is not below `width`.
 Status ReadPackedCells(uint32_t width, ByteReader* reader, Span<uint16_t> cells);
 
 }  // namespace tfcompress

@@ -1,4 +1,4 @@
-// How many items a code block has; the same for kernels. FORMAT.md, "Code blocks".
+// The number of items in a code block; shared with kernels. FORMAT.md, "Code blocks".
 #ifndef TFCOMPRESS_CORE_ENTROPY_CODE_BLOCK_SIZE_H_
 #define TFCOMPRESS_CORE_ENTROPY_CODE_BLOCK_SIZE_H_
 
@@ -15,8 +15,7 @@ TFC_HOST_DEVICE inline uint64_t NumCodeBlocks(uint64_t num_items) {
   return (num_items + kItems - 1) / kItems;
 }
 
-// What code blocks add to the bits of their items at most: the lengths, and what fills the last
-// bytes up.
+// Upper bound of the bytes that code blocks add to the bits of their items: lengths and padding.
 inline uint64_t MaxCodeBlockOverhead(uint64_t num_items) {
   return NumCodeBlocks(num_items) * (sizeof(uint32_t) + 1);
 }

@@ -41,8 +41,8 @@ void EncodeCodeBlocks(int64_t num_items, const std::vector<uint64_t>& num_bits, 
 }
 
 // Reads the blocks of `num_items` items off the front of `reader`: decode_block(block, begin, end,
-// reader) takes the bits of one block and returns its Status; it need not ask whether there were
-// enough of them. `what` begins the messages.
+// reader) reads the bits of one block and returns its Status; it need not check for missing bits.
+// `what` begins the messages.
 template <typename DecodeBlock>
 Status DecodeCodeBlocks(const char* what, int64_t num_items, Executor* executor, ByteReader* reader,
                         const DecodeBlock& decode_block) {

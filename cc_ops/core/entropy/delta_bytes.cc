@@ -9,8 +9,7 @@ namespace {
 
 constexpr uint32_t kByteMask[4] = {0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF};
 
-// Payload bytes of `num_keys` keys: one each, and what their flags add. Flags past the last key are
-// zero.
+// Payload bytes of `num_keys` keys: one each, plus their flags. Flags past the last key are zero.
 uint64_t PayloadBytes(const unsigned char* flags, int64_t num_keys) {
   constexpr uint64_t kHighBits = 0xAAAAAAAAAAAAAAAA;
   const ByteSpan bytes(flags, static_cast<size_t>(NumFlagBytes(static_cast<uint64_t>(num_keys))));
@@ -32,7 +31,7 @@ uint64_t EncodeFlags(const uint32_t* keys, int64_t num_keys, unsigned char* flag
   };
   int64_t i = 0;
   for (; i + 4 <= num_keys; i += 4) {
-    uint32_t packed = next_flag(i);  // One statement each: a delta needs the key before it.
+    uint32_t packed = next_flag(i);  // Separate statements, since the calls must be in order.
     packed |= next_flag(i + 1) << 2;
     packed |= next_flag(i + 2) << 4;
     packed |= next_flag(i + 3) << 6;
@@ -46,9 +45,9 @@ uint64_t EncodeFlags(const uint32_t* keys, int64_t num_keys, unsigned char* flag
   return PayloadBytes(flags, num_keys);
 }
 
-// Calls fast(flag, i) for the keys of a block as long as at least three keys follow, so that there
-// four bytes can be stored or loaded whatever the length: each key after it has at least one byte.
-// Calls exact(flag, i) for the others. Keys come in fours, one byte of flags at a time.
+// Calls fast(flag, i) for the keys of a block that at least three keys follow. There four bytes can
+// be stored or loaded for any length, since each following key has at least one byte. Calls
+// exact(flag, i) for the others. Takes four keys, one byte of flags, at a time.
 template <typename Fast, typename Exact>
 void ForEachFlag(const unsigned char* flags, int64_t num_keys, const Fast& fast,
                  const Exact& exact) {
@@ -98,7 +97,7 @@ void DecodePayload(const unsigned char* flags, const unsigned char* payload, int
       });
 }
 
-// A sum modulo 2^32 that never fails to grow has met no zero delta and has never wrapped.
+// A running sum modulo 2^32 that always grows has met no zero delta and has not wrapped.
 bool StrictlyIncreasing(const uint32_t* keys, int64_t num_keys) {
   bool increasing = true;
   for (int64_t i = 1; i < num_keys; ++i) increasing &= keys[i] > keys[i - 1];
@@ -110,7 +109,7 @@ void ForEachKeyBlock(Executor* executor, int64_t num_keys, const Body& body) {
   ForEachBlock(executor, num_keys, body, kDeltaBytesBlock);
 }
 
-// Replaces the lengths of the blocks by their offsets, and returns the length of all.
+// Replaces the lengths of the blocks by their offsets, and returns the total length.
 uint64_t LengthsToOffsets(std::vector<uint64_t>* lengths) {
   uint64_t offset = 0;
   for (uint64_t& length : *lengths) {

@@ -26,7 +26,7 @@ inline constexpr int64_t kDeltaBytesBlock = int64_t{1} << 16;
 // Bytes of the flags of `num_keys` keys.
 TFC_HOST_DEVICE inline uint64_t NumFlagBytes(uint64_t num_keys) { return (num_keys + 3) / 4; }
 
-// Bytes of `delta` less one: the 2-bit flag.
+// Bytes of `delta` minus one: the 2-bit flag.
 TFC_HOST_DEVICE inline uint32_t DeltaFlag(uint32_t delta) {
   return static_cast<uint32_t>(31 - CountLeadingZeros(delta | 1)) >> 3;
 }

@@ -1,5 +1,5 @@
-// How prefixed deltas are written: classes of widths, each with a prefix. The same for kernels:
-// what a scheme has is of fixed size, and the memory is the caller's. FORMAT.md, "Prefixed deltas".
+// Schemes of prefixed deltas: classes of widths, each with a prefix. Shared with kernels: a scheme
+// has a fixed size, and the caller provides the memory. FORMAT.md, "Prefixed deltas".
 #ifndef TFCOMPRESS_CORE_ENTROPY_DELTA_SCHEME_H_
 #define TFCOMPRESS_CORE_ENTROPY_DELTA_SCHEME_H_
 
@@ -18,7 +18,7 @@ inline constexpr uint32_t kMaxDeltaClasses = 32;
 // Bits that a delta needs; a delta of 0, which only a first key has, needs one.
 TFC_HOST_DEVICE inline int DeltaBits(uint32_t delta) { return 32 - CountLeadingZeros(delta | 1); }
 
-// Those of class c in widths[c] bits after the prefix of c.
+// A scheme: deltas of class c are written in widths[c] bits after the prefix of c.
 struct DeltaScheme {
   // The first class that is wide enough for `num_bits` bits.
   TFC_HOST_DEVICE uint32_t ClassOf(int num_bits) const {
@@ -29,7 +29,7 @@ struct DeltaScheme {
   // The widest delta.
   TFC_HOST_DEVICE int max_width() const { return widths[num_classes - 1]; }
 
-  // Sets the prefixes, from their lengths. `next_words` is what AssignHuffmanWords needs.
+  // Sets the prefixes, from their lengths. `next_words` is scratch for AssignHuffmanWords.
   TFC_HOST_DEVICE void AssignPrefixes(uint32_t* next_words) {
     max_prefix_bits = AssignHuffmanWords(lengths, num_classes, next_words, prefixes);
   }
@@ -37,18 +37,18 @@ struct DeltaScheme {
   uint32_t num_classes;
   int max_prefix_bits;
   uint8_t widths[kMaxDeltaClasses];   // Ascending, 1 to kMaxDeltaBits.
-  uint8_t lengths[kMaxDeltaClasses];  // Of the prefixes; 0 where a class has none.
+  uint8_t lengths[kMaxDeltaClasses];  // Lengths of the prefixes; 0 if a class has none.
   HuffmanWord prefixes[kMaxDeltaClasses];
 };
 
-// How deltas of one size are written.
+// The code of deltas of one size.
 struct DeltaField {
   uint16_t prefix;
   uint8_t num_prefix_bits;
-  uint8_t num_bits;  // With the prefix.
+  uint8_t num_bits;  // Including the prefix.
 };
 
-// Of deltas that need `num_bits` bits, at most the scheme's max_width.
+// Returns the field of deltas that need `num_bits` bits, at most the scheme's max_width.
 TFC_HOST_DEVICE inline DeltaField DeltaFieldOf(const DeltaScheme& scheme, int num_bits) {
   const uint32_t c = scheme.ClassOf(num_bits);
   const HuffmanWord prefix = scheme.prefixes[c];
@@ -56,13 +56,13 @@ TFC_HOST_DEVICE inline DeltaField DeltaFieldOf(const DeltaScheme& scheme, int nu
           static_cast<uint8_t>(prefix.length + scheme.widths[c])};
 }
 
-// What a prefix says, looked up by as many bits as the longest prefix has.
+// Entry of the table that is looked up by as many bits as the longest prefix has.
 struct DeltaLayout {
   uint8_t num_prefix_bits;
   uint8_t width;
 };
 
-// Sets those of 2^max_prefix_bits layouts which are the turn of one among `num_threads`.
+// Sets the share of one of `num_threads` threads of the 2^max_prefix_bits layouts.
 TFC_HOST_DEVICE inline void FillDeltaLayouts(const DeltaScheme& scheme, uint32_t thread,
                                              uint32_t num_threads, DeltaLayout* layouts) {
   const uint32_t size = 1u << scheme.max_prefix_bits;
@@ -71,7 +71,7 @@ TFC_HOST_DEVICE inline void FillDeltaLayouts(const DeltaScheme& scheme, uint32_t
   for (uint32_t c = 0; c < scheme.num_classes; ++c) {
     const HuffmanWord prefix = scheme.prefixes[c];
     if (prefix.length == 0) continue;
-    // One that is alone is read from either bit.
+    // A prefix that is the only one is read from either bit.
     const int num_known_bits = num_prefixes == 1 ? 0 : prefix.length;
     for (uint32_t i = prefix.bits + (thread << num_known_bits); i < size;
          i += num_threads << num_known_bits)
@@ -79,7 +79,7 @@ TFC_HOST_DEVICE inline void FillDeltaLayouts(const DeltaScheme& scheme, uint32_t
   }
 }
 
-// What is added to the prefixes and the deltas of k keys at most.
+// Upper bound of the bytes added to the prefixes and the deltas of k keys.
 inline uint64_t MaxPrefixedDeltasOverhead(uint64_t k) {
   return MaxCodeBlockOverhead(k) + k / kCodeBlock * sizeof(uint32_t);
 }

@@ -9,8 +9,9 @@
 //   TFC_ASSIGN_OR_RETURN(code, HuffmanCode::ReadLengths(m, &byte_reader));
 //   HuffmanDecoder(code).Decode(&bit_reader, symbols);       // then bit_reader.Finish(...)
 //
-// Words are limited to so few bits that the decoder is one table that stays in the L1 cache (for
-// alphabets above 1024 symbols, the L2 cache). A symbol that is alone has the word 0 of one bit.
+// The length of words is limited, so that the decoder is one table that fits in the L1 cache (for
+// alphabets above 1024 symbols, in the L2 cache). The only symbol of a code has the word 0 of one
+// bit.
 #ifndef TFCOMPRESS_CORE_ENTROPY_HUFFMAN_H_
 #define TFCOMPRESS_CORE_ENTROPY_HUFFMAN_H_
 
@@ -40,8 +41,8 @@ class HuffmanCode {
   // The code with a word of `length` bits for each of the 2^length symbols: symbol s has the bits
   // of s, the most significant first.
   static HuffmanCode Fixed(int length);
-  // DataLoss unless there is a prefix code with these lengths that leaves no word unused, or a
-  // single word of one bit.
+  // Fails with DataLoss unless the lengths are those of a complete prefix code, or of a single word
+  // of one bit.
   static Result<HuffmanCode> FromLengths(std::vector<uint8_t> lengths);
 
   // Appends the lengths, which are all that decoders need, in whole bytes.
@@ -50,21 +51,21 @@ class HuffmanCode {
   // Reads what WriteLengths wrote for a code of `num_symbols` <= kMaxHuffmanSymbols symbols.
   static Result<HuffmanCode> ReadLengths(uint32_t num_symbols, ByteReader* reader);
 
-  // lengths()[symbol] is the length of its word, 0 where it has none.
+  // lengths()[symbol] is the length of its word, 0 if it has none.
   const std::vector<uint8_t>& lengths() const { return lengths_; }
   const std::vector<Word>& words() const { return words_; }
   int max_length() const { return max_length_; }
   // Whether only one symbol has a word.
   bool is_alone() const;
-  // Bits of symbols that occur so often; all of them have words.
+  // Total bits of the words of symbols with these counts; all of them must have words.
   uint64_t NumBits(Span<const uint64_t> counts) const;
 
-  // Appends the words of `symbols`, which all have one.
+  // Appends the words of `symbols`, which must all have one.
   template <typename Symbol>
   void Encode(Span<const Symbol> symbols, BitWriter* writer) const;
 
  private:
-  // Takes lengths that Kraft's inequality allows.
+  // The lengths must satisfy Kraft's inequality.
   explicit HuffmanCode(std::vector<uint8_t> lengths);
 
   std::vector<uint8_t> lengths_;
@@ -72,8 +73,7 @@ class HuffmanCode {
   int max_length_ = 0;
 };
 
-// Decodes by looking max_length bits up in one table. Whatever the bits are, they are the words of
-// some symbols.
+// Decodes by looking up max_length bits in one table. Every bit string consists of words.
 class HuffmanDecoder {
  public:
   using Entry = HuffmanEntry;
@@ -83,7 +83,7 @@ class HuffmanDecoder {
   // The symbol whose word begins at bit 0 of `bits`.
   Entry Lookup(uint64_t bits) const { return table_[bits & mask_]; }
 
-  // Fills `symbols`. The caller asks the reader at the end whether there were enough bits.
+  // Fills `symbols`. The caller checks at the end, with the reader, that there were enough bits.
   template <typename Symbol>
   void Decode(BitReader* reader, Span<Symbol> symbols) const;
 
@@ -97,7 +97,7 @@ class HuffmanDecoder {
 
 namespace huffman_internal {
 
-// Words that fit one look at the stream, where they are so short that it can be four.
+// Words decoded from one Peek at the stream, if they are short enough.
 inline constexpr size_t kBatch = 4;
 inline bool FitsBatch(int max_length) {
   return static_cast<int>(kBatch) * max_length <= kMaxStreamBits;

@@ -1,5 +1,5 @@
-// The words of a canonical Huffman code, from their lengths, and the lengths as bits: what
-// HuffmanCode shares with kernels. FORMAT.md, "Huffman codes".
+// Computes the words of a canonical Huffman code from their lengths, and codes the lengths. Shared
+// by HuffmanCode and kernels. FORMAT.md, "Huffman codes".
 #ifndef TFCOMPRESS_CORE_ENTROPY_HUFFMAN_WORDS_H_
 #define TFCOMPRESS_CORE_ENTROPY_HUFFMAN_WORDS_H_
 
@@ -14,17 +14,17 @@ inline constexpr int kMaxHuffmanBits = 16;
 // Codes for up to 1024 symbols keep to so many: a table of 16 KiB decodes them.
 inline constexpr int kSmallAlphabetHuffmanBits = 12;
 
-// A code word as it stands in a bit string: its first bit is the lowest.
+// A code word as in a bit string: the first bit is the lowest.
 struct HuffmanWord {
   uint16_t bits;
-  uint16_t length;  // 0 where the symbol has no word.
+  uint16_t length;  // 0 if the symbol has no word.
 };
 
-// What stops lengths from being those of a code.
+// Reasons why lengths are not those of a code.
 enum class LengthsError { kNone, kTooManyWords, kUnusedWords };
 
-// Of m symbols with words of lengths[symbol] <= kMaxHuffmanBits bits, 0 for none: they leave no
-// word unused, or there is a single word of one bit.
+// Checks lengths of m symbols, lengths[symbol] <= kMaxHuffmanBits, 0 for no word: the code must be
+// complete, or a single word of one bit.
 TFC_HOST_DEVICE inline LengthsError CheckHuffmanLengths(const uint8_t* lengths, uint32_t m) {
   constexpr uint64_t kWhole = uint64_t{1} << kMaxHuffmanBits;
   uint64_t used = 0;
@@ -45,8 +45,8 @@ TFC_HOST_DEVICE inline uint32_t ReverseBits(uint32_t bits, int num_bits) {
   return reversed;
 }
 
-// Sets the words of m symbols with such lengths and returns that of the longest. `next_words` has
-// room for kMaxHuffmanBits + 1 numbers.
+// Sets the words of m symbols with checked lengths and returns the greatest length. `next_words`
+// has room for kMaxHuffmanBits + 1 numbers.
 TFC_HOST_DEVICE inline int AssignHuffmanWords(const uint8_t* lengths, uint32_t m,
                                               uint32_t* next_words, HuffmanWord* words) {
   for (int length = 0; length <= kMaxHuffmanBits; ++length) next_words[length] = 0;
@@ -67,14 +67,14 @@ TFC_HOST_DEVICE inline int AssignHuffmanWords(const uint8_t* lengths, uint32_t m
   return max_length;
 }
 
-// What stands at the front of a bit string.
+// The symbol whose word is at the front of a bit string.
 struct HuffmanEntry {
   uint16_t symbol;
-  uint16_t length;  // Of its word.
+  uint16_t length;  // Length of its word.
 };
 
-// Sets those of 2^(length of the longest word) = `size` entries that begin with a symbol's word.
-// One that is alone has the other word, too.
+// Sets those of the `size` = 2^(length of the longest word) entries that begin with a symbol's
+// word. The only symbol of a code gets the other word, too.
 TFC_HOST_DEVICE inline void FillHuffmanEntries(uint32_t symbol, HuffmanWord word, bool is_alone,
                                                uint32_t size, HuffmanEntry* entries) {
   if (word.length == 0) return;
@@ -85,7 +85,7 @@ TFC_HOST_DEVICE inline void FillHuffmanEntries(uint32_t symbol, HuffmanWord word
 
 // ---- Lengths as bits ----------------------------------------------------------------------------
 
-// Elias' gamma code of a number in [1, 2^17): as many zeros as it has bits after its first, a one,
+// Elias' gamma code of a number in [1, 2^17): one zero for each bit after its first, a one, and
 // these bits.
 struct Gamma {
   TFC_HOST_DEVICE explicit Gamma(uint32_t value) : num_low_bits(31 - CountLeadingZeros(value)) {
@@ -110,8 +110,8 @@ TFC_HOST_DEVICE uint32_t ReadGamma(Reader* reader) {
   return one | (low & (one - 1));
 }
 
-// Calls body(step, run) for the runs of equal lengths: `step` leads to the length of a run from the
-// one before, at first from -1.
+// Calls body(step, run) for the runs of equal lengths: `step` is the difference to the length of
+// the run before, at first -1.
 template <typename Body>
 TFC_HOST_DEVICE void ForEachLengthRun(const uint8_t* lengths, uint32_t m, const Body& body) {
   int previous = -1;
@@ -149,7 +149,7 @@ struct LengthRun {
   bool is_valid;
 };
 
-// Reads the run after one of the length `previous`, -1 for none; `num_left` symbols are left.
+// Reads the run after one of length `previous`, -1 for none, when `num_left` symbols remain.
 template <typename Reader>
 TFC_HOST_DEVICE LengthRun ReadLengthRun(int64_t previous, uint64_t num_left, Reader* reader) {
   const bool is_down = reader->Peek() & 1;

@@ -1,5 +1,5 @@
-// The lengths of Huffman words of limited length. The memory is the caller's, so that kernels find
-// the same ones.
+// Lengths of Huffman words with a limited length. Shared with kernels: the caller provides the
+// memory.
 #ifndef TFCOMPRESS_CORE_ENTROPY_PACKAGE_MERGE_H_
 #define TFCOMPRESS_CORE_ENTROPY_PACKAGE_MERGE_H_
 
@@ -16,12 +16,12 @@ struct PackageMergeSpace {
   uint16_t* is_count;
 };
 
-// Sets lengths[i] to that of the word of counts[i], for m ascending counts and words of at most
-// `limit` <= 16 bits which take the fewest bits, by the package-merge algorithm (Larmore and
+// Sets lengths[i] to the length of the word of counts[i], for m ascending counts, so that words of
+// at most `limit` <= 16 bits take the fewest bits. Uses the package-merge algorithm (Larmore and
 // Hirschberg, 1990): in `limit` rounds, the items of the round before are paired, and the pairs and
-// the counts are merged in ascending order. Of the last round, the first 2m - 2 items are chosen; a
+// the counts are merged in ascending order. In the last round, the first 2m - 2 items are chosen; a
 // chosen pair chooses its two items of the round before. The length of a word is the number of
-// rounds in which its count is chosen. A count that is alone has a word of one bit.
+// rounds in which its count is chosen. A single count has a word of one bit.
 TFC_HOST_DEVICE inline void PackageMerge(const uint64_t* counts, uint32_t m, int limit,
                                          PackageMergeSpace space, uint8_t* lengths) {
   for (uint32_t i = 0; i < m; ++i) lengths[i] = m == 1;

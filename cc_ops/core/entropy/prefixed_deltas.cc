@@ -6,7 +6,7 @@ namespace {
 // A delta and its prefix are written and read at once.
 static_assert(kMaxHuffmanBits + kMaxDeltaBits <= kMaxStreamBits);
 
-// By the bits that the delta needs.
+// Fields indexed by the bits that the delta needs.
 using Fields = std::array<DeltaField, kMaxDeltaBits + 1>;
 
 Fields FieldsOf(const DeltaScheme& scheme) {
@@ -39,7 +39,7 @@ void DecodeBlock(const std::vector<DeltaLayout>& layouts, uint32_t previous, Spa
   *reader = bits;
 }
 
-// A sum modulo 2^32 that never fails to grow has met no zero delta and has never wrapped.
+// A running sum modulo 2^32 that always grows has met no zero delta and has not wrapped.
 bool StrictlyIncreasing(const uint32_t* keys, int64_t begin, int64_t end) {
   bool increasing = true;
   for (int64_t i = begin; i < end; ++i) increasing &= keys[i] > keys[i - 1];
@@ -52,7 +52,8 @@ std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* 
   const auto num_keys = static_cast<int64_t>(keys.size());
   std::vector<DeltaBitCounts> blocks(static_cast<size_t>(NumBlocks(num_keys, kCodeBlock)));
   ForEachCodeBlock(executor, num_keys, [&](int64_t block, int64_t begin, int64_t end) {
-    // Deltas in a row are often of one size; a counter that has just been stored is slow to load.
+    // Four sets of counters: consecutive deltas often have one size, and a counter that was just
+    // stored is slow to load.
     std::array<std::array<uint32_t, kMaxDeltaBits + 1>, 4> counts = {};
     uint32_t previous = KeyBefore(keys.data(), begin);
     for (int64_t i = begin; i < end; ++i) {

@@ -1,9 +1,9 @@
-// Ascending keys as distances, each in one of a few widths that a prefix tells: what SKCompress 5.2
-// and FastSGD's Algorithm 2 have in common. They differ in the widths and in the prefixes.
-// FORMAT.md, "Prefixed deltas".
+// Codes ascending keys as distances, each in one of a few widths that a prefix selects. Shared by
+// SKCompress 5.2 and FastSGD's Algorithm 2, which differ in widths and prefixes. FORMAT.md,
+// "Prefixed deltas".
 //
-// Blocks are coded in parallel; each continues from the last key of the one before, which is told,
-// so that every delta is what it would be in one piece.
+// Blocks are coded in parallel. Each continues from the last key of the one before, which is sent,
+// so that every delta is the same as without blocks.
 #ifndef TFCOMPRESS_CORE_ENTROPY_PREFIXED_DELTAS_H_
 #define TFCOMPRESS_CORE_ENTROPY_PREFIXED_DELTAS_H_
 
@@ -20,10 +20,10 @@
 
 namespace tfcompress {
 
-// [b]: how many deltas need b bits.
+// Element b is the number of deltas that need b bits.
 using DeltaBitCounts = std::array<uint64_t, kMaxDeltaBits + 1>;
 
-// The deltas of `keys`, block by block.
+// Counts the deltas of `keys` by their bits, for each block.
 std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* executor);
 DeltaBitCounts Sum(const std::vector<DeltaBitCounts>& blocks);
 

@@ -1,4 +1,4 @@
-// One bit an element: the bit string B of DeepReduce section 3.
+// bitmap: one bit per element, the bit string B of DeepReduce section 3.
 
 #include <algorithm>
 
@@ -15,14 +15,14 @@ static_assert(kBlockElements % 8 == 0);
 
 constexpr uint64_t kTopBit = uint64_t{1} << 63;
 
-// Writes the positions of the set bits, counted from `base`, to `indices`, as many as there are.
+// Fills `indices` with the positions of the set bits, counted from `base`.
 void ListBits(ByteSpan bytes, uint32_t base, Span<uint32_t> indices) {
   uint32_t* next = indices.begin();
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(uint64_t)) {
     uint64_t word = LoadWord(bytes, offset);
     const uint32_t first = base + static_cast<uint32_t>(8 * offset);
-    // Most words of a sparse bitmap have no bit, one or two, at random: no branch can be foretold.
-    // What is written without a bit is overwritten: as long as a place is left, a bit is to come.
+    // Most words of a sparse bitmap have none, one or two bits, at random, so that a branch would
+    // be mispredicted. Two positions are written always; those without a bit are overwritten later.
     for (int i = 0; i < 2 && next != indices.end(); ++i) {
       *next = first + static_cast<uint32_t>(__builtin_ctzll(word | kTopBit));
       next += word != 0;

@@ -1,4 +1,4 @@
-// The widths of FastSGD's Algorithm 2; the same for kernels. FORMAT.md, "index: delta_flag".
+// The widths of FastSGD's Algorithm 2; shared with kernels. FORMAT.md, "index: delta_flag".
 #ifndef TFCOMPRESS_CORE_INDEX_FLAG_SCHEME_H_
 #define TFCOMPRESS_CORE_INDEX_FLAG_SCHEME_H_
 
@@ -10,24 +10,24 @@
 
 namespace tfcompress {
 
-inline constexpr int kMaxFlagBits = 5;  // As far as Table VI goes.
+inline constexpr int kMaxFlagBits = 5;  // The maximum in Table VI.
 static_assert(1u << kMaxFlagBits <= kMaxDeltaClasses);
 
-// M, of deltas of which counts[b] need b bits. The paper's ceil(log2(maxDelta)) is one too few for
-// powers of two.
+// Returns M for deltas of which counts[b] need b bits. The paper's ceil(log2(maxDelta)) is one too
+// few for powers of two.
 TFC_HOST_DEVICE inline int LargestDeltaBits(const uint64_t* counts) {
   int bits = kMaxDeltaBits;
   while (bits > 1 && counts[bits] == 0) --bits;
   return bits;
 }
 
-// Whether a section may begin with these.
+// Whether a section may begin with these numbers.
 TFC_HOST_DEVICE inline bool IsFlagScheme(int flag_bits, int largest_bits) {
   return flag_bits >= 1 && flag_bits <= kMaxFlagBits && largest_bits >= 1 &&
          largest_bits <= kMaxDeltaBits;
 }
 
-// `next_words` is what AssignHuffmanWords needs.
+// Sets the scheme. `next_words` is scratch for AssignHuffmanWords.
 TFC_HOST_DEVICE inline void SetFlagScheme(int flag_bits, int largest_bits, uint32_t* next_words,
                                           DeltaScheme* scheme) {
   const int num_flags = 1 << flag_bits;

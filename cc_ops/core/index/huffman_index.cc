@@ -12,8 +12,8 @@
 namespace tfcompress {
 namespace {
 
-// How often each byte occurs in the little-endian numbers 0, ..., n - 1: byte p of successive
-// numbers counts round the clock, and stays at each value for 256^p of them.
+// Counts each byte in the little-endian numbers 0, ..., n - 1: byte p cycles through all values,
+// and keeps each value for 256^p successive numbers.
 std::array<uint64_t, kNumByteValues> CountBytesBelow(uint64_t n) {
   std::array<uint64_t, kNumByteValues> counts = {};
   for (int p = 0; p < kBytesPerIndex; ++p) {
@@ -26,7 +26,7 @@ std::array<uint64_t, kNumByteValues> CountBytesBelow(uint64_t n) {
   return counts;
 }
 
-// Indices as the bytes that they are made of.
+// Views indices as bytes.
 ByteSpan BytesOf(Span<const uint32_t> indices, int64_t begin, int64_t end) {
   return {reinterpret_cast<const unsigned char*>(indices.data() + begin),
           static_cast<size_t>(kBytesPerIndex * (end - begin))};

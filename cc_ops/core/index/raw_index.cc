@@ -1,4 +1,4 @@
-// Indices as they are: k uint32.
+// raw: the indices as k uint32.
 
 #include "core/byte_io.h"
 #include "core/registry.h"

@@ -1,4 +1,4 @@
-// Rice codes of run lengths, and how their parameters are chosen; the same for kernels. FORMAT.md,
+// Rice codes of run lengths and the choice of their parameters; shared with kernels. FORMAT.md,
 // "index: rle".
 #ifndef TFCOMPRESS_CORE_INDEX_RICE_H_
 #define TFCOMPRESS_CORE_INDEX_RICE_H_
@@ -14,8 +14,8 @@ namespace tfcompress {
 
 inline constexpr int kMaxRiceBits = 31;
 
-// A number in the Rice code with parameter r: shifted right by r, as so many zeros; then its last
-// part, a one and its r low bits.
+// The Rice code of a number x with parameter r: x >> r zeros (the unary part), then a one and the r
+// low bits of x (the last part).
 struct Rice {
   TFC_HOST_DEVICE Rice(uint32_t number, int r)
       : unary(number >> r),
@@ -25,7 +25,7 @@ struct Rice {
   TFC_HOST_DEVICE uint64_t length() const {
     return uint64_t{unary} + static_cast<uint64_t>(num_last);
   }
-  // The code as a bit string; where it is no longer than kMaxStreamBits.
+  // The code as a bit string; only for codes of at most kMaxStreamBits bits.
   uint64_t bits() const { return last << unary; }
 
   uint32_t unary;
@@ -33,9 +33,9 @@ struct Rice {
   int num_last;
 };
 
-// The cheapest parameter for `count` numbers, whose sum is given; the least one of equal ones.
-// num_unary(r) sums up what is left of them, shifted right by r. The cost is a convex function of
-// the parameter, since each number loses half of what is left of it.
+// Returns the cheapest parameter for `count` numbers with the given sum; the least of equal ones.
+// num_unary(r) returns the sum of the numbers shifted right by r. The cost is a convex function of
+// the parameter, since each shift halves every number.
 template <typename NumUnary>
 TFC_HOST_DEVICE int CheapestRice(uint64_t count, uint64_t sum, const NumUnary& num_unary) {
   const auto cost = [&](int r) { return num_unary(r) + count * static_cast<uint64_t>(r + 1); };
@@ -55,10 +55,10 @@ TFC_HOST_DEVICE int CheapestRice(uint64_t count, uint64_t sum, const NumUnary& n
 
 // ---- The section --------------------------------------------------------------------------------
 
-// What stands before the code blocks.
+// The header before the code blocks.
 struct RleHeader {
-  // Whether a section of k > 0 indices, with so many bytes after it, may begin with this. A run of
-  // zeros and one of ones have two bits at least.
+  // Whether a section of k > 0 indices may begin with this header, with num_code_bytes bytes after
+  // it. A run of zeros and a run of ones take at least two bits together.
   TFC_HOST_DEVICE bool IsPossible(uint32_t k, uint64_t num_code_bytes) const {
     return num_runs > 0 && num_runs <= k && num_runs <= 4 * num_code_bytes &&
            zero_bits <= kMaxRiceBits && one_bits <= kMaxRiceBits;
@@ -73,7 +73,7 @@ inline constexpr uint64_t kRleHeaderBytes = 6;
 // Upper bound of the bytes of k of n indices.
 inline uint64_t MaxRleBytes(uint32_t n, uint32_t k) {
   if (k == 0) return 0;
-  // Ones take at most a bit each, with parameter 0; and so do zeros, and one more.
+  // With parameter 0, ones take at most one bit each, and zeros as well, plus one bit.
   uint64_t num_zero_bits = uint64_t{n} - k + 1;
   for (int r = 1; r <= kMaxRiceBits; ++r) {
     num_zero_bits = std::min(num_zero_bits,

@@ -1,9 +1,9 @@
-// Run lengths of the bits of the bitmap: DeepReduce 2 and 11.0.1. Runs of zeros and of ones take
-// turns, and are told by Rice codes, one for the zeros and one for the ones, whose parameters the
-// encoder chooses by exact cost. A run takes two bits more than log2 of the mean run at most, on
-// average; and with both parameters 0 the code is the bitmap itself, so that it is never longer.
+// rle: run lengths of the bits of the bitmap (DeepReduce 2 and 11.0.1). Runs of zeros and of ones
+// alternate. Each kind has a Rice code whose parameter the encoder chooses by exact cost. On
+// average a run takes at most two bits more than log2 of the mean run; with both parameters 0 the
+// code is the bitmap itself, so that it is never longer.
 //
-// Everything is computed from the indices, and the bitmap is never there.
+// Everything is computed from the indices, without making the bitmap.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@
 namespace tfcompress {
 namespace {
 
-// Unary digits that are written or seen at once, together with a one and kMaxRiceBits bits.
+// Unary digits that are written or read at once, together with a one and kMaxRiceBits bits.
 constexpr int kMaxUnary = kMaxStreamBits - 1 - kMaxRiceBits;
 
 void WriteRice(const Rice& rice, BitWriter* writer) {
@@ -33,7 +33,7 @@ void WritePair(const Rice& zeros, const Rice& ones, BitWriter* writer) {
   }
 }
 
-// A number off the wire may be anything up to 2^63.
+// Reads a number off the wire, which may be up to 2^63.
 uint64_t ReadRice(int r, BitReader* reader) {
   constexpr uint64_t kUnaryMask = (uint64_t{1} << kMaxUnary) - 1;
   uint64_t unary = 0;
@@ -56,8 +56,8 @@ int ChooseRice(const std::vector<uint32_t>& numbers, uint64_t sum) {
   });
 }
 
-// Run i of zeros is before run i of ones. No run is empty but perhaps the first one, so that the
-// others are coded less one; the last run of zeros, which ends at n, is not coded.
+// Run i of zeros is before run i of ones. Only the first run may be empty, so the others are coded
+// minus one. The last run of zeros, which ends at n, is not coded.
 struct Runs {
   explicit Runs(size_t count) : zeros(count), ones(count) {}
 
@@ -77,7 +77,7 @@ void ForEachRunStart(Span<const uint32_t> indices, int64_t begin, int64_t end, c
   }
 }
 
-// Lengths as they are coded.
+// Returns the lengths as they are coded.
 Runs FindRuns(Span<const uint32_t> indices, Executor* executor) {
   const auto k = static_cast<int64_t>(indices.size());
   std::vector<size_t> ends(static_cast<size_t>(NumBlocks(k)));
@@ -89,7 +89,7 @@ Runs FindRuns(Span<const uint32_t> indices, Executor* executor) {
   for (size_t block = 1; block < ends.size(); ++block) ends[block] += ends[block - 1];
 
   Runs runs(ends.back());
-  std::vector<uint32_t>& starts = runs.ones;  // Among the indices; they become lengths below.
+  std::vector<uint32_t>& starts = runs.ones;  // Positions in `indices`; become lengths below.
   ForEachBlock(executor, k, [&](int64_t block, int64_t begin, int64_t end) {
     size_t run = block == 0 ? 0 : ends[block - 1];
     ForEachRunStart(indices, begin, end, [&](int64_t i, uint32_t gap) {
@@ -154,7 +154,7 @@ class RleIndexCodec : public IndexCodec {
                       " low bits");
     }
 
-    // First all lengths, so that k and n are known to be right before k indices are allocated.
+    // Sum all lengths first, to check them against k and n before k indices are allocated.
     struct Count {
       uint64_t zeros;
       uint64_t ones;

@@ -1,5 +1,5 @@
-// How the buckets of a sign are divided into groups, each with a sketch of its own: what
-// grouped_sketch.cc and devices share.
+// Division of the buckets of a sign into groups with separate sketches; shared by grouped_sketch.cc
+// and devices.
 #ifndef TFCOMPRESS_CORE_JOINT_BUCKET_GROUPS_H_
 #define TFCOMPRESS_CORE_JOINT_BUCKET_GROUPS_H_
 
@@ -10,23 +10,23 @@
 
 namespace tfcompress {
 
-inline constexpr uint32_t kMaxSketchBuckets = 32768;  // Of a sign: less than MinMaxSketch::kEmpty.
-inline constexpr uint32_t kMaxSketchGroups = 256;     // Of a sign.
+inline constexpr uint32_t kMaxSketchBuckets = 32768;  // For a sign; below MinMaxSketch::kEmpty.
+inline constexpr uint32_t kMaxSketchGroups = 256;     // For a sign.
 inline constexpr uint32_t kMaxSketchRows = 8;
 
-// Of a section before its means, and of a group before its keys: its length, its numbers of keys
-// and of columns.
+// Bytes of a section before its means, and of a group before its keys: length, numbers of keys and
+// of columns.
 inline constexpr uint64_t kSketchHeaderBytes = 2 * sizeof(uint32_t);
 inline constexpr uint64_t kGroupHeaderBytes = 3 * sizeof(uint32_t);
 
-// How skcompress says what the cells of a group are.
+// The coding of the cells of a group of skcompress, as on the wire.
 enum class CellCoding : uint8_t { kPacked = 0, kHuffman = 1 };
 
 struct GroupedSketchConfig {
   uint32_t buckets;
   uint32_t groups;
   uint32_t rows;
-  double columns;  // For each key.
+  double columns;  // Columns per key.
 };
 
 // Groups of `width` consecutive buckets, the last one possibly narrower.

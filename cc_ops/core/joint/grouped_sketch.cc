@@ -16,7 +16,7 @@
 namespace tfcompress {
 namespace {
 
-// Which group it is, and the number of its buckets.
+// Identifies a group, and gives the number of its buckets.
 struct GroupId {
   uint32_t sign;
   uint32_t group;
@@ -29,10 +29,10 @@ struct GroupId {
 struct GroupPart {
   GroupId id;
   std::vector<uint32_t> keys;
-  std::vector<uint16_t> offsets;  // Of their buckets, from the first one of the group.
+  std::vector<uint16_t> offsets;  // Their buckets, counted from the first one of the group.
 };
 
-// Reads are apart from what depends on them below, so that many cache misses overlap.
+// Gathers the values in a pass of its own, so that many cache misses overlap.
 Span<const float> GatherValues(const SparseInput& input, Executor* executor,
                                std::vector<float>* storage) {
   if (!input.gathered.empty()) return input.gathered;
@@ -48,7 +48,7 @@ std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
   std::vector<uint32_t> counts(grouping.num_buckets);
   for (uint32_t code : codes) ++counts[code];
 
-  // Where elements of each bucket go: looked up, since dividing by the width is slow.
+  // Group and offset of each bucket, in a table, since dividing by the width is slow.
   struct Target {
     uint32_t group;
     uint16_t offset;
@@ -96,11 +96,11 @@ Bytes EncodeGroup(const GroupPart& group, const GroupedSketchConfig& config,
   return bytes;
 }
 
-// One group off the wire, found before it is decoded.
+// One group of a section, located but not decoded yet.
 struct GroupSection {
   GroupId id;
-  const float* means;  // Of the buckets of the group.
-  size_t first_item;   // Where its elements go among those of all groups.
+  const float* means;  // Means of the buckets of the group.
+  size_t first_item;   // Position of its elements among those of all groups.
   uint32_t num_keys = 0;
   uint32_t num_columns = 0;
   ByteSpan content;
@@ -127,7 +127,7 @@ Status ReadGroupSection(uint64_t max_keys, ByteReader* reader, GroupSection* sec
   return OkStatus();
 }
 
-// Writes the elements of a group as items of key and float bits.
+// Decodes the elements of a group to items of key and float bits.
 Status DecodeGroup(const GroupSection& section, uint32_t rows, uint32_t n,
                    const GroupFormat& format, uint64_t seed, uint64_t* items) {
   ByteReader reader(section.content);
@@ -144,7 +144,7 @@ Status DecodeGroup(const GroupSection& section, uint32_t rows, uint32_t n,
   return OkStatus();
 }
 
-// What the section says before its elements are decoded.
+// The layout of a section, read before its elements are decoded.
 struct Layout {
   uint32_t rows = 0;
   std::array<std::vector<float>, kNumSigns> means;

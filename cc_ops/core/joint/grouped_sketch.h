@@ -1,8 +1,8 @@
-// Quantile buckets whose numbers are kept in grouped MinMaxSketches: the joint codecs of SketchML
-// (3.2 to 3.4) and SKCompress (4.2), which differ in how a group writes its keys and its cells.
+// Quantile buckets whose numbers are stored in grouped MinMaxSketches: the joint codecs of SketchML
+// (3.2 to 3.4) and SKCompress (4.2), which differ in the coding of a group's keys and cells.
 //
-// Signs are apart (zero counts as positive), so that a collision never flips one. The buckets of a
-// sign are numbered by distance from zero and divided into groups of consecutive ones; each group
+// Signs are separate (zero counts as positive), so that a collision never flips one. The buckets of
+// a sign are numbered by distance from zero and divided into groups of consecutive ones; each group
 // has its own key list and its own sketch of bucket numbers within the group, so that a collision
 // moves a value towards zero by less than the width of a group. Everything is in the value section.
 #ifndef TFCOMPRESS_CORE_JOINT_GROUPED_SKETCH_H_
@@ -19,11 +19,11 @@
 
 namespace tfcompress {
 
-// How a group writes its keys and its cells. Immutable.
+// Codes the keys and the cells of a group. Immutable.
 class GroupFormat {
  public:
   virtual ~GroupFormat() = default;
-  // Of the codec, for messages.
+  // Name of the codec, for messages.
   virtual const char* name() const = 0;
 
   // Keys ascend strictly and lie below n. A key takes at least a bit.
@@ -45,7 +45,7 @@ std::vector<ParamSpec> GroupedSketchParams();
 
 GroupedSketchConfig GroupedSketchConfigOf(const Params& params);
 
-// A codec with GroupedSketchParams(); `format` outlives it.
+// Makes a codec with GroupedSketchParams(); `format` must outlive it.
 std::unique_ptr<const SparseCodec> MakeGroupedSketch(const Params& params,
                                                      const GroupFormat* format);
 

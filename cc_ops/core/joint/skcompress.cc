@@ -1,8 +1,8 @@
 // skcompress: grouped MinMaxSketches with Huffman-coded cells and adaptive delta-coded keys
 // (SKCompress 4.2, 4.3 and 5.2; the defaults of 7.1).
 //
-// The minimum rule of the sketch makes small bucket numbers frequent (4.3), so each group has a
-// Huffman code of its own, and packed cells where that does not pay.
+// The minimum rule of the sketch makes small bucket numbers frequent (4.3), so each group has its
+// own Huffman code, or packed cells if those are shorter.
 #include <algorithm>
 
 #include "core/bit_io.h"
@@ -27,7 +27,7 @@ class SkcompressFormat : public GroupFormat {
     return DecodeAdaptiveDeltas(num_keys, n, SerialExecutor(), reader, keys);
   }
   uint64_t MaxKeyBytes(uint64_t num_keys, uint64_t num_groups) const override {
-    // What is constant in the cost of a list is less than the whole cost of one key.
+    // The constant part of the cost of a list is less than the cost of one key.
     return MaxAdaptiveDeltaBytes(num_keys) + num_groups * MaxAdaptiveDeltaBytes(1);
   }
 

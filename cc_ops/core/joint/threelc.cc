@@ -4,8 +4,8 @@
 // 3-value quantization: x becomes M round(x / M), M being the greatest magnitude times the
 // multiplier, so that one of -M, 0, M is left. Quartic encoding: five digits 0, 1, 2 for -M, 0, M
 // make a byte of 0 to 242. Zero-run encoding: 2 to 14 bytes 121, which are five zeros each, become
-// one of the bytes 243 to 255. It codes the dense vector: elements out of the support are zeros,
-// and those that do not decode to zero are the support that receivers see.
+// one of the bytes 243 to 255. It codes the dense vector: elements outside the support are zeros,
+// and the elements that do not decode to zero are the support for receivers.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,10 +27,10 @@ constexpr unsigned char kPowers[kDigits] = {QuarticPower(0), QuarticPower(1), Qu
 // Coded bytes that are decoded at a time.
 constexpr int64_t kCodedBlockBytes = kBlockElements;
 
-// The quartic bytes of dense values, the last of them with zeros after the end.
+// Makes the quartic bytes of dense values, the last one padded with zeros.
 void QuantizeDense(const ThreeValues& quantizer, Span<const float> values, unsigned char* quartic) {
   std::memset(quartic, kFiveZeros, (values.size() + kDigits - 1) / kDigits);
-  // Most values become 0. A stretch of them is found at once.
+  // Most values become 0: check a whole stretch of them at once.
   constexpr size_t kStretch = 8 * kDigits;
   for (size_t begin = 0; begin < values.size(); begin += kStretch) {
     const size_t end = std::min(values.size(), begin + kStretch);
@@ -44,7 +44,7 @@ void QuantizeDense(const ThreeValues& quantizer, Span<const float> values, unsig
   }
 }
 
-// The same of the elements [first, first + num_values) of a sparse vector, given by its indices.
+// The same for elements [first, first + num_values) of a sparse vector, given by its indices.
 void QuantizeSparse(const ThreeValues& quantizer, Span<const float> dense,
                     Span<const uint32_t> indices, int64_t first, size_t num_values,
                     unsigned char* quartic) {
@@ -57,7 +57,7 @@ void QuantizeSparse(const ThreeValues& quantizer, Span<const float> dense,
   }
 }
 
-// Bytes 121 that begin at `quartic`, before `end`.
+// Number of consecutive bytes 121 from `quartic` on, before `end`.
 int64_t ZeroRunLength(const unsigned char* quartic, const unsigned char* end) {
   constexpr uint64_t kEightZeros = 0x0101010101010101u * kFiveZeros;
   const unsigned char* byte = quartic;
@@ -83,11 +83,11 @@ Bytes EncodeZeroRuns(Span<const unsigned char> quartic) {
   return coded;
 }
 
-// What each coded byte stands for.
+// The decoded content of a coded byte.
 struct CodedByte {
   uint8_t num_quartic_bytes;
   uint8_t num_nonzero;
-  int8_t digits[kDigits];  // Of a byte that is no run: -1, 0, 1.
+  int8_t digits[kDigits];  // -1, 0 or 1; only for bytes that are not runs.
 };
 
 std::array<CodedByte, 256> MakeCodedBytes() {
@@ -107,13 +107,13 @@ const std::array<CodedByte, 256>& CodedBytes() {
   return table;
 }
 
-// Where a block of coded bytes begins among the quartic bytes and among the elements that are sent.
+// Begin of a block of coded bytes, in quartic bytes and in sent elements.
 struct Offsets {
   int64_t quartic = 0;
   int64_t sent = 0;
 };
 
-// One for each block of coded bytes, and the totals.
+// Returns the offsets of each block of coded bytes, and the totals.
 std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
   const std::array<CodedByte, 256>& table = CodedBytes();
   std::vector<Offsets> offsets(NumBlocks(coded.size(), kCodedBlockBytes) + 1);
@@ -133,7 +133,7 @@ std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
   return offsets;
 }
 
-// The elements of a block of coded bytes that are sent.
+// Decodes the sent elements of a block of coded bytes.
 void DecodeBlock(ByteSpan coded, float scale, int64_t first_element, uint32_t* indices,
                  float* values) {
   const std::array<CodedByte, 256>& table = CodedBytes();
@@ -157,7 +157,7 @@ Status DecodeSection(ByteSpan section, uint32_t k, Executor* executor, SparseTen
   ByteSpan coded;
   TFC_RETURN_IF_ERROR(reader.Read("scale", &scale));
   TFC_RETURN_IF_ERROR(reader.ReadSpan("digits", reader.remaining(), &coded));
-  // The bits of a number with a sign are greater than those of infinity.
+  // The bits of a negative number are greater than those of infinity.
   if (FloatBits(scale) >= kFloatInfinityBits) return DataLoss("the scale is ", scale);
   const std::vector<Offsets> offsets = FindOffsets(coded, executor);
   if (offsets.back().quartic != NumQuarticBytes(out->n)) {
@@ -210,7 +210,7 @@ class Threelc : public SparseCodec {
     return DecodeSection(section, *k, context.executor, decoded);
   }
 
-  // The support is what the digits say, whatever `out->everything` was.
+  // Decodes the support from the digits, whatever `out->everything` was.
   Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                 SparseTensor* out) const override {
     TFC_RETURN_IF_ERROR(ByteReader(sections.indices).ExpectEnd("threelc index section"));

@@ -14,7 +14,7 @@
 namespace tfcompress {
 namespace {
 
-// The estimates of n elements. A plain array: a vector would write it once more.
+// The estimates of n elements. Uses a plain array, since a vector would initialize it.
 class Estimates {
  public:
   Estimates(const CountSketch& sketch, Span<const float> table, int64_t n, Executor* executor)
@@ -35,7 +35,7 @@ class Estimates {
   std::unique_ptr<float[]> floats_;
 };
 
-// The least magnitude, as MagnitudeBits, whose square reaches `squared`; not 0.
+// The least nonzero magnitude, as MagnitudeBits, whose square is at least `squared`.
 uint32_t LeastMagnitude(double squared) {
   const auto reaches = [&](uint32_t bits) {
     const double magnitude = NormalOrZero(FloatFromBits(bits));
@@ -48,12 +48,12 @@ uint32_t LeastMagnitude(double squared) {
   return bits;
 }
 
-// Adds `count` of the elements of [0, n) that `indices` does not hold, chosen at random.
+// Adds `count` random elements of [0, n) that are not in `indices`.
 void AddOthers(uint32_t n, uint32_t count, uint64_t seed, Executor* executor,
                std::vector<uint32_t>* indices) {
   const auto num_chosen = static_cast<uint32_t>(indices->size());
   if (count == 0) return;
-  // Numbers among the others, in ascending order; each moves up past the chosen ones before it.
+  // Ascending numbers among the other elements; each is shifted past the chosen ones before it.
   std::vector<uint32_t> others = SeededSupport(n - num_chosen, count, seed, executor);
   uint32_t num_before = 0;
   for (uint32_t& other : others) {
@@ -82,7 +82,8 @@ void HeavyMix(const CountSketch& sketch, Span<const float> table, int64_t n, int
   const uint32_t bound = LeastMagnitude(squared_norm / static_cast<double>(k));
   CollectAtLeast(estimates.span(), bound, context.executor, indices);
   if (indices->size() > count) SelectLargest(estimates.span(), count, context.executor, indices);
-  constexpr uint64_t kFill = 1000;  // Rows have lower numbers, so that no row has its function.
+  constexpr uint64_t kFill =
+      1000;  // Greater than all row numbers, so that no row uses this hash function.
   AddOthers(static_cast<uint32_t>(n), static_cast<uint32_t>(count - indices->size()),
             HashKey(kFill, context.seed), context.executor, indices);
   estimates.Gather(*indices, values);

@@ -1,4 +1,4 @@
-// Which elements a Count Sketch says are large: the two ways of Sketched-SGD.
+// Recovery of large elements from a Count Sketch: the two methods of Sketched-SGD.
 #ifndef TFCOMPRESS_CORE_LINEAR_RECOVERY_H_
 #define TFCOMPRESS_CORE_LINEAR_RECOVERY_H_
 
@@ -18,8 +18,8 @@ void TopCandidates(const CountSketch& sketch, Span<const float> table, int64_t n
                    Executor* executor, std::vector<uint32_t>* indices, std::vector<float>* values);
 
 // The same with min(k, n) elements chosen by HEAVYMIX (Sketched-SGD, Algorithm 1): those whose
-// squared estimate reaches 1 / k of the squared norm, the k largest if they are more; filled up
-// with others at random, which the context's seed chooses.
+// squared estimate is at least 1 / k of the squared norm, only the k largest if there are more; if
+// there are fewer, others are added at random by the context's seed.
 void HeavyMix(const CountSketch& sketch, Span<const float> table, int64_t n, int64_t k,
               const CodecContext& context, std::vector<uint32_t>* indices,
               std::vector<float>* values);

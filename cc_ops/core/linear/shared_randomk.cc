@@ -1,5 +1,5 @@
-// k elements at random, the same ones on all ranks: Random-r of DeepReduce 2 with a shared seed.
-// Values of equal indices can be summed on the way.
+// shared_randomk: k random elements, the same on all ranks (Random-r of DeepReduce 2 with a shared
+// seed), so that an all-reduce can sum the values.
 #include "core/linear_codec.h"
 #include "core/registry.h"
 #include "core/seeded_support.h"

@@ -1,13 +1,13 @@
 // Momentum correction and momentum factor masking (Deep Gradient Compression 3.1 and 3.2;
-// Sketched-SGD 5.1, Algorithm 3, lines 5, 6 and 13): what is kept back is not the gradient but the
-// velocity, so that an element that is sent late has the momentum that it would have had.
+// Sketched-SGD 5.1, Algorithm 3, lines 5, 6 and 13). The residual accumulates velocities instead of
+// gradients, so that an element that is sent late has the momentum that it would have had.
 //
 //   velocity' = rate velocity + gradient              Nesterov: rate (velocity + gradient)
 //   residual' = residual + velocity'                  Nesterov: residual + velocity' + gradient
 //
 // The residual after the step doubles as the compensated vector, as in `residual`. At the sent
-// indices both are cleared: the velocity there would carry the optimizer past what was just
-// applied. When everything is sent nothing is stale, and the velocity stays: plain momentum.
+// indices both are cleared: a stale velocity there would overshoot what was just applied. If
+// everything is sent, nothing is stale and the velocity stays: plain momentum.
 #include <algorithm>
 
 #include "core/finite.h"
@@ -44,8 +44,8 @@ class Momentum : public Memory {
   }
 
  private:
-  // One pass that computes what `next` makes of each element. A velocity that is not finite makes a
-  // residual that is not, so the latter alone is checked.
+  // Applies `next` to each element, in one pass. Only the residual is checked: it is not finite if
+  // the velocity is not.
   template <typename Next>
   static Span<const float> Accumulate(Span<const float> gradient, const MemorySlots& slots,
                                       const CodecContext& context, bool* finite, const Next& next) {
@@ -55,7 +55,7 @@ class Momentum : public Memory {
     float* residual_after = slots.after[kResidualSlot];
     float* velocity_after = slots.after[kVelocitySlot];
     const auto n = static_cast<int64_t>(gradient.size());
-    // In place it checks before it writes: what it must leave is overwritten.
+    // In place, check before writing, since a non-finite step must leave the slots unchanged.
     if (residual == residual_after || velocity == velocity_after) {
       *finite = AllFinite(context.executor, n, [=](int64_t i) {
         return next(g[i], {residual[i], velocity[i]}).residual;

@@ -1,4 +1,4 @@
-// What a step of momentum makes of one element: the arithmetic of the core and of the device.
+// A step of momentum for one element: the arithmetic that core and device share.
 #ifndef TFCOMPRESS_CORE_MEMORY_MOMENTUM_STEP_H_
 #define TFCOMPRESS_CORE_MEMORY_MOMENTUM_STEP_H_
 
@@ -17,7 +17,7 @@ struct MomentumState {
 };
 
 struct PlainMomentum {
-  float rate;  // What a step leaves of the velocity.
+  float rate;  // Factor by which a step decays the velocity.
 
   TFC_HOST_DEVICE MomentumState operator()(float gradient, MomentumState before) const {
     const float velocity = rate * before.velocity + gradient;
@@ -34,7 +34,7 @@ struct NesterovMomentum {
   }
 };
 
-// Whether the velocity is cleared where something was sent: when everything is, nothing is stale.
+// Whether the velocity of sent elements is cleared: if everything is sent, nothing is stale.
 TFC_HOST_DEVICE inline bool MasksVelocity(uint64_t num_sent, uint64_t n) { return num_sent < n; }
 
 }  // namespace tfcompress

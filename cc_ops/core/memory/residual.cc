@@ -1,8 +1,8 @@
-// Error feedback: what a step does not send is added to the next gradient.
+// residual: error feedback; what a step does not send is added to the next gradient.
 //
 // The slot after the step doubles as the compensated vector: Compensate writes
-// c = gradient + residual there, Update takes the decoded values out at the k sent indices. So the
-// slot is c - decoded at the end, for a cost of O(k) beyond the addition.
+// c = gradient + residual there, Update subtracts the decoded values at the k sent indices. The
+// slot is then c - decoded, at a cost of O(k) in addition to the sum.
 #include <algorithm>
 
 #include "core/finite.h"
@@ -21,7 +21,7 @@ class Residual : public Memory {
     const float* before = slots.before[0];
     float* after = slots.after[0];
     const auto n = static_cast<int64_t>(gradient.size());
-    // In place it checks before it writes: the residual that it must leave is overwritten.
+    // In place, check before writing, since a non-finite step must leave the residual unchanged.
     if (before == after) {
       *finite = AllFinite(context.executor, n, [=](int64_t i) { return g[i] + before[i]; });
       if (!*finite) return {};

@@ -23,7 +23,7 @@ void BloomFilter::Insert(BloomShape shape, uint64_t seed, Span<const uint32_t> k
 }
 
 size_t BloomFilter::KeepPassing(int first_probe, uint32_t* keys, size_t num_keys) const {
-  // The last probe stands in for those past it.
+  // Probes past the last one repeat it.
   const uint32_t last = static_cast<uint32_t>(shape_.num_hashes - 1);
   const uint32_t probe0 = static_cast<uint32_t>(first_probe);
   const uint32_t probe1 = std::min(probe0 + 1, last);
@@ -48,7 +48,7 @@ size_t BloomFilter::KeepPassing(int first_probe, uint32_t* keys, size_t num_keys
 
 void BloomFilter::AppendContained(uint32_t begin, uint32_t end, std::vector<uint32_t>* keys) const {
   // Half of the bits of a full filter are set, so that a branch on a probe is mispredicted half of
-  // the time. Instead, chunks of keys are thinned out, three probes at a time, without a branch.
+  // the time. Instead, chunks of keys are filtered by three probes at a time, without a branch.
   constexpr uint32_t kChunkKeys = 2048;
   uint32_t chunk[kChunkKeys];
   while (begin < end) {

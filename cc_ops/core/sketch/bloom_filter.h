@@ -1,6 +1,6 @@
 // Bloom filter over uint32 keys: the data structure of DeepReduce section 4, without its wire form.
 //
-// Two hashes stand for all (double hashing): probe i of a key looks at the bit
+// Double hashing derives all probes from two hashes: probe i of a key reads the bit
 // FastRange32(h1 + i * h2, num_bits), where h1 and h2, made odd, are the low and the high half of
 // HashKey(key, seed) and the sum is modulo 2^32.
 #ifndef TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
@@ -37,15 +37,15 @@ struct BloomShape {
   }
 };
 
-// A false positive rate, as filters need it.
+// A false positive rate, with numbers derived from it.
 class BloomRate {
  public:
   // `fpr` in (0, 1).
   explicit BloomRate(double fpr);
 
   int num_hashes() const { return num_hashes_; }
-  // The smallest filter for so many keys: 1 / ln 2 bits for each key and halving of the rate, at
-  // most 2^32 - 1.
+  // The smallest filter for `num_keys` keys: 1 / ln 2 bits for each key and halving of the rate, at
+  // most 2^32 - 1 bits.
   TFC_HOST_DEVICE BloomShape ShapeFor(uint64_t num_keys) const {
     constexpr double kLn2 = 0x1.62e42fefa39efp-1;
     constexpr double kMaxBits = 4294967295.0;
@@ -66,18 +66,18 @@ class BloomFilter {
   BloomFilter(BloomShape shape, uint64_t seed, const unsigned char* bits)
       : shape_(shape), seed_(seed), bits_(bits) {}
 
-  // Adds `keys` to the filter in `bits`, which an empty filter has all zero.
+  // Adds `keys` to the filter in `bits`; the bits of an empty filter are zero.
   static void Insert(BloomShape shape, uint64_t seed, Span<const uint32_t> keys,
                      unsigned char* bits);
 
   const BloomShape& shape() const { return shape_; }
 
-  // The bit that probe i of a key with this HashKey(key, seed) looks at.
+  // The bit that probe i of a key with this HashKey(key, seed) reads.
   TFC_HOST_DEVICE static uint32_t Position(uint64_t hash, uint32_t i, uint32_t num_bits) {
     return FastRange32(static_cast<uint32_t>(hash) + i * (static_cast<uint32_t>(hash >> 32) | 1),
                        num_bits);
   }
-  // The bit that probe i of `key` looks at, for 0 <= i < num_hashes.
+  // The bit that probe i of `key` reads, for 0 <= i < num_hashes.
   uint32_t Position(uint32_t key, int i) const {
     return Position(HashKey(key, seed_), static_cast<uint32_t>(i), shape_.num_bits);
   }

@@ -3,7 +3,7 @@
 namespace tfcompress {
 namespace {
 
-// The loop is compiled once for each of these instruction sets; integers come out the same.
+// The loop is compiled once for each of these instruction sets, with the same results.
 using Filler = void (*)(const CellHash& hash, uint64_t first, int64_t count, SignedCell* cells);
 
 inline __attribute__((always_inline)) void FillCells(CellHash hash, uint64_t first, int64_t count,

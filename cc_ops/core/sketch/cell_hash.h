@@ -1,5 +1,4 @@
-// Which cell of a row of a Count Sketch an index falls into, and with which sign. FORMAT.md,
-// "Linear payloads".
+// Maps indices to cells of a row of a Count Sketch, with signs. FORMAT.md, "Linear payloads".
 #ifndef TFCOMPRESS_CORE_SKETCH_CELL_HASH_H_
 #define TFCOMPRESS_CORE_SKETCH_CELL_HASH_H_
 
@@ -11,19 +10,19 @@
 
 namespace tfcompress {
 
-// A column in the low 31 bits; the sign, as a float has it, in the highest.
+// A column in the low 31 bits, and a sign in the highest bit, as in a float.
 using SignedCell = uint32_t;
 inline constexpr SignedCell kCellSignBit = 0x80000000u;
 
 TFC_HOST_DEVICE inline uint32_t ColumnOf(SignedCell cell) { return cell & ~kCellSignBit; }
 
-// `value` with its sign changed where the cell's is negative.
+// Returns `value`, negated if the cell's sign is negative.
 TFC_HOST_DEVICE inline float WithSignOf(SignedCell cell, float value) {
   return FloatFromBits(FloatBits(value) ^ (cell & kCellSignBit));
 }
 
-// One row's hash function. One call of the mixer gives both: the column from the upper 32 bits, the
-// sign from the lowest one.
+// The hash function of a row. One call of the mixer gives both: the column from the upper 32 bits,
+// the sign from the lowest bit.
 class CellHash {
  public:
   CellHash() = default;

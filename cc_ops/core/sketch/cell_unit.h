@@ -1,5 +1,5 @@
-// How the cells of a Count Sketch are summed: in integers, multiples of a unit that the largest
-// element sets, so that neither the order of the elements nor who adds them shows in a payload.
+// Cells of a Count Sketch are summed in integers, multiples of a unit that the largest element
+// determines, so that a payload depends neither on the order of the elements nor on the threads.
 // FORMAT.md, "Linear payloads".
 #ifndef TFCOMPRESS_CORE_SKETCH_CELL_UNIT_H_
 #define TFCOMPRESS_CORE_SKETCH_CELL_UNIT_H_
@@ -14,8 +14,8 @@ namespace tfcompress {
 
 class CellUnit {
  public:
-  // For sums of up to n finite elements, of which the largest magnitude, as an integer, is this.
-  // No such sum reaches 2^63 units.
+  // The unit for sums of up to n finite elements with this largest magnitude, as an integer. No
+  // such sum reaches 2^63 units.
   TFC_HOST_DEVICE CellUnit(uint32_t max_magnitude, uint64_t n) {
     int num_digits = 0;
     for (; n != 0; n >>= 1) ++num_digits;
@@ -24,11 +24,11 @@ class CellUnit {
     units_per_one_ = PowerOfTwo(-exponent);
   }
 
-  // How many units a finite element is, rounded towards zero; none for a subnormal one.
+  // A finite element in units, rounded towards zero; 0 for a subnormal one.
   TFC_HOST_DEVICE int64_t CountOf(float value) const {
     return static_cast<int64_t>(NormalOrZero(value) * units_per_one_);
   }
-  // What a cell of so many units is, rounded once; +0 where that is subnormal.
+  // The value of a cell of `count` units, rounded once; +0 if it is subnormal.
   TFC_HOST_DEVICE float ValueOf(int64_t count) const {
     return RoundToNormal(double{static_cast<float>(count)} * unit_);
   }

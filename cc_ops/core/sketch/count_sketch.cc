@@ -15,15 +15,15 @@ namespace {
 // Elements hashed at a time: their cells stay in L1.
 constexpr int64_t kChunk = 256;
 
-// Rows alone would leave most cores idle. A stripe is worth its table where it has several times as
-// many elements as that has columns.
+// Number of stripes of elements per row: rows alone would leave most cores idle. A stripe pays for
+// its table if it has several times as many elements as there are columns.
 int64_t NumStripes(int64_t n, int64_t columns) {
   constexpr int64_t kMaxStripes = 8;
   return std::clamp<int64_t>(n / (4 * columns), 1, kMaxStripes);
 }
 
-// Adds elements [begin, end) of x to one row, in units. Asks for the cells of a chunk before it
-// touches any: a row is larger than the caches near a core, and so the waits overlap.
+// Adds elements [begin, end) of x to one row, in units. Prefetches the cells of a chunk: a row is
+// larger than the caches near a core, and so the cache misses overlap.
 void InsertInto(const CellHash& hash, const CellUnit& unit, const JoinedSpan& x, int64_t begin,
                 int64_t end, int64_t* row) {
   x.ForEachPiece(begin, end, [&](int64_t first, Span<const float> piece) {
@@ -40,7 +40,7 @@ void InsertInto(const CellHash& hash, const CellUnit& unit, const JoinedSpan& x,
   });
 }
 
-// Leaves the smaller of each pair of a chunk in `low`, the larger in `high`.
+// Sorts each pair of a chunk: the smaller goes to `low`, the larger to `high`.
 void Sort(int32_t* __restrict low, int32_t* __restrict high) {
   for (int64_t j = 0; j < kChunk; ++j) {
     const int32_t a = low[j], b = high[j];
@@ -49,12 +49,13 @@ void Sort(int32_t* __restrict low, int32_t* __restrict high) {
   }
 }
 
-// One row in the making: the counts that stripes leave, which add up to it in any order.
+// The sum of one row from the counts of stripes, which may be added in any order.
 class RowSum {
  public:
   using Counts = std::unique_ptr<int64_t[]>;
 
-  // Counts for a stripe to go on with: what others left, or zeros where those are at work.
+  // Returns counts for a stripe to continue: those of a finished stripe, or zeros if there are
+  // none.
   Counts Take(uint32_t columns) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -67,14 +68,14 @@ class RowSum {
     return std::make_unique<int64_t[]>(columns);
   }
 
-  // Leaves them; returns how many stripes have.
+  // Takes back the counts of a finished stripe; returns the number of finished stripes.
   int64_t Leave(Counts counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     left_.push_back(std::move(counts));
     return ++num_stripes_;
   }
 
-  // Overwrites `row`, once all stripes have left, and lets go of the counts.
+  // Overwrites `row` after all stripes have finished, and frees the counts.
   void Write(const CellUnit& unit, Span<float> row) {
     int64_t* sums = left_[0].get();
     for (size_t other = 1; other < left_.size(); ++other)
@@ -89,8 +90,8 @@ class RowSum {
   int64_t num_stripes_ = 0;
 };
 
-// Elements estimated at a time: enough that a row's pages, once looked up, serve many of them, and
-// few enough that their keys stay near a core.
+// Elements estimated at a time: enough to amortize page lookups of a row, and few enough that their
+// keys stay in the caches near a core.
 constexpr int64_t kSpan = 64 * kChunk;
 
 // Estimates spans of consecutive elements.
@@ -99,7 +100,7 @@ class Estimator {
   Estimator(const std::vector<CellHash>& hashes, uint32_t columns, const float* table)
       : hashes_(hashes), columns_(columns), table_(table), keys_(hashes.size() * kSpan) {}
 
-  // Those of [first, first + count), count <= kSpan.
+  // Estimates elements [first, first + count), count <= kSpan.
   void Estimate(int64_t first, int64_t count, float* estimates) {
     for (size_t row = 0; row < hashes_.size(); ++row) ReadRow(row, first, count);
     for (int64_t begin = 0; begin < count; begin += kChunk) {
@@ -115,7 +116,7 @@ class Estimator {
  private:
   int32_t* KeysOf(size_t row) { return keys_.data() + row * kSpan; }
 
-  // Fills the keys of a row. Asks for the cells of a chunk first, as inserting does.
+  // Fills the keys of a row. Prefetches the cells of a chunk, as inserting does.
   void ReadRow(size_t row, int64_t first, int64_t count) {
     const float* row_cells = table_ + row * columns_;
     SignedCell cells[kChunk];
@@ -131,8 +132,8 @@ class Estimator {
     }
   }
 
-  // The medians over rows of a chunk: bubbles the largest keys to the last rows until the upper
-  // half is there. Needs no branch that depends on the keys.
+  // Returns the medians over rows of a chunk: bubbles the largest keys to the last rows until the
+  // upper half is sorted. No branch depends on the keys.
   const int32_t* SelectMedians(int64_t begin) {
     const size_t middle = hashes_.size() / 2;
     for (size_t last = hashes_.size() - 1; last >= std::max<size_t>(middle, 1); --last) {
@@ -147,9 +148,9 @@ class Estimator {
   std::vector<int32_t> keys_;
 };
 
-// The squares of one row's cells, summed in a fixed order.
+// Sums the squares of one row's cells in a fixed order.
 double SumOfSquares(Span<const float> row, Executor* executor) {
-  constexpr int64_t kLanes = 8;  // Sums that do not wait for each other.
+  constexpr int64_t kLanes = 8;  // Independent partial sums.
   std::vector<double> blocks(static_cast<size_t>(NumBlocks(static_cast<int64_t>(row.size()))));
   ForEachBlock(executor, static_cast<int64_t>(row.size()),
                [&](int64_t block, int64_t begin, int64_t end) {

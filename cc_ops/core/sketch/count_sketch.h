@@ -24,7 +24,7 @@ TFC_HOST_DEVICE inline int32_t ToSortable(int32_t float_bits) {
   return float_bits ^ ((float_bits >> 31) & static_cast<int32_t>(kFloatMagnitudeBits));
 }
 
-// The hash functions of a table; the cells, rows end to end, are the caller's.
+// The hash functions of a table. The caller owns the cells, rows end to end.
 class CountSketch {
  public:
   static constexpr int kMaxRows = 31;
@@ -37,14 +37,14 @@ class CountSketch {
 
   int64_t num_cells() const { return int64_t{rows_} * columns_; }
 
-  // Overwrites `table`, of num_cells(), with the sketch of finite elements. The same bits for every
-  // executor: sums are exact but for what is below a unit (cell_unit.h), and rounded once.
-  // Reads x once, and once more for each row. Takes 8 bytes a column for each thread at work.
-  // Subnormal sums count as 0.
+  // Overwrites `table`, of num_cells(), with the sketch of finite elements. The bits do not depend
+  // on the executor: sums are exact in units (cell_unit.h), and rounded once. Reads x once, and
+  // once more for each row. Takes 8 bytes per column for each working thread. Subnormal sums count
+  // as 0.
   void Insert(const JoinedSpan& x, Executor* executor, Span<float> table) const;
 
-  // Overwrites `estimates` with those of the elements [0, estimates.size()). Takes `table` as it
-  // is: a cell that is not finite is an estimate that is not finite.
+  // Overwrites `estimates` with the estimates of elements [0, estimates.size()). Does not check
+  // `table`: cells that are not finite give estimates that are not finite.
   void Estimate(Span<const float> table, Executor* executor, Span<float> estimates) const;
 
   // Estimates the sum of squares of the elements: the median over rows of the sum of squared cells,

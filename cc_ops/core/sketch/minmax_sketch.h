@@ -1,6 +1,6 @@
-// MinMaxSketch (SketchML 3.3, SKCompress 4.2): remembers a small number for each of many keys in
-// fewer cells than there are keys. Insertion keeps the least number in a cell, a query takes the
-// greatest of the cells of its key: collisions make the answer smaller, never larger.
+// MinMaxSketch (SketchML 3.3, SKCompress 4.2): stores a small number for each of many keys in fewer
+// cells than keys. Insertion keeps the least number in a cell, a query returns the greatest of the
+// cells of its key: collisions make the answer smaller, never larger.
 //
 // With m equally likely values, lambda keys for each column and r rows, a query is exact with the
 // probability mean_j [1 - (1 - e^(-lambda j / m))^r], where j = 0 ... m - 1 counts smaller values.
@@ -19,7 +19,7 @@ namespace tfcompress {
 
 class MinMaxSketch {
  public:
-  // What a cell holds that no key was inserted into; above every value.
+  // Content of an empty cell; above every value.
   static constexpr uint16_t kEmpty = 0xFFFF;
 
   // rows, columns >= 1. Sketches with the same shape and seed place keys in the same cells.
@@ -32,14 +32,14 @@ class MinMaxSketch {
   void Insert(uint32_t key, uint16_t value) {
     for (uint32_t row = 0; row < num_rows(); ++row) InsertIntoRow(row, key, value);
   }
-  // Insert is this for every row. Rows may be filled by different threads.
+  // Inserts into one row; Insert does this for every row. Threads may fill different rows.
   void InsertIntoRow(uint32_t row, uint32_t key, uint16_t value) {
     uint16_t& cell =
         cells_[size_t{row} * columns_ + SketchColumn(key, mixed_seeds_[row], columns_)];
     cell = std::min(cell, value);
   }
 
-  // At most the least value inserted for `key`; anything for a key that was not inserted.
+  // Returns at most the least value inserted for `key`; unspecified if it was not inserted.
   uint16_t Query(uint32_t key) const {
     uint16_t value = 0;
     const uint16_t* row = cells_.data();
@@ -50,7 +50,7 @@ class MinMaxSketch {
     return value;
   }
 
-  // Puts `value` into the empty cells; after this the sketch is for queries only.
+  // Writes `value` to the empty cells; after this the sketch is for queries only.
   void FillEmpty(uint16_t value) { std::replace(cells_.begin(), cells_.end(), kEmpty, value); }
 
   uint32_t num_rows() const { return static_cast<uint32_t>(mixed_seeds_.size()); }

@@ -45,7 +45,7 @@ std::vector<uint32_t> QuantileSketch::Splits(size_t num_parts) const {
     for (size_t part = 1; part < num_parts; ++part) {
       const auto quantile = sorted_keys_.begin() + sorted_keys_.size() * part / num_parts;
       const uint32_t last = splits.empty() ? sorted_keys_.front() : splits.back();
-      // A value that fills a part is a bucket of its own: what follows it must not share its mean.
+      // A value that fills a part is a bucket of its own: following values must not share its mean.
       const auto next =
           *quantile == last ? std::upper_bound(quantile, sorted_keys_.end(), last) : quantile;
       if (next != sorted_keys_.end()) append_if_new(*next);

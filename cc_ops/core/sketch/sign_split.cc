@@ -11,12 +11,12 @@ std::array<SignPart, kNumSigns> SplitSigns(const Support& support, Span<const fl
   std::array<size_t, kNumSigns> sizes = {};
   for (float value : values) ++sizes[IsNegative(value)];
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-    // One more, for the store that follows the last element.
+    // One more, for the extra store after the last element.
     parts[sign].keys.resize(sizes[sign] + 1);
     parts[sign].magnitudes.resize(sizes[sign] + 1);
   }
-  // Every element is stored on both sides, and kept on one: a branch would be mispredicted half of
-  // the time.
+  // Every element is stored on both sides, and kept on one, since a branch would be mispredicted
+  // half of the time.
   size_t num_negative = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t num_nonnegative = i - num_negative;

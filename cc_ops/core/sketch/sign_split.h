@@ -1,4 +1,4 @@
-// Elements apart by sign. Codecs that let values collide do so only among values of one sign.
+// Separates elements by sign. Codecs with collisions allow them only among values of one sign.
 #ifndef TFCOMPRESS_CORE_SKETCH_SIGN_SPLIT_H_
 #define TFCOMPRESS_CORE_SKETCH_SIGN_SPLIT_H_
 
@@ -18,7 +18,7 @@ struct SignPart {
   std::vector<float> magnitudes;
 };
 
-// The elements that are not negative (-0 counts as 0), then those that are.
+// Returns the nonnegative elements (-0 counts as 0), then the negative ones.
 std::array<SignPart, kNumSigns> SplitSigns(const Support& support, Span<const float> values);
 
 }  // namespace tfcompress

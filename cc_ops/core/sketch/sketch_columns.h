@@ -1,4 +1,4 @@
-// Where the keys of a MinMaxSketch fall: the arithmetic that devices share.
+// Columns of keys in a MinMaxSketch: the arithmetic that core and devices share.
 #ifndef TFCOMPRESS_CORE_SKETCH_SKETCH_COLUMNS_H_
 #define TFCOMPRESS_CORE_SKETCH_SKETCH_COLUMNS_H_
 
@@ -16,8 +16,8 @@ TFC_HOST_DEVICE inline uint32_t NumSketchColumns(double columns_per_key, uint64_
   return num_columns < 1 ? 1 : static_cast<uint32_t>(num_columns);
 }
 
-// The hash function of a row is HashKey(key, HashKey(row, seed)), with the seed's own half of the
-// work done before.
+// The hash function of a row is HashKey(key, HashKey(row, seed)); this precomputes the part that
+// depends on the seed.
 TFC_HOST_DEVICE inline uint64_t MixedRowSeed(uint32_t row, uint64_t seed) {
   return Mix64(HashKey(row, seed) + kGoldenGamma);
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kFilterChunkElements = 4096;
 
 // Lists the i in [begin, end) with magnitude >= bound in `found`, which has room for all of them,
-// and returns how many there are. Filters write first and count after, without a branch: before
-// element i, at most i - begin are found, so that what they write in vain still lies in that room.
+// and returns their number. Filters write first and count after, without a branch: before element
+// i, at most i - begin are found, so that superfluous writes stay within `found`.
 using Filter = int64_t (*)(const float* dense, int64_t begin, int64_t end, uint32_t bound,
                            uint32_t* found);
 

@@ -1,4 +1,4 @@
-// The parameter `ratio`, and how many elements it selects.
+// The parameter `ratio`, and the number of elements that it selects.
 #ifndef TFCOMPRESS_CORE_SPARSIFY_NUM_SELECTED_H_
 #define TFCOMPRESS_CORE_SPARSIFY_NUM_SELECTED_H_
 

@@ -1,5 +1,5 @@
-// k elements at random: Random-r of DeepReduce 2. The frame's seed implies them, so no index is
-// sent.
+// randomk: k random elements (Random-r of DeepReduce 2). The frame's seed implies them, so no index
+// is sent.
 
 #include "core/registry.h"
 #include "core/seeded_support.h"

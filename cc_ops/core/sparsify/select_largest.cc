@@ -1,7 +1,7 @@
 // A sample bounds the k-th largest magnitude from below; one pass over the dense vector lists the
-// few elements above that bound; an exact radix selection among those finds the k-th largest. Only
-// when the sample misjudged is the k-th largest of everything selected instead, and the same steps
-// are taken again from that exact bound.
+// few elements above that bound; an exact radix selection among those finds the k-th largest. If
+// the bound was too high, the k-th largest of all elements is selected instead, and the same steps
+// are repeated with that exact bound.
 #include "core/sparsify/select_largest.h"
 
 #include <algorithm>
@@ -15,14 +15,15 @@
 namespace tfcompress {
 namespace {
 
-// Where a selection cuts: above `magnitude` everything is in, and of those equal to it the first
-// `num_ties`.
+// The cut of a selection: everything above `magnitude` is selected, and the first `num_ties` of
+// those equal to it.
 struct Cut {
   uint32_t magnitude;
   int64_t num_ties;
 };
 
-// Magnitudes have 31 bits; three histograms of these digits, high to low, pin one down.
+// A digit of a magnitude. Magnitudes have 31 bits; three histograms of digits, from high to low,
+// determine one.
 struct Digit {
   int shift;
   int num_bits;
@@ -59,7 +60,7 @@ Histogram CountDigit(int64_t size, const MagnitudeAt& magnitude_at, uint32_t pre
   return total;
 }
 
-// The cut that keeps exactly k of `size` elements, 1 <= k <= size.
+// Finds the cut that keeps exactly k of `size` elements, 1 <= k <= size.
 template <typename MagnitudeAt>
 Cut SelectCut(int64_t size, const MagnitudeAt& magnitude_at, int64_t k, Executor* executor) {
   uint32_t prefix = 0;
@@ -84,14 +85,15 @@ Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
       k, executor);
 }
 
-// A magnitude that with near certainty is not above the k-th largest of `dense`, and not far below.
+// Returns a magnitude that is almost certainly not above the k-th largest of `dense`, and not far
+// below it.
 uint32_t SampleLowerBound(Span<const float> dense, int64_t k, Executor* executor) {
   constexpr int64_t kSampleSize = 1 << 15;
   const int64_t n = static_cast<int64_t>(dense.size());
   if (n <= kSampleSize) return SelectCut(dense, k, executor).magnitude;
 
-  // One element from each of kSampleSize equal strata, at a hashed place: no period of a weight's
-  // layout can resonate with the sample.
+  // Draw one element from each of kSampleSize equal strata, at a hashed position, so that periods
+  // in the layout of a weight do not bias the sample.
   std::vector<uint32_t> sample(kSampleSize);
   const auto stratum_elements = static_cast<uint32_t>(n / kSampleSize);
   for (int64_t i = 0; i < kSampleSize; ++i) {
@@ -117,7 +119,7 @@ void AppendTies(Span<const float> dense, uint32_t magnitude, size_t count,
   }
 }
 
-// Keeps what lies above the cut and its first ties.
+// Keeps the elements above the cut and its first ties.
 void KeepAbove(Cut cut, const std::vector<uint32_t>& magnitudes, std::vector<uint32_t>* indices) {
   uint32_t* kept = indices->data();
   size_t count = 0;
@@ -130,9 +132,9 @@ void KeepAbove(Cut cut, const std::vector<uint32_t>& magnitudes, std::vector<uin
   indices->resize(count);
 }
 
-// Selects the k largest given a lower bound of the k-th largest magnitude; false when the bound was
-// too high. Elements equal to the bound are taken only as far as they are needed: were they listed
-// too, a gradient that is mostly zeros would list all of them.
+// Selects the k largest given a lower bound of the k-th largest magnitude; returns false if the
+// bound was too high. Elements equal to the bound are added only as far as needed: otherwise a
+// gradient that is mostly zeros would list all of them.
 bool SelectFrom(uint32_t lower_bound, Span<const float> dense, size_t k, Executor* executor,
                 std::vector<uint32_t>* indices) {
   std::vector<uint32_t> magnitudes;

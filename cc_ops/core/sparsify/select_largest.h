@@ -12,7 +12,7 @@
 namespace tfcompress {
 
 // Overwrites `indices`, ascending, with those of the k <= dense.size() elements of largest
-// magnitude, ties by lower index. Inf counts as larger than every number, NaN as larger than Inf.
+// magnitude, ties by lower index. Inf is larger than every number, NaN larger than Inf.
 void SelectLargest(Span<const float> dense, size_t k, Executor* executor,
                    std::vector<uint32_t>* indices);
 

@@ -1,4 +1,4 @@
-// The k elements of largest magnitude: Top-r of DeepReduce 1, Top-k of FastSGD 5.
+// topk: the k elements of largest magnitude (Top-r of DeepReduce 1, Top-k of FastSGD 5).
 
 #include "core/registry.h"
 #include "core/sparsify/num_selected.h"

@@ -1,4 +1,4 @@
-// Sums and maxima over the fixed blocks of a tensor: the same bits for every executor.
+// Sums and maxima over the fixed blocks of a tensor; the bits do not depend on the executor.
 #ifndef TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 #define TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 
@@ -12,7 +12,7 @@
 
 namespace tfcompress {
 
-// reduce(begin, end) for each block of [0, k), in the order of the blocks.
+// Returns reduce(begin, end) for each block of [0, k), in the order of the blocks.
 template <typename T, typename Reduce>
 std::vector<T> ReduceBlocks(int64_t k, Executor* executor, const Reduce& reduce) {
   std::vector<T> results(NumBlocks(k));
@@ -22,8 +22,8 @@ std::vector<T> ReduceBlocks(int64_t k, Executor* executor, const Reduce& reduce)
   return results;
 }
 
-// term(begin) + ... + term(end - 1), in four sums side by side: one alone would wait for each
-// addition.
+// Returns term(begin) + ... + term(end - 1), in four independent sums: a single one would wait for
+// each addition.
 template <typename Term>
 double SumTerms(int64_t begin, int64_t end, const Term& term) {
   double sums[4] = {};
@@ -35,11 +35,11 @@ double SumTerms(int64_t begin, int64_t end, const Term& term) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Elements that are summed by themselves: short enough that a GPU finds parts for all its threads.
+// Elements of a part, which is summed separately; short enough to occupy all threads of a GPU.
 inline constexpr int64_t kSumPart = 1024;
 static_assert(kBlockElements % kSumPart == 0);
 
-// The sum of term(i) over [begin, end): of the sums of parts, one after the other.
+// Returns the sum of term(i) over [begin, end), as the sum of the sums of parts, in order.
 template <typename Term>
 double SumParts(int64_t begin, int64_t end, const Term& term) {
   double sum = 0;
@@ -48,7 +48,7 @@ double SumParts(int64_t begin, int64_t end, const Term& term) {
   return sum;
 }
 
-// The sum of term(i) over [0, k): of the sums of blocks.
+// Returns the sum of term(i) over [0, k), as the sum of the sums of blocks.
 template <typename Term>
 double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
   const auto reduce = [&](int64_t begin, int64_t end) { return SumParts(begin, end, term); };
@@ -57,9 +57,9 @@ double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
   return sum;
 }
 
-// The largest magnitude, 0 where all are subnormal.
+// The largest magnitude, 0 if all are subnormal.
 inline float LargestMagnitude(Span<const float> values, Executor* executor) {
-  // As signed integers, which every vector unit compares.
+  // Compares as signed integers, which every vector unit supports.
   const auto reduce = [&](int64_t begin, int64_t end) {
     int32_t largest = 0;
     for (int64_t i = begin; i < end; ++i) {

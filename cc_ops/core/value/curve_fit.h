@@ -1,5 +1,5 @@
-// The fit of a double exponential, as a template over who adds: a thread, or the lanes of a warp.
-// Both add in one order, so that the curve has the same bits.
+// The fit of a double exponential, as a template over the team that adds: a thread, or the lanes of
+// a warp. Both add in the same order, so that the curve has the same bits.
 //
 // Given the rates b and d the model is linear, so only they are searched: first over all pairs of a
 // grid, then by damped Gauss-Newton steps. The grid makes the start safe where a non-iterative
@@ -21,7 +21,7 @@ namespace tfcompress {
 
 inline constexpr int kNumGridRates = 15;
 
-// What a fit works on: the points, and room for what it finds out of them.
+// The data of a fit: the points and working memory.
 struct CurveFit {
   uint32_t num_points;
   CurvePoint points[kMaxCells];
@@ -33,26 +33,26 @@ struct CurveFit {
   } grid[kNumGridRates];
 };
 
-// The lanes that a sum is made of: item i belongs to lane i % kFitLanes, which adds its items in
-// their order; then each lane of the lower half adds what the upper half has, until one is left.
+// Number of lanes of a sum: item i belongs to lane i % kFitLanes, which adds its items in their
+// order; then the upper half of the lanes is added to the lower half, until one lane is left.
 inline constexpr int kFitLanes = 32;
 
 // `Team` has
 //   ForEach(n, body)           body(i) for each i < n, by the lane of i;
-//   Sum<kCount>(n, term, sums) sums[j], for all lanes, of what term(i, terms) sets terms[j] to;
-//   Store(value, address)      once, visible to all lanes.
-// Everything else all lanes do alike.
+//   Sum<kCount>(n, term, sums) sums[j], for all lanes: the sum of terms[j] that term(i, terms)
+//   sets; Store(value, address)      stores once, visible to all lanes.
+// All lanes execute everything else identically.
 template <typename Team>
 class CurveFitter {
  public:
   TFC_HOST_DEVICE CurveFitter(const Team& team, CurveFit* fit) : team_(team), fit_(*fit) {}
 
-  // Fits points with x in [0, 1] ascending and |y| <= 1. Falls back to zeros where nothing fits.
+  // Fits points with x in [0, 1] ascending and |y| <= 1. Falls back to zeros if nothing fits.
   TFC_HOST_DEVICE DoubleExponential Fit() {
     Solution solution = SolveAmplitudes(SearchGrid());
     if (!solution.IsFinite()) return {};
     solution = Refine(solution);
-    // Rates are rounded before the amplitudes are solved for the last time, which makes up for it.
+    // Round the rates before the last solution for the amplitudes, which then compensates for it.
     const Rates rounded = {RoundToNormal(solution.rates.b), RoundToNormal(solution.rates.d)};
     solution = SolveAmplitudes(rounded);
     if (!solution.IsFinite()) return {};
@@ -66,8 +66,8 @@ class CurveFitter {
   static constexpr int kMaxSteps = 24;
   static constexpr double kNoFit = std::numeric_limits<double>::infinity();
 
-  // Two exponentials whose squared sine is below this are the same one: their amplitudes would be
-  // large, of opposite sign, and lose all their digits as floats.
+  // Two exponentials whose squared sine is below this count as equal: their amplitudes would be
+  // large, of opposite sign, and lose all digits as floats.
   static constexpr double kMinDeterminant = 1e-8;
 
   struct Rates {
@@ -94,7 +94,8 @@ class CurveFitter {
     double of[4];
   };
 
-  // -2^16, -2^14, ... -2^4; -8, -4, -2, -1, 0; 1, 4, 16. A table would be memory of the thread.
+  // Returns -2^16, -2^14, ... -2^4; -8, -4, -2, -1, 0; 1, 4, 16. Computed, since a table would be
+  // in the thread's local memory on a GPU.
   TFC_HOST_DEVICE static double GridRate(int i) {
     if (i < 7) return -static_cast<double>(1 << (16 - 2 * i));
     if (i < 11) return -static_cast<double>(1 << (10 - i));
@@ -107,7 +108,7 @@ class CurveFitter {
                   [=](uint32_t i) { terms[i] = DoubleExponential::Term(rate * points[i].x); });
   }
 
-  // The pair of grid rates that leaves the least error, in closed form from inner products.
+  // Returns the pair of grid rates with the least error, in closed form from inner products.
   TFC_HOST_DEVICE Rates SearchGrid() {
     const CurvePoint* points = fit_.points;
     for (int i = 0; i < kNumGridRates; ++i) {
@@ -140,7 +141,7 @@ class CurveFitter {
     return best;
   }
 
-  // The squares that two grid rates explain; less than any where they are the same one.
+  // Returns the sum of squares that two grid rates explain; the minimum if they count as equal.
   TFC_HOST_DEVICE double Explained(int i, int j) {
     const CurvePoint* points = fit_.points;
     const double* u = fit_.terms[i];
@@ -159,7 +160,7 @@ class CurveFitter {
            determinant;
   }
 
-  // Leaves the terms of the rates in fit_.terms[0] and [1].
+  // Solves for the amplitudes, and stores the terms of the rates in fit_.terms[0] and [1].
   TFC_HOST_DEVICE Solution SolveAmplitudes(const Rates& rates) {
     const CurvePoint* points = fit_.points;
     const double* u = fit_.terms[0];
@@ -197,7 +198,7 @@ class CurveFitter {
     return solution;
   }
 
-  // Of the solution that was found last: its terms are there.
+  // Linearizes at the last solution found, whose terms are stored.
   TFC_HOST_DEVICE NormalEquations Linearize(const Solution& solution) {
     const CurvePoint* points = fit_.points;
     const double* u = fit_.terms[0];

@@ -15,7 +15,8 @@
 namespace tfcompress {
 namespace {
 
-// Compressed apart, so that both ways run in parallel: 1 MiB, beside which a restart costs nothing.
+// Values of a block. Blocks are compressed separately, so that encoding and decoding run in
+// parallel; at 1 MiB a restart costs little.
 constexpr int64_t kDeflateBlock = int64_t{1} << 18;
 constexpr size_t kValueBytes = sizeof(float);
 // Two bits, a length and a distance, copy 258 bytes.
@@ -24,7 +25,7 @@ constexpr uint64_t kMaxDeflateRatio = 258 * 4;
 constexpr int kRawDeflate = -15;  // Window of 2^15 bytes; negative: no zlib header, no checksum.
 constexpr int kMemoryLevel = 8;   // zlib's default.
 
-// zlib fails to start for want of memory only, its arguments being constants.
+// zlib can fail to start only for lack of memory, since its arguments are constants.
 void CheckStarted(int code) {
   if (code != Z_OK) throw std::bad_alloc();
 }
@@ -38,13 +39,14 @@ Bytes Deflate(const unsigned char* bytes, size_t num_bytes, int level) {
   stream.avail_in = static_cast<uInt>(num_bytes);
   stream.next_out = compressed.data();
   stream.avail_out = static_cast<uInt>(compressed.size());
-  deflate(&stream, Z_FINISH);  // Ends at once: the output is as long as the bound.
+  deflate(&stream, Z_FINISH);  // One call is enough: the output has room for the bound.
   compressed.resize(compressed.size() - stream.avail_out);
   deflateEnd(&stream);
   return compressed;
 }
 
-// Whether `compressed` is one whole stream of exactly `num_bytes` bytes; writes no more than those.
+// Inflates `compressed`; returns whether it is one whole stream of exactly `num_bytes` bytes. Never
+// writes more than that.
 bool Inflate(ByteSpan compressed, unsigned char* bytes, size_t num_bytes) {
   z_stream stream = {};
   CheckStarted(inflateInit2(&stream, kRawDeflate));
@@ -57,7 +59,7 @@ bool Inflate(ByteSpan compressed, unsigned char* bytes, size_t num_bytes) {
   return code == Z_STREAM_END && stream.avail_in == 0 && stream.avail_out == 0;
 }
 
-// Byte j of value i goes to position j * count + i.
+// Moves byte j of value i to position j * count + i.
 void Shuffle(const unsigned char* values, size_t count, unsigned char* planes) {
   for (size_t j = 0; j < kValueBytes; ++j) {
     for (size_t i = 0; i < count; ++i) planes[j * count + i] = values[i * kValueBytes + j];

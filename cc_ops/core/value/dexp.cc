@@ -1,4 +1,4 @@
-// dexp: the sorted values as a curve y = a e^(bx) + c e^(dx), and the place of each value in it as
+// dexp: the sorted values as a curve y = a e^(bx) + c e^(dx), and the rank of each value as
 // ceil(log2 k) bits (Fit-DExp, DeepReduce sections 5 and 5.1).
 //
 // Values are sorted nonnegative ones first, each sign by descending magnitude. A part, one for each
@@ -70,7 +70,7 @@ CurvePart FitPart(Span<const uint64_t> items, Executor* executor) {
   return part;
 }
 
-// The decoded value of each rank of a part.
+// Computes the decoded value of each rank of a part.
 void EvaluatePart(const CurvePart& part, uint32_t sign_bit, Executor* executor, Span<float> table) {
   constexpr int64_t kStride = CurvePart::kStride;
   static_assert(kBlockElements % kStride == 0);

@@ -8,7 +8,7 @@
 namespace tfcompress {
 namespace {
 
-// The team of CurveFitter: one thread does what all lanes do.
+// A team of CurveFitter: one thread does the work of all lanes.
 struct OneThread {
   template <typename Body>
   void ForEach(uint32_t n, const Body& body) const {

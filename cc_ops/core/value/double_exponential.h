@@ -1,5 +1,5 @@
-// The curve y = a e^(bx) + c e^(dx) of dexp: how it is evaluated at the ranks of sorted values.
-// Part of the wire format.
+// The curve y = a e^(bx) + c e^(dx) of dexp, and its evaluation at the ranks of sorted values,
+// which is part of the wire format.
 #ifndef TFCOMPRESS_CORE_VALUE_DOUBLE_EXPONENTIAL_H_
 #define TFCOMPRESS_CORE_VALUE_DOUBLE_EXPONENTIAL_H_
 
@@ -42,18 +42,18 @@ struct CurvePart {
   DoubleExponential curve;
   MagnitudeRange range;
 
-  // What follows the count of a part that has values.
+  // Bytes after the count of a part that has values.
   static constexpr uint64_t kCurveBytes = 6 * sizeof(float);
 
   // Exponentials are evaluated once every kStride ranks and multiplied on from there:
   // e^(b(x + h)) = e^(bx) e^(bh).
   static constexpr uint32_t kStride = 64;
 
-  // Between the x of two ranks.
+  // Distance between the x of two ranks.
   TFC_HOST_DEVICE double Step() const { return count > 1 ? 1.0 / (count - 1) : 0.0; }
 
-  // Both exponentials: at the first rank of a stride with their amplitudes, and by what they are
-  // multiplied `offset` ranks later.
+  // Both exponentials: with their amplitudes at the first rank of a stride, or their factors
+  // `offset` ranks later.
   struct Terms {
     double first;
     double second;
@@ -82,7 +82,7 @@ struct CurvePoint {
 };
 
 // Fits up to kMaxCells points (curve_cells.h) with x in [0, 1] ascending and |y| <= 1. Falls back
-// to zeros where nothing fits.
+// to zeros if nothing fits.
 DoubleExponential FitDoubleExponential(Span<const CurvePoint> points);
 
 }  // namespace tfcompress

@@ -1,4 +1,4 @@
-// The arithmetic of uniform between a value and its code.
+// The arithmetic of uniform: conversion between a value and its code.
 #ifndef TFCOMPRESS_CORE_VALUE_FIXED_POINT_H_
 #define TFCOMPRESS_CORE_VALUE_FIXED_POINT_H_
 
@@ -18,7 +18,7 @@ struct ValueRange {
   TFC_HOST_DEVICE static ValueRange OfKeys(uint32_t least, uint32_t largest) {
     return {RoundToNormal(FloatFromKey(least)), RoundToNormal(FloatFromKey(largest))};
   }
-  // What the ends in bytes off the wire have to be; they may be subnormal.
+  // Whether ends off the wire are valid; they may be subnormal.
   TFC_HOST_DEVICE bool IsValid() const {
     return IsFiniteBits(FloatBits(least)) && IsFiniteBits(FloatBits(largest)) &&
            OrderedKey(least) <= OrderedKey(largest);
@@ -36,7 +36,7 @@ class FixedPoint {
 
   TFC_HOST_DEVICE double step() const { return step_; }
 
-  // Of a value in the range.
+  // Code of a value in the range.
   TFC_HOST_DEVICE int32_t CodeOf(float value) const {
     return static_cast<int32_t>((NormalOrZero(value) - least_) * codes_per_unit_ + 0.5);
   }

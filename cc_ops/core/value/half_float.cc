@@ -19,8 +19,8 @@ namespace {
 struct Fp16 {
   static constexpr const char* kName = "fp16";
   static constexpr double kLargest = 65504.0;
-  static constexpr double kHalfUnit = 0x1p-11;       // Of a normal number, relative.
-  static constexpr double kHalfSubnormal = 0x1p-25;  // Of a subnormal number, absolute.
+  static constexpr double kHalfUnit = 0x1p-11;       // Relative error of a normal number.
+  static constexpr double kHalfSubnormal = 0x1p-25;  // Absolute error of a subnormal number.
 
   static uint16_t Narrow(float value) { return SaturatingHalf(value); }
   static float Widen(uint16_t half) { return HalfToFloat(half); }
@@ -49,7 +49,7 @@ struct Bf16 {
 #ifdef TFC_HAS_F16C
 
 bool HasF16c() {
-  // Every processor with AVX2 has it; not every compiler can ask for it itself.
+  // Every processor with AVX2 has F16C, for which not every compiler can test.
   static const bool has = __builtin_cpu_supports("avx2");
   return has;
 }

@@ -1,9 +1,9 @@
 // minmax: quantile buckets whose numbers are kept in one MinMaxSketch for each sign, keyed by the
 // indices of the support (SketchML 3.3, without its groups; SKCompress 4.2).
 //
-// Buckets are numbered by distance from zero, so a collision moves a value towards zero. Which of
-// the two sketches a value is in shows in a bit of its own: the joint codecs, which keep keys in
-// lists of their own for each sign and group, pay for that with longer gaps instead.
+// Buckets are numbered by distance from zero, so a collision moves a value towards zero. One bit
+// per value selects its sketch. (The joint codecs have separate key lists for each sign and group
+// instead, with longer gaps.)
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,7 +32,7 @@ constexpr uint64_t kMinSketchBytes = sizeof(float) + sizeof(uint32_t);
 struct Config {
   uint32_t buckets;
   uint32_t rows;
-  double columns;  // For each value.
+  double columns;  // Columns per value.
 };
 
 uint64_t SketchSeed(uint64_t seed, uint32_t sign) { return HashKey(sign, seed); }
@@ -81,7 +81,7 @@ class Minmax : public ValueCodec {
     return sizeof(uint32_t) + PackedBytes(k, 1) + kNumSigns * sizeof(uint32_t) + kMinSketchBytes;
   }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    // Each sign rounds its columns up to a whole one, and its cells to whole bytes.
+    // Each sign rounds its number of columns up, and its cells up to whole bytes.
     const uint64_t num_buckets = std::min<uint64_t>(kNumSigns * config_.buckets, k);
     const auto num_columns = static_cast<uint64_t>(std::ceil(config_.columns * k)) + kNumSigns;
     return sizeof(uint32_t) + PackedBytes(k, 1) + 2 * kNumSigns * sizeof(uint32_t) +

@@ -18,7 +18,7 @@ namespace tfcompress {
 inline constexpr int64_t kPackedChunkElements = 4096;
 static_assert(kBlockElements % kPackedChunkElements == 0);
 
-// Calls body(begin, end) for the chunks of [0, k), those of a block on one thread.
+// Calls body(begin, end) for the chunks of [0, k). The chunks of a block run on one thread.
 template <typename Body>
 void ForEachChunk(int64_t k, Executor* executor, const Body& body) {
   ForEachBlock(executor, k, [&](int64_t, int64_t begin, int64_t end) {

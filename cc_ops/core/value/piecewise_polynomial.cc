@@ -8,7 +8,7 @@
 namespace tfcompress {
 namespace {
 
-// Points are taken side by side: the recurrence waits for itself.
+// Points evaluated in parallel, since the recurrence is sequential.
 constexpr int kLanes = 8;
 using Lanes = std::array<double, kLanes>;
 
@@ -78,11 +78,11 @@ PolynomialSegment FitSegment(Span<const float> magnitudes, uint32_t degree, Exec
   return segment;
 }
 
-// A segment before it is fitted, and where it is farthest from the line that joins its ends.
+// A segment before it is fitted, with its point farthest from the line that joins its ends.
 struct Piece {
   int64_t begin;
   int64_t end;
-  double distance = 0;  // 0 where it is not to be split.
+  double distance = 0;  // 0 if the piece is not to be split.
   int64_t split = 0;
 };
 
@@ -93,7 +93,7 @@ Piece MeasurePiece(Span<const float> magnitudes, int64_t begin, int64_t end, uin
   if (!Chord::MayBend(length, degree)) return piece;
   const Chord chord = Chord::Between(magnitudes[begin], magnitudes[end - 1], length);
   auto distance_at = [&](int64_t i) { return chord.DistanceTo(magnitudes[begin + i], i); };
-  // The greatest distance first, where it is afterwards: the search for it then vectorises.
+  // Find the greatest distance first and its position afterwards, so that the loop vectorises.
   std::vector<double> farthest(NumBlocks(length));
   ForEachBlock(executor, length, [&](int64_t block, int64_t block_begin, int64_t block_end) {
     Lanes greatest = {};
@@ -115,7 +115,7 @@ Piece MeasurePiece(Span<const float> magnitudes, int64_t begin, int64_t end, uin
   return piece;
 }
 
-// Splits the piece with the greatest distance, until there are enough or all are straight lines.
+// Splits the piece with the greatest distance, until there are enough pieces or all are straight.
 std::vector<Piece> SplitIntoPieces(Span<const float> magnitudes, uint32_t degree,
                                    uint32_t max_pieces, Executor* executor) {
   std::vector<Piece> pieces = {
@@ -148,7 +148,7 @@ void EvaluateSegment(const PolynomialSegment& segment, uint32_t degree, uint32_t
                      Executor* executor, Span<float> values) {
   PolynomialBasis basis;
   basis.Set(segment.length, segment.NumCoefficients(degree));
-  const MagnitudeRange range = segment.range;  // Not of what values may overwrite.
+  const MagnitudeRange range = segment.range;  // A copy, which cannot alias `values`.
   const PolynomialScale scale(range);
   Sums coefficients;
   std::transform(segment.coefficients, segment.coefficients + kMaxCoefficients,

@@ -15,7 +15,7 @@ namespace tfcompress {
 std::vector<PolynomialSegment> FitSegments(Span<const float> magnitudes, uint32_t degree,
                                            uint32_t max_segments, Executor* executor);
 
-// The values of all points of a segment, with `sign_bit`. Part of the wire format.
+// Computes the values of all points of a segment, with `sign_bit`. Part of the wire format.
 void EvaluateSegment(const PolynomialSegment& segment, uint32_t degree, uint32_t sign_bit,
                      Executor* executor, Span<float> values);
 

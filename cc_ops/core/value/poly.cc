@@ -1,8 +1,8 @@
-// poly: the sorted values as segments of polynomials, and the place of each value among them as
-// ceil(log2 k) bits (Fit-Poly, DeepReduce sections 5 and 5.1, Lemma 1).
+// poly: the sorted values as segments of polynomials, and the rank of each value as ceil(log2 k)
+// bits (Fit-Poly, DeepReduce sections 5 and 5.1, Lemma 1).
 //
-// Values are sorted nonnegative ones first, each sign by descending magnitude. Each sign is a curve
-// of its own; a segment keeps its range, so that no polynomial overshoots.
+// Values are sorted nonnegative ones first, each sign by descending magnitude. Each sign is a
+// separate curve; a segment stores its range, so that no polynomial overshoots.
 #include <algorithm>
 #include <cmath>
 
@@ -49,7 +49,7 @@ Status ReadSegment(uint32_t degree, ByteReader* reader, PolynomialSegment* segme
   return OkStatus();
 }
 
-// Reads the segments of one sign and takes their lengths off `num_left`.
+// Reads the segments of one sign and subtracts their lengths from `num_left`.
 Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Segments* segments) {
   uint32_t num_segments = 0;
   TFC_RETURN_IF_ERROR(reader->Read("number of segments", &num_segments));

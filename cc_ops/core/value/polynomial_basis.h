@@ -1,7 +1,7 @@
 // The arithmetic of poly, for core and GPU: polynomials on equally spaced points, segments of a
-// falling curve, and where these are cut.
+// falling curve, and their split points.
 //
-// The basis are the polynomials that are orthogonal on the m equally spaced points of a segment
+// The basis is the polynomials that are orthogonal on the m equally spaced points of a segment
 // (Gram's, which tend to Legendre's). With t running from -1 to 1,
 //
 //   P_0 = 1, P_1 = t, P_(j+1) = t P_j - beta_j P_(j-1), beta_j = j^2 (m^2 - j^2) / ((4 j^2 - 1) (m
@@ -23,7 +23,7 @@ namespace tfcompress {
 
 inline constexpr uint32_t kMaxPolynomialDegree = 8;
 inline constexpr uint32_t kMaxCoefficients = kMaxPolynomialDegree + 1;
-inline constexpr uint32_t kMaxSegments = 256;  // Of a sign.
+inline constexpr uint32_t kMaxSegments = 256;  // For a sign.
 
 // The basis on the points of a segment.
 struct PolynomialBasis {
@@ -58,7 +58,7 @@ struct PolynomialBasis {
   }
 };
 
-// From the least to the largest magnitude of a segment: the unit of its polynomial.
+// Scale of a segment's polynomial: from the least to the largest magnitude.
 struct PolynomialScale {
   double low;
   double width;
@@ -81,7 +81,7 @@ struct PolynomialSegment {
   MagnitudeRange range;
   float coefficients[kMaxCoefficients] = {};
 
-  // No more than there are points: the polynomials after these vanish at all of them.
+  // At most the number of points: polynomials of higher degree vanish at all points.
   TFC_HOST_DEVICE uint32_t NumCoefficients(uint32_t degree) const {
     return length < degree + 1 ? length : degree + 1;
   }
@@ -99,15 +99,15 @@ struct Chord {
     const double begin = NormalOrZero(first);
     return {begin, (NormalOrZero(last) - begin) / static_cast<double>(length - 1)};
   }
-  // How far the i-th point is from it.
+  // Distance of the i-th point from the line.
   TFC_HOST_DEVICE double DistanceTo(float magnitude, int64_t i) const {
     return std::fabs(NormalOrZero(magnitude) - (first + slope * static_cast<double>(i)));
   }
-  // Whether a piece is measured: a polynomial goes through all points of a shorter one.
+  // Whether a piece is measured: a polynomial fits all points of a shorter piece exactly.
   TFC_HOST_DEVICE static bool MayBend(int64_t length, uint32_t degree) {
     return length >= int64_t{degree} + 1 && length >= 3;
   }
-  // Where a piece is split whose i-th point is the farthest: both parts have points.
+  // Split position of a piece whose i-th point is the farthest; neither part is empty.
   TFC_HOST_DEVICE static int64_t SplitAt(int64_t i, int64_t length) {
     if (i < 1) return 1;
     return i < length - 1 ? i : length - 1;
@@ -133,8 +133,8 @@ TFC_HOST_DEVICE uint32_t LemmaOneSegments(uint64_t size, const MagnitudeAt& magn
   return suggested < 1 ? 1 : suggested;
 }
 
-// Where the heuristic chooses: at most the pieces of DeepReduce's Figure 5, and values enough to
-// pay for the parameters of each.
+// Limits of the heuristic: at most the number of pieces in DeepReduce's Figure 5, and enough values
+// per piece to pay for its parameters.
 inline constexpr uint32_t kMaxSuggestedSegments = 8;
 inline constexpr uint32_t kMinSuggestedLength = 64;
 
@@ -148,10 +148,10 @@ TFC_HOST_DEVICE uint32_t SuggestedSegments(uint64_t size, const MagnitudeAt& mag
   return suggested < most ? suggested : most;
 }
 
-// What there is of poly in a spec.
+// The parameters of poly in a spec.
 struct PolynomialConfig {
   uint32_t degree;
-  uint32_t segments;  // Of a sign, at most; 0: as many as the heuristic suggests.
+  uint32_t segments;  // Maximum for a sign; 0 for the number that the heuristic suggests.
 
   TFC_HOST_DEVICE uint32_t MaxSegments() const {
     return segments == 0 ? kMaxSuggestedSegments : segments;

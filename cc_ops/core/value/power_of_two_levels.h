@@ -18,7 +18,7 @@ struct PowerLevels {
   static constexpr int32_t kLargestExponent = 254;
 
   int num_bits;
-  int32_t largest_exponent;  // Of the level that is highest.
+  int32_t largest_exponent;  // Exponent of the highest level.
 
   // The exponent of the power of two that is nearest on a logarithmic scale; 0 for 0 and subnormal
   // numbers. Adding the rest to the next power carries into the exponent exactly for mantissas
@@ -32,7 +32,7 @@ struct PowerLevels {
     return exponent < kLargestExponent ? exponent : kLargestExponent;
   }
 
-  // What bytes off the wire have to be.
+  // Whether parameters off the wire are valid.
   TFC_HOST_DEVICE bool IsValid() const {
     return num_bits >= kMinBits && num_bits <= kMaxBits && largest_exponent <= kLargestExponent;
   }

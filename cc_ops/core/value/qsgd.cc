@@ -20,7 +20,7 @@ struct Config {
   int64_t NumBuckets(int64_t k) const { return NumBlocks(k, bucket_size); }
 };
 
-// Calls body(bucket, begin, end) for the parts of [begin, end) that lie in one bucket each.
+// Calls body(bucket, begin, end) for the part of [begin, end) in each bucket.
 template <typename Body>
 void ForEachBucketPart(int64_t begin, int64_t end, int64_t bucket_size, const Body& body) {
   while (begin < end) {
@@ -31,7 +31,7 @@ void ForEachBucketPart(int64_t begin, int64_t end, int64_t bucket_size, const Bo
   }
 }
 
-// The 2-norm of each bucket.
+// Returns the 2-norm of each bucket.
 std::vector<float> NormsOf(Span<const float> values, const Config& config, Executor* executor) {
   std::vector<float> norms(config.NumBuckets(values.size()));
   const int64_t buckets_per_block = NumBlocks(kBlockElements, config.bucket_size);
@@ -85,7 +85,7 @@ class Qsgd : public ValueCodec {
            PackedBytes(k, config_.levels.num_bits());
   }
 
-  // A level, what rounding to float32 adds, and subnormal numbers that became 0.
+  // One level, plus rounding to float32 and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
     float largest = 0;
     for (float norm : NormsOf(values, config_, SerialExecutor())) largest = std::max(largest, norm);

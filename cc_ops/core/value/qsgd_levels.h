@@ -1,4 +1,4 @@
-// The arithmetic of qsgd between a value and its code: the sign above the level.
+// The arithmetic of qsgd: conversion between a value and its code, a sign bit above the level.
 #ifndef TFCOMPRESS_CORE_VALUE_QSGD_LEVELS_H_
 #define TFCOMPRESS_CORE_VALUE_QSGD_LEVELS_H_
 
@@ -23,19 +23,19 @@ class QsgdLevels {
   TFC_HOST_DEVICE int num_bits() const { return sign_shift_ + 1; }
   TFC_HOST_DEVICE int32_t largest() const { return largest_; }
 
-  // What the sum of squares makes the norm of a bucket: at least the largest magnitude, since every
-  // step rounds monotonically.
+  // Returns the norm of a bucket from its sum of squares. It is at least the largest magnitude,
+  // since every step rounds monotonically.
   TFC_HOST_DEVICE static float Norm(double sum_of_squares) {
     constexpr double kLargestFloat = 0x1.FFFFFEp127;
     const double norm = std::sqrt(sum_of_squares);
     return static_cast<float>(norm < kLargestFloat ? norm : kLargestFloat);
   }
 
-  // For Code, of all values of a bucket.
+  // Argument of Code for all values of a bucket.
   TFC_HOST_DEVICE double StepsPerUnit(float norm) const {
     return norm == 0 ? 0 : static_cast<double>(largest_ << RoundingNoise::kBits) / norm;
   }
-  // Rounded up where the noise carries.
+  // Returns the code of a value, rounded up if the noise carries.
   TFC_HOST_DEVICE uint32_t Code(float value, double steps_per_unit, uint32_t noise) const {
     const double steps = std::fabs(NormalOrZero(value)) * steps_per_unit;
     const uint32_t level =
@@ -43,7 +43,7 @@ class QsgdLevels {
     return level | (FloatBits(value) >> 31 << sign_shift_);
   }
 
-  // For Value, of all codes of a bucket.
+  // Argument of Value for all codes of a bucket.
   TFC_HOST_DEVICE double Unit(float norm) const { return NormalOrZero(norm) / largest_; }
   TFC_HOST_DEVICE float Value(uint32_t code, double unit) const {
     const auto magnitude = static_cast<int32_t>(code & static_cast<uint32_t>(largest_));

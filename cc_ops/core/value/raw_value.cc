@@ -1,4 +1,4 @@
-// raw: the values themselves, as float32.
+// raw: the values as float32.
 #include <atomic>
 #include <cstring>
 

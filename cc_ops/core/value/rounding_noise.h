@@ -1,5 +1,5 @@
-// What stochastic rounding compares with: a function of the frame's seed and of a value's position,
-// so that it does not depend on the order of the work.
+// Noise for stochastic rounding: a function of the frame's seed and of a value's position, so that
+// it does not depend on the order of the work.
 #ifndef TFCOMPRESS_CORE_VALUE_ROUNDING_NOISE_H_
 #define TFCOMPRESS_CORE_VALUE_ROUNDING_NOISE_H_
 
@@ -13,7 +13,7 @@ class RoundingNoise {
  public:
   static constexpr int kBits = 24;
 
-  // Apart from everything else that hashes with the frame's seed: no index is 2^64 - 1.
+  // Distinct from all other hashes with the frame's seed, since no index is 2^64 - 1.
   TFC_HOST_DEVICE explicit RoundingNoise(uint64_t seed) : seed_(HashKey(~uint64_t{0}, seed)) {}
 
   // The noise of one position, uniform in [0, 2^24).

@@ -1,4 +1,4 @@
-// sign: one bit a value, and the mean of each sign (1-bit SGD with a threshold of 0; FastSGD 5.1,
+// sign: one bit per value, and the mean of each sign (1-bit SGD with a threshold of 0; FastSGD 5.1,
 // DeepReduce's reference [61]).
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 
 namespace tfcompress {
 
-// What the bits 0 and 1 stand for: values that are not negative (-0 counts as 0), and those that
-// are.
+// The decoded values of the bits 0 and 1: the means of nonnegative (-0 counts as 0) and of negative
+// values.
 struct SignMeans {
   float of_sign[2];
 
@@ -24,7 +24,7 @@ struct SignMeans {
     const uint32_t others = 0 - ((bits >> 31) ^ sign_bit);
     return NormalOrZero(FloatFromBits(bits & ~others));
   }
-  // What bytes off the wire have to be.
+  // Whether means off the wire are valid.
   TFC_HOST_DEVICE bool AreFinite() const {
     return IsFiniteBits(FloatBits(of_sign[0])) && IsFiniteBits(FloatBits(of_sign[1]));
   }

@@ -10,7 +10,7 @@
 
 namespace tfcompress {
 
-// After the keys of all values.
+// Greater than the keys of all values.
 inline constexpr uint32_t kNoSortKey = 0xFFFFFFFFu;
 
 TFC_HOST_DEVICE inline uint32_t SortKey(float value) {

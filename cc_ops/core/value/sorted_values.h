@@ -1,5 +1,5 @@
-// Values in sorted order and the way back: what the codecs that fit a curve to them share
-// (DeepReduce 5 and 5.1). On the wire a value is its rank, ceil(log2 k) bits.
+// Sorted values and the permutation back, for codecs that fit a curve to them (DeepReduce 5 and
+// 5.1). On the wire a value is its rank, ceil(log2 k) bits.
 //
 // The order: nonnegative values (with -0), then negative ones, each sign by descending magnitude,
 // equal ones by position.
@@ -41,11 +41,12 @@ class SortedValues {
   size_t num_nonnegative_;
 };
 
-// Reads the ranks of k values, the last part of a section, without looking at them: they bound k.
+// Reads the ranks of k values, the last part of a section, without decoding them: their length
+// bounds k.
 Status ReadRanks(size_t k, ByteReader* reader, ByteSpan* packed);
 
-// Fills `values` with table[rank]; both have k elements. Ranks that are below k but no permutation
-// still give values in range, so they pass.
+// Fills `values` with table[rank]; both have k elements. Accepts ranks that are below k but not a
+// permutation, since they give values in range.
 Status GatherRanks(Span<const float> table, ByteSpan packed, Executor* executor,
                    Span<float> values);
 

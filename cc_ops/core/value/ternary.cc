@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMaxClip = 1000;
 
-// Whole bytes of trits, and an even number as RoundingNoise wants it.
+// Whole bytes of trits, and an even number, as RoundingNoise requires.
 constexpr int64_t kBlockTrits = int64_t{kTritsPerByte} << 13;
 constexpr int64_t kChunkTrits = int64_t{kTritsPerByte} << 10;
 
@@ -79,7 +79,8 @@ class Ternary : public ValueCodec {
   uint64_t MinEncodedBytes(uint32_t k) const override { return sizeof(float) + NumTritBytes(k); }
   uint64_t MaxEncodedBytes(uint32_t k) const override { return sizeof(float) + NumTritBytes(k); }
 
-  // The scale where 0 is decoded, what clipping takes off where the scale is.
+  // The scale for values that decode to 0; the clipped difference for those that decode to the
+  // scale.
   double MaxError(Span<const float> values) const override {
     double largest = 0;
     for (float value : values) largest = std::max(largest, std::fabs(double{value}));
@@ -113,7 +114,7 @@ class Ternary : public ValueCodec {
     if (i < size) *codes = PackTrits(trits + i, static_cast<int>(size - i));
   }
 
-  // The values of every byte; those past kNumTritCodes are zeros and never used.
+  // Returns the five values of every byte; those past kNumTritCodes are zeros and never used.
   static std::vector<FiveValues> TableOf(float scale) {
     const TernaryScale flushed = {FlushSubnormal(scale)};
     std::vector<FiveValues> table(256);

@@ -18,7 +18,7 @@ TFC_HOST_DEVICE inline uint64_t NumTritBytes(uint64_t num_trits) {
   return (num_trits + kTritsPerByte - 1) / kTritsPerByte;
 }
 
-// The first trit of a byte counts most often: it is the digit of 1. There are 1 to 5.
+// Packs 1 to 5 trits in a byte. The first trit has weight 1.
 TFC_HOST_DEVICE inline unsigned char PackTrits(const uint32_t* trits, int num_trits) {
   uint32_t code = 0;
   for (int i = num_trits - 1; i >= 0; --i) code = 3 * code + trits[i];
@@ -29,12 +29,13 @@ TFC_HOST_DEVICE inline uint32_t TritOf(uint32_t code, int position) {
   return code % 3;
 }
 
-// What TernGrad sends of a value, given the scale s: finite, normal or zero.
+// TernGrad's rounding of a value, given the scale s, which is finite, and normal or zero.
 struct TernaryScale {
   float scale;
 
-  // The largest magnitude, or `clip` standard deviations where that is less. The deviation is taken
-  // from zero, where TernGrad takes the mean of gradients to be: it is never 0 unless all are.
+  // Returns the largest magnitude, or `clip` standard deviations if that is less. The deviation is
+  // about zero, which is the mean of gradients that TernGrad assumes; it is 0 only if all values
+  // are.
   TFC_HOST_DEVICE static TernaryScale Clipped(float largest, double clip, double sum_of_squares,
                                               uint32_t k) {
     constexpr float kLeastNormal = 0x1p-126f;
@@ -44,9 +45,9 @@ struct TernaryScale {
     return {rounded < kLeastNormal ? kLeastNormal : rounded};
   }
 
-  // For Trit, of all values.
+  // Argument of Trit for all values.
   TFC_HOST_DEVICE double StepsPerUnit() const { return scale == 0 ? 0 : kCertain / scale; }
-  // Sent where the noise is below its share of the scale.
+  // Returns the trit of a value: nonzero if the noise is below its share of the scale.
   TFC_HOST_DEVICE static uint32_t Trit(float value, double steps_per_unit, uint32_t noise) {
     const double chance = std::fabs(NormalOrZero(value)) * steps_per_unit;
     const auto threshold = static_cast<int32_t>(chance < kCertain ? chance : kCertain);

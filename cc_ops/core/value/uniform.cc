@@ -35,7 +35,7 @@ ValueRange RangeOf(Span<const float> values, Executor* executor) {
   return ValueRange::OfKeys(all.least, all.largest);
 }
 
-// By value: a FixedPoint elsewhere in memory would be read again after each store of bytes.
+// Takes FixedPoint by value: a reference would be read again after each store of bytes.
 template <typename Code>
 void EncodeBlock(FixedPoint fixed_point, Span<const float> values, unsigned char* codes) {
   for (size_t i = 0; i < values.size(); ++i)
@@ -111,7 +111,7 @@ class Uniform : public ValueCodec {
     return kHeaderBytes + uint64_t{k} * num_bits_ / 8;
   }
 
-  // Half a step, what rounding to float32 adds, and subnormal numbers that became 0.
+  // Half a step, plus rounding to float32 and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
     const ValueRange range = RangeOf(values, SerialExecutor());
     const double step = FixedPoint(range, num_bits_).step();

@@ -20,7 +20,7 @@ namespace {
 namespace py = pybind11;
 using py::literals::operator""_a;
 
-// Gradient, then slots.
+// Returns the gradient, followed by the slots.
 std::vector<DeviceArray> EncodeArrays(const py::object& array, const std::string& dtype_name,
                                       const std::vector<py::object>& slots) {
   std::vector<DeviceArray> arrays = {ToDeviceArray("array", array, dtype_name, Access::kRead)};
@@ -35,8 +35,8 @@ std::vector<DeviceArray> EncodeArrays(const py::object& array, const std::string
   return arrays;
 }
 
-// The slots that were given, or zeros that are forgotten. InvalidArgument where they are not as
-// many as the memory needs.
+// Returns the given slots, or temporary zeros if none are given. Fails with InvalidArgument unless
+// there are as many as the memory needs.
 Status SlotsOf(const Compressor& compressor, const std::vector<DeviceArray>& arrays,
                device::OwnedMemory* zeros, cudaStream_t stream,
                std::vector<device::DeviceSlot>* slots) {
@@ -137,13 +137,13 @@ void DecodeSum(const py::object& packets, const std::vector<py::object>& out, in
   ThrowIfError(status);
 }
 
-// Where the driver is missing or too old, there are none.
+// Returns 0 if the driver is missing or too old.
 int NumDevices() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-// _core's exception, so that there is one of that name.
+// Raises _core's exception, so that there is only one class of that name.
 void TranslateDataLoss(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
@@ -156,13 +156,13 @@ void TranslateDataLoss(std::exception_ptr thrown) {
 
 void DefineCudaBindings(py::module_& module) {
   py::register_local_exception_translator(&TranslateDataLoss);
-  module.def("num_devices", &NumDevices, "GPUs that CUDA finds.");
+  module.def("num_devices", &NumDevices, "The number of GPUs that CUDA finds.");
   module.def("encode", &Encode, "array"_a, "spec"_a, "seed"_a, "slots"_a, "dtype_name"_a,
              "stream"_a,
              "Encodes an array with `__cuda_array_interface__`, and returns one frame as bytes. "
-             "`slots` are the memory's vectors, updated in place; none start with zeros and are "
-             "forgotten. An empty `dtype_name` takes the array's own. `stream` as in the "
-             "interface.");
+             "`slots` are the memory's vectors, updated in place; without them the memory starts "
+             "with zeros and is discarded. An empty `dtype_name` means the array's own. `stream` "
+             "as in the interface.");
   module.def("decode_sum", &DecodeSum, "packets"_a, "out"_a, "num_ranks"_a, "scale"_a,
              "dtype_name"_a, "stream"_a,
              "Overwrites the arrays `out` with scale * the sum over ranks of their frames in "

@@ -1,4 +1,4 @@
-// What the module _cuda offers; the tests make another module of it, over the emulator.
+// The functions of module _cuda. The tests build a second module with them, on the emulator.
 #ifndef TFCOMPRESS_PYBIND_CUDA_CUDA_BINDINGS_H_
 #define TFCOMPRESS_PYBIND_CUDA_CUDA_BINDINGS_H_
 

@@ -14,7 +14,7 @@ void ThrowIfCudaError(cudaError_t error, const char* what) {
   ThrowIfError(device::FromCuda(error, what));
 }
 
-// A key that may be missing or None.
+// Looks up a key; None if it is missing.
 py::object Optional(const py::dict& interface, const char* key) {
   return interface.contains(key) ? py::object(interface[key]) : py::none();
 }
@@ -61,7 +61,8 @@ int DeviceOf(const std::string& name, const void* pointer) {
   ThrowIfCudaError(cudaPointerGetAttributes(&attributes, pointer), "cudaPointerGetAttributes");
   if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged)
     return attributes.device;
-  throw py::value_error(name + " is in memory of the host: tfcompress.encode and ops are for that");
+  throw py::value_error(
+      name + " is in host memory: use tfcompress.encode, or the functions of tfcompress.ops");
 }
 
 int CurrentDevice() {
@@ -87,8 +88,9 @@ DeviceArray ToDeviceArray(const std::string& name, const py::object& object,
   array.n = NumElements(shape);
   array.data_dev = reinterpret_cast<void*>(data[0].cast<uintptr_t>());
   if (!IsContiguous(shape, Optional(interface, "strides"), DTypeBytes(array.dtype)))
-    throw py::value_error(name + " is not C-contiguous: make a copy that is");
-  if (!Optional(interface, "mask").is_none()) throw py::value_error(name + " is masked");
+    throw py::value_error(name + " is not C-contiguous: copy it to a C-contiguous array");
+  if (!Optional(interface, "mask").is_none())
+    throw py::value_error(name + " has a mask, which is not supported: pass plain data");
   if (access == Access::kWrite && data[1].cast<bool>())
     throw py::value_error(name + " is read-only");
   array.device = array.n > 0 ? DeviceOf(name, array.data_dev) : CurrentDevice();

@@ -1,5 +1,5 @@
-// Arrays in device memory, as CuPy, PyTorch and Numba offer them: by `__cuda_array_interface__`,
-// version 2 or 3.
+// Arrays in device memory, as CuPy, PyTorch and Numba offer them through
+// `__cuda_array_interface__`, version 2 or 3.
 #ifndef TFCOMPRESS_PYBIND_CUDA_DEVICE_ARRAY_H_
 #define TFCOMPRESS_PYBIND_CUDA_DEVICE_ARRAY_H_
 
@@ -23,26 +23,26 @@ struct DeviceArray {
   DType dtype;
   uint64_t n;
   int device;
-  std::optional<cudaStream_t> stream;  // That its content is written on, where that may be pending.
+  std::optional<cudaStream_t> stream;  // Stream of pending writes, if there may be any.
 };
 
 enum class Access { kRead, kWrite };
 
-// Throws ValueError unless the object is a C-contiguous array in device memory (TypeError where it
-// does not say), of float32 or float16, or of two bytes an element where `dtype_name` says what
-// they are; writable for Access::kWrite. An empty `dtype_name` takes the array's own type.
+// Throws TypeError unless the object has the interface, and ValueError unless it is a C-contiguous
+// array in device memory, writable for Access::kWrite, of float32 or float16, or of two bytes per
+// element whose type `dtype_name` names. An empty `dtype_name` means the array's own type.
 DeviceArray ToDeviceArray(const std::string& name, const pybind11::object& object,
                           const std::string& dtype_name, Access access);
 
-// A stream as the interface numbers them: 1 is the legacy default stream, 2 the one of each thread,
+// Converts a stream number of the interface: 1 is the legacy default stream, 2 the per-thread one,
 // others are pointers. Throws ValueError for 0, which the interface forbids.
 cudaStream_t ToStream(uintptr_t number);
 
-// Waits for what may be pending on streams of the arrays that are not `stream`.
+// Waits for pending work on streams of the arrays other than `stream`.
 Status WaitForWriters(const std::vector<DeviceArray>& arrays, cudaStream_t stream);
 
-// Makes the arrays' device the thread's current one, for its own lifetime. Throws ValueError where
-// they are on several.
+// Makes the arrays' device the thread's current one, for its own lifetime. Throws ValueError if the
+// arrays are on several devices.
 class ArraysDevice {
  public:
   explicit ArraysDevice(const std::vector<DeviceArray>& arrays);

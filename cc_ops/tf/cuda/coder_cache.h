@@ -1,4 +1,4 @@
-// Coders of what a kernel on a GPU meets: to make one reads the spec again, and may build tables.
+// A cache of the coder of a kernel on a GPU: making one parses the spec, and may build tables.
 #ifndef TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
 #define TFCOMPRESS_TF_CUDA_CODER_CACHE_H_
 
@@ -14,15 +14,15 @@
 
 namespace tfcompress {
 
-// Keeps the last one that was made, by Coder::Make(compressor, sizes...): nearly always that of the
-// next step. Thread-safe.
+// Keeps the last coder, made by Coder::Make(compressor, sizes...). The next step nearly always uses
+// the same. Thread-safe.
 template <typename Coder, typename Compressor, typename... Sizes>
 class CoderCache {
  public:
   Result<std::shared_ptr<const Coder>> Get(const std::shared_ptr<const Compressor>& compressor,
                                            Sizes... sizes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // It owns the compressor, so that no other one has its address.
+    // The cache owns the compressor, so no other one can have its address.
     const auto key = std::make_tuple(compressor, sizes...);
     if (last_ != nullptr && key == last_key_) return last_;
     auto made = Coder::Make(*compressor, sizes...);

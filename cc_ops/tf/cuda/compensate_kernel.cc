@@ -42,8 +42,8 @@ class DeviceCompensateKernel : public tensorflow::OpKernel {
   MemoryCache memories_;
 };
 
-// `finite` stays on the device, so that nothing here waits: TensorFlow copies it where it decides
-// what is run.
+// `finite` stays on the device, so that this kernel does not wait for the stream: TensorFlow copies
+// it when the graph branches on it.
 REGISTER_KERNEL_BUILDER(
     Name("Tfcompress>Compensate").Device(tensorflow::DEVICE_GPU).HostMemory("spec"),
     DeviceCompensateKernel);

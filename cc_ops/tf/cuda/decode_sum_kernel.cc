@@ -16,7 +16,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// What both ways of summing take: packets on the host, targets on the device.
+// Arguments of summing, on the device or on the host: packets on the host, targets on the device.
 struct Task {
   const SumInputs& inputs;
   const std::vector<int64_t>& positions;
@@ -63,7 +63,7 @@ absl::Status SumOnHost(OpKernelContext* ctx, const Task& task, std::vector<Decod
   return ToTensorFlow(WaitFor(StreamOf(ctx)));
 }
 
-// One time for all tensors: to each its share, by elements.
+// Divides the measured time among the tensors in proportion to their elements.
 void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
                std::vector<DecodeStats>* stats) {
   double num_elements = 0;
@@ -96,8 +96,8 @@ class DeviceDecodeSumKernel : public tensorflow::OpKernel {
   }
 
  private:
-  // InvalidArgument from the device is a codec without a variant, or an argument that the host
-  // refuses, too.
+  // Sums on the device, or on the host if that returns InvalidArgument: either a codec has no
+  // device variant, or the argument is bad and the host refuses it, too.
   absl::Status SumEither(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {
     const auto decoder =
         device::SumDecoder::Make(task.inputs.packets, task.positions, OnDevice(task.targets));

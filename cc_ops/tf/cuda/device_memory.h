@@ -1,7 +1,7 @@
-// Stream, temporaries and copies of a kernel that runs on a GPU.
+// Stream, temporary memory and copies for kernels that run on a GPU.
 //
-// TensorFlow makes the device's context the thread's own before it calls a kernel: the CUDA runtime
-// that is linked into the op library works in it, on TensorFlow's stream.
+// TensorFlow makes the device's context current before it calls a kernel. The CUDA runtime that is
+// linked into the op library uses this context and TensorFlow's stream.
 #ifndef TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
 #define TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
 
@@ -19,27 +19,28 @@
 
 namespace tfcompress {
 
-// The stream that everything of this kernel, and what feeds it, is put on.
+// The stream of the kernel and of the ops that produce its inputs.
 cudaStream_t StreamOf(tensorflow::OpKernelContext* ctx);
 
-// Bytes on the device, for as long as `owner` lives. The memory is reused in the order of the
-// stream: work that is under way may still use it.
+// Allocates bytes on the device, for as long as `owner` lives. The memory is reused in stream
+// order: work that is already on the stream may still use it.
 absl::Status AllocateOnDevice(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                               tensorflow::Tensor* owner, device::DeviceBuffer* buffer);
 
-// For tensors on the host that are copied to or from the device: in pinned memory.
+// Attributes that allocate host tensors in pinned memory, for copies to or from the device.
 tensorflow::AllocatorAttributes Pinned();
-// Bytes in pinned memory, for as long as `owner` lives: wait for the stream before it ends.
+// Allocates bytes in pinned memory, for as long as `owner` lives: wait for the stream before it
+// ends.
 absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                             tensorflow::Tensor* owner);
 
-// Both on the stream, without waiting for it.
+// Copies on the stream, without waiting for it.
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
 Status WaitFor(cudaStream_t stream);
 
-// Does work(), which returns an absl::Status, and finds how long what it has put on the kernel's
-// stream takes. Waits for it.
+// Calls work(), which returns an absl::Status, and measures how long the work that it puts on the
+// kernel's stream takes. Waits for the stream.
 template <typename Work>
 absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
                           int64_t* nanoseconds) {

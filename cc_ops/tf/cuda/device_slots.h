@@ -1,4 +1,4 @@
-// The memory's vectors where a kernel runs on a GPU.
+// The memory's vectors, for kernels that run on a GPU.
 #ifndef TFCOMPRESS_TF_CUDA_DEVICE_SLOTS_H_
 #define TFCOMPRESS_TF_CUDA_DEVICE_SLOTS_H_
 

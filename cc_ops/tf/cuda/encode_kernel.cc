@@ -126,10 +126,10 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
   EncoderCache encoders_;
 };
 
-// The frame goes to the host: its length, which the output's shape needs, must be known there
-// anyway; the packet is joined, padded and looked at there; every build of Horovod gathers there
-// (Gloo and MPI nowhere else); and DecodeSum reads headers there. A frame is a hundredth of its
-// gradient: what an all-gather by NCCL would save is less than copying all ranks' packets back.
+// The frame is copied to the host. The host needs its length anyway, for the shape of the output;
+// it joins, pads and checks the packet; every build of Horovod can gather there (Gloo and MPI
+// nowhere else); and DecodeSum reads headers there. A frame is a hundredth of its gradient: an
+// all-gather by NCCL would save less than copying all ranks' packets back costs.
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode")
                             .Device(tensorflow::DEVICE_GPU)
                             .HostMemory("seed")

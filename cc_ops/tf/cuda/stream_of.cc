@@ -1,4 +1,4 @@
-// The one file that needs Eigen's device; the tests have another one.
+// The only file that needs Eigen's device. The tests replace it.
 #include "tf/cuda/device_memory.h"
 
 namespace tfcompress {

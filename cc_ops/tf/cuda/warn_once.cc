@@ -13,7 +13,7 @@ void WarnOnceOfHost(const std::string& subject, const Status& reason) {
   const std::lock_guard<std::mutex> lock(*mutex);
   if (!warned->insert(subject).second) return;
   LOG(WARNING) << "tfcompress: " << subject
-               << " is done on the host, with copies there and back: " << reason.message();
+               << " runs on the host, with copies to it and back: " << reason.message();
 }
 
 }  // namespace tfcompress

@@ -1,4 +1,4 @@
-// Says once a process that something has no device variant.
+// Warns once per process that something has no device variant.
 #ifndef TFCOMPRESS_TF_CUDA_WARN_ONCE_H_
 #define TFCOMPRESS_TF_CUDA_WARN_ONCE_H_
 
@@ -8,8 +8,8 @@
 
 namespace tfcompress {
 
-// Logs a warning, unless one was logged before for the same `subject`: that it is done on the host,
-// with copies there and back, since `reason`.
+// Logs a warning that `subject` runs on the host, with copies to it and back, because of `reason`;
+// once for each subject.
 void WarnOnceOfHost(const std::string& subject, const Status& reason);
 
 }  // namespace tfcompress

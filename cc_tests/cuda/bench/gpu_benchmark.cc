@@ -1,9 +1,9 @@
-// Times of encoding and of summing on a GPU, in device-to-device copies of the gradient that are
-// measured in the same run.
+// Times of encoding and summing on a GPU, as multiples of a device-to-device copy of the gradient
+// that is measured in the same run.
 //
-//     cuda_benchmark [elements]       25 million unless it is said
+//     cuda_benchmark [elements]       default: 25 million
 //
-// Ends with code 77 where there is no GPU: nothing was measured.
+// Exits with code 77, without measurements, if there is no GPU.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -25,11 +25,11 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr int kRepetitions = 11;  // The median counts.
+constexpr int kRepetitions = 11;  // The median is reported.
 constexpr int kRanks = 8;
 constexpr double kMaxSelectCopies = 3, kMaxEncodeCopies = 5, kMaxSumCopies = 4;
 
-// With raw sections, which only gather, encoding is hardly more than selecting.
+// With raw sections, which only gather, encoding costs little more than selecting.
 constexpr const char* kSelection = "residual|topk:ratio=0.01|raw|raw";
 constexpr const char* kSpecs[] = {
     kSelection,
@@ -59,7 +59,7 @@ std::vector<float> Gradient(uint64_t n, uint64_t seed) {
   return values;
 }
 
-// The median, in milliseconds; the first time does not count.
+// Measures the median in milliseconds, after one warm-up run.
 Status Measure(const std::function<Status()>& work, cudaStream_t stream, double* milliseconds) {
   std::vector<int64_t> times;
   for (int i = 0; i <= kRepetitions; ++i) {
@@ -162,7 +162,7 @@ class Benchmark {
     return OkStatus();
   }
 
-  // With reading the headers, without bringing the packets to the device.
+  // Includes reading the headers; excludes copying the packets to the device.
   Status MeasureSum(const Bytes& packets, double* milliseconds) {
     OwnedMemory packets_dev, workspace;
     TFC_RETURN_IF_ERROR(packets_dev.Allocate(packets.size()));
@@ -181,7 +181,7 @@ class Benchmark {
     return Measure(sum, stream_, milliseconds);
   }
 
-  // A time, and how it stands to the copy; a target of 0 is none.
+  // Prints a time, and its ratio to the copy; a target of 0 means none.
   void Print(double milliseconds, double target) const {
     const double copies = milliseconds / copy_milliseconds_;
     const char* verdict = target == 0 ? "" : copies <= target ? "met" : "MISSED";

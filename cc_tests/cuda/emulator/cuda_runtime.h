@@ -1,17 +1,17 @@
-// A stand-in for the CUDA runtime, for tests: the sources of cc_ops/cuda compile against it as
-// plain C++ and run on the CPU. It offers only what they use.
+// An emulator of the CUDA runtime, for tests: the sources of cc_ops/cuda compile against it as
+// plain C++ and run on the CPU. It has only the functions that they use.
 //
-// - Device memory is host memory, poisoned when fresh, with guards that are checked when it is
-//   freed or its stream is waited for. Ranges are known: a copy whose direction does not fit fails.
-// - Streams do what was put into them when they are waited for, so that a host which reads too
-//   early finds nothing.
+// - Device memory is host memory, poisoned when allocated, with guards that are checked when it is
+//   freed or its stream is synchronized. Ranges are recorded: a copy in the wrong direction fails.
+// - Streams run their operations when they are synchronized, so that a host which reads too early
+//   finds no results.
 // - A block runs its threads as fibers, one warp operation or barrier at a time, in an order that
-//   emulator::SetSeed permutes, so that a missing barrier shows. Barriers and warp operations that
-//   not all threads reach fail with cudaErrorLaunchFailure. Shared memory is poisoned before each
-//   block. Blocks run one after another, in a permuted order too.
+//   emulator::SetSeed permutes, so that a missing barrier changes results. Barriers and warp
+//   operations that not all threads reach fail with cudaErrorLaunchFailure. Shared memory is
+//   poisoned before each block. Blocks run one after another, in a permuted order too.
 //
-// One thread of the process may use it. It knows no dynamic shared memory, no partial masks and no
-// second device, and its blocks never overlap: races between blocks are not found.
+// Only one thread of the process may use it. It has no dynamic shared memory, no partial masks and
+// no second device. Blocks never overlap: races between blocks are not found.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 
@@ -26,7 +26,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-// Blocks run one after another, so one copy is enough; the section tells where all of them lie.
+// Blocks run one after another, so one copy is enough. The section collects all these variables.
 #define __shared__ static __attribute__((section("tfc_shared")))
 
 enum cudaError_t {
@@ -82,7 +82,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStre
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-// Events take the time of the host when their stream gets to them.
+// Events record the host's time when their stream reaches them.
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
@@ -108,29 +108,30 @@ namespace emulator {
 
 inline constexpr int kWarpThreads = 32;
 
-// From now on host memory passes for device memory: TensorFlow allocates both on a CPU.
+// From now on accepts host memory as device memory: TensorFlow allocates both on a CPU.
 void TrustAllPointers();
-// Whether streams from now on do at once what is put into them, since TensorFlow's CPU device waits
-// for none; only copies between host and device then wait for what follows, or for the host.
+// Sets whether streams run operations at once, since TensorFlow's CPU device does not synchronize
+// streams. Copies between host and device are still delayed until the next operation or wait.
 void RunAtOnce(bool at_once);
-// The order of threads and blocks from here on.
+// Sets the order of threads and blocks from here on.
 void SetSeed(uint64_t seed);
-// Since the process began.
+// Number of launches since the process began.
 int64_t NumLaunches();
 int64_t NumSynchronizations();
-// Puts an operation into a stream; what it returns is the stream's error.
+// Puts an operation into a stream. Its result becomes the stream's error.
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
 // Runs `thread` once for each thread of each block.
 cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread);
 // Whether all of [pointer, pointer + num_bytes) is device memory.
 bool IsDevice(const void* pointer, size_t num_bytes);
 
-// What the lanes of the calling thread's warp brought to a warp operation.
+// The values that the lanes of the calling thread's warp passed to a warp operation.
 struct Exchange {
   uint64_t values[kWarpThreads];
   uint32_t ballot;  // Bit l: values[l] is not 0.
 };
-// `operation` must be the same one for all lanes; valid until the lane's next warp operation.
+// Exchanges values in the warp. `operation` must be the same for all lanes. The result is valid
+// until the lane's next warp operation.
 const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value);
 void WaitForBlock();
 unsigned Lane();
@@ -158,7 +159,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   });
 }
 
-// Of the thread that runs.
+// Indices of the running thread.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 

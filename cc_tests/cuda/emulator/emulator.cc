@@ -33,8 +33,8 @@ struct CUevent_st {
     std::chrono::steady_clock::time_point time;
   };
 
-  cudaStream_t stream = nullptr;  // That it was recorded on.
-  // An event may be destroyed before its stream gets to it.
+  cudaStream_t stream = nullptr;  // Stream on which the event was recorded.
+  // Shared, since an event may be destroyed before its stream reaches it.
   std::shared_ptr<Record> record = std::make_shared<Record>();
 };
 
@@ -47,7 +47,7 @@ namespace {
 
 constexpr unsigned char kPoison = 0xA5;
 constexpr size_t kGuardBytes = 64;
-constexpr size_t kAlignment = 256;  // As of cudaMalloc.
+constexpr size_t kAlignment = 256;  // That of cudaMalloc.
 constexpr size_t kStackBytes = size_t{1} << 16;
 
 std::mt19937_64 random_order(0);
@@ -57,7 +57,7 @@ bool trusts_all_pointers = false;
 bool runs_at_once = false;
 CUstream_st default_stream;
 
-// Both default streams, null and 2 among others, are one.
+// Maps all default streams, such as null and 2, to one.
 CUstream_st* StreamOf(cudaStream_t stream) {
   return reinterpret_cast<uintptr_t>(stream) <= 2 ? &default_stream : stream;
 }
@@ -67,7 +67,7 @@ cudaError_t Fail(cudaError_t error, const char* what) {
   return error;
 }
 
-// Runs what is in a stream, up to the first error.
+// Runs the operations of a stream, up to the first error.
 cudaError_t RunAll(cudaStream_t stream) {
   auto& operations = StreamOf(stream)->operations;
   cudaError_t error = cudaSuccess;
@@ -82,7 +82,7 @@ cudaError_t RunAll(cudaStream_t stream) {
 
 // ---- Memory ------------------------------------------------------------------------------------
 
-// Size by address of the first byte that the caller sees; a guard lies on either side.
+// Size of each allocation, by the address that the caller got. A guard is on either side.
 std::map<unsigned char*, size_t>& Allocations() {
   static std::map<unsigned char*, size_t> allocations;
   return allocations;
@@ -90,7 +90,7 @@ std::map<unsigned char*, size_t>& Allocations() {
 
 #if defined(__SANITIZE_ADDRESS__)
 
-// The sanitizer reports the access itself.
+// Under the sanitizer the guard is poisoned: it reports the access itself.
 void SetGuard(unsigned char* guard) { ASAN_POISON_MEMORY_REGION(guard, kGuardBytes); }
 void DropGuard(unsigned char* guard) { ASAN_UNPOISON_MEMORY_REGION(guard, kGuardBytes); }
 bool IsWhole(const unsigned char*) { return true; }
@@ -121,7 +121,7 @@ enum class State { kReady, kInWarp, kAtBarrier, kDone };
 #if defined(__x86_64__)
 
 extern "C" void tfc_switch_stack(void** save, void* load);
-// Saves what a call must preserve on the old stack, and takes it from the new one.
+// Switches stacks: saves the callee-saved registers on the old stack and loads them from the new.
 asm(R"(
 .text
 .globl tfc_switch_stack
@@ -150,7 +150,7 @@ void Switch(Context* from, Context* to) { tfc_switch_stack(from, *to); }
 
 void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
   auto* top = reinterpret_cast<void**>(stack + kStackBytes);
-  *--top = nullptr;  // As after a call: eight bytes below a multiple of 16. Entry never returns.
+  *--top = nullptr;  // Align as after a call: 8 bytes below a multiple of 16. Entry never returns.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   *context = top;
@@ -226,7 +226,7 @@ void StartBlock() {
   }
 }
 
-// Resumes the threads in turn until all are done or none can go on.
+// Resumes the threads in turn until all are done or none can continue.
 cudaError_t RunBlock(const std::vector<unsigned>& order) {
   StartBlock();
   unsigned num_left = blockDim.x;
@@ -242,7 +242,7 @@ cudaError_t RunBlock(const std::vector<unsigned>& order) {
     }
   }
   if (num_left == 0) return cudaSuccess;
-  fibers.clear();  // The stacks of what was given up.
+  fibers.clear();  // Frees the stacks of unfinished threads.
   return Fail(cudaErrorLaunchFailure,
               failure != nullptr ? failure : "not all threads reach a barrier or warp operation");
 }

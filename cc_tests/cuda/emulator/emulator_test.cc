@@ -1,4 +1,4 @@
-// The emulator finds the mistakes that it is there for.
+// The emulator finds the mistakes that it is meant to find.
 #include <gtest/gtest.h>
 
 #include <cub/cub.cuh>
@@ -40,7 +40,7 @@ __global__ void ReverseInBlock(int* data, bool waits) {
   data[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
 }
 
-// How many of ten orders of the threads give a wrong result.
+// Counts the wrong results over ten orders of the threads.
 int NumWrongReversals(bool waits) {
   int num_wrong = 0;
   int* data = Allocate(128);
@@ -90,12 +90,12 @@ __global__ void LanesDisagree(int) {
 }
 __global__ void PartialMask(int) { __ballot_sync(0xFFFFu, 1); }
 
-TEST(Emulator, BarriersThatNotAllReachAreErrors) {
+TEST(Emulator, BarriersThatSomeThreadsMissAreErrors) {
   EXPECT_EQ(RunKernel(HalfWaits, 1, 64, 0), cudaErrorLaunchFailure);
   EXPECT_EQ(RunKernel(SomeLanesVote, 1, 32, 31), cudaErrorLaunchFailure);
   EXPECT_EQ(RunKernel(LanesDisagree, 1, 32, 0), cudaErrorLaunchFailure);
   EXPECT_EQ(RunKernel(PartialMask, 1, 32, 0), cudaErrorLaunchFailure);
-  EXPECT_EQ(RunKernel(SomeLanesVote, 1, 64, 32), cudaSuccess);  // Whole warps differ as they like.
+  EXPECT_EQ(RunKernel(SomeLanesVote, 1, 64, 32), cudaSuccess);  // Whole warps may diverge.
   EXPECT_EQ(RunKernel(SomeLanesVote, 1, 33, 0), cudaErrorInvalidConfiguration);
   EXPECT_EQ(RunKernel(HalfWaits, 0, 32, 0), cudaErrorInvalidConfiguration);
 }
@@ -123,7 +123,7 @@ TEST(Emulator, WarpOperationsExchangeLanes) {
   EXPECT_EQ(cudaFree(out), cudaSuccess);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // Which ends the process there and then.
+#if !defined(__SANITIZE_ADDRESS__)  // The sanitizer would end the process at the write.
 TEST(Emulator, WritesAroundAnAllocationAreErrors) {
   int* out = Allocate(63);
   EXPECT_EQ(RunKernel(WriteThread, 1, 64, out), cudaErrorIllegalAddress);
@@ -131,7 +131,7 @@ TEST(Emulator, WritesAroundAnAllocationAreErrors) {
 }
 #endif
 
-TEST(Emulator, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
+TEST(Emulator, StreamsRunWhenTheyAreSynchronized) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
   int* data = Allocate(1);
@@ -146,7 +146,7 @@ TEST(Emulator, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
-TEST(Emulator, StreamsMayWorkAtOnceButForCopiesToTheHost) {
+TEST(Emulator, StreamsMayRunAtOnceExceptCopiesToTheHost) {
   int* data = Allocate(1);
   int copied = 1;
   emulator::RunAtOnce(true);
@@ -171,7 +171,7 @@ TEST(Emulator, DefaultStreamsAreOne) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
-TEST(Emulator, EventsAreTakenInTheirStream) {
+TEST(Emulator, EventsAreRecordedInTheirStream) {
   cudaEvent_t begin = nullptr, end = nullptr;
   ASSERT_EQ(cudaEventCreate(&begin), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
@@ -186,7 +186,7 @@ TEST(Emulator, EventsAreTakenInTheirStream) {
   EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
 }
 
-TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamGetsToThem) {
+TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamReachesThem) {
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);
@@ -194,7 +194,7 @@ TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamGetsToThem) {
   EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
 }
 
-TEST(Emulator, PointersTellWhereTheyPoint) {
+TEST(Emulator, PointerAttributesNameTheMemory) {
   int host = 0;
   int* data = Allocate(2);
   cudaPointerAttributes attributes{};
@@ -207,7 +207,7 @@ TEST(Emulator, PointersTellWhereTheyPoint) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
-TEST(Emulator, CopiesKnowDeviceMemory) {
+TEST(Emulator, CopiesCheckTheirDirection) {
   int host = 0;
   int* data = Allocate(1);
   EXPECT_EQ(cudaMemcpyAsync(data, &host, 8, cudaMemcpyHostToDevice, nullptr),
@@ -226,7 +226,7 @@ TEST(Emulator, FindsTheFirstBitCountedFromOne) {
     EXPECT_EQ(__ffsll(static_cast<long long>(-1ull << bit)), bit + 1);
 }
 
-TEST(Emulator, ScansWantTheirStorage) {
+TEST(Emulator, ScansCheckTheirStorage) {
   uint64_t* data = nullptr;
   ASSERT_EQ(cudaMalloc(&data, 16), cudaSuccess);
   size_t num_bytes = 0;

@@ -1,4 +1,4 @@
-// Encoding and summing under many orders of threads and blocks, and how often they launch and wait.
+// Encoding and summing under many orders of threads and blocks; numbers of launches and waits.
 #include <gtest/gtest.h>
 
 #include "contract_inputs.h"
@@ -34,7 +34,8 @@ TEST_P(Schedule, DoesNotChangeTheBytes) {
   }
 }
 
-// Buckets, groups, their keys and cells take many steps, as do rounds of splitting.
+// Maximum launches of a step. Buckets, groups, keys and cells take many launches, as do rounds of
+// splitting.
 int64_t MaxLaunches(const std::string& spec) {
   const auto has = [&](const char* name) { return spec.find(name) != std::string::npos; };
   if (has("skcompress")) return 64;
@@ -77,7 +78,7 @@ TEST_P(Schedule, WaitsOnce) {
                  static_cast<int>(emulator::NumLaunches() - launches_before_sum));
 }
 
-// Nor do they change what a linear codec makes of a vector; nothing of it waits.
+// Linear codecs do not depend on the schedule either, and never wait.
 TEST(LinearSchedule, DoesNotChangeTheBytes) {
   const Stream stream;
   constexpr uint64_t kSize = 20000;

@@ -1,4 +1,4 @@
-// The module _cuda over the emulator, with memory for tests to make arrays of.
+// The module _cuda on the emulator, with memory from which tests make arrays.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -23,7 +23,7 @@ uintptr_t Allocate(size_t num_bytes) {
 
 void Free(uintptr_t pointer) { Check(cudaFree(reinterpret_cast<void*>(pointer))); }
 
-// On its stream without waiting, where there is one to choose.
+// Writes on the given stream, if any, without waiting.
 void Write(uintptr_t pointer, const py::buffer& data, uintptr_t stream) {
   const py::buffer_info info = data.request();
   const auto on = reinterpret_cast<cudaStream_t>(stream);

@@ -1,4 +1,4 @@
-// The kernels for GPUs on TensorFlow's CPU device: all memory passes for a device's.
+// Lets the kernels for GPUs run on TensorFlow's CPU device: accepts all memory as device memory.
 #include "tf/cuda/device_memory.h"
 
 namespace tfcompress {

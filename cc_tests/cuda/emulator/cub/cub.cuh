@@ -11,11 +11,11 @@
 namespace cub {
 
 struct DeviceScan {
-  // Asks for the size of the temporary storage where it is null.
+  // Returns the size of the temporary storage if that is null.
   template <typename T>
   static cudaError_t ExclusiveSum(void* storage, size_t& storage_bytes, const T* in, T* out,
                                   int64_t num_items, cudaStream_t stream) {
-    constexpr size_t kStorageBytes = 767;  // As CUB's: of no round size.
+    constexpr size_t kStorageBytes = 767;  // Not a round size, as with CUB.
     if (storage == nullptr) {
       storage_bytes = kStorageBytes;
       return cudaSuccess;
@@ -40,8 +40,8 @@ struct DeviceScan {
 // Input and output must not overlap.
 class DeviceRadixSort {
  public:
-  // Sorts by the bits [begin_bit, end_bit) of the keys; asks for the size of the temporary storage
-  // where it is null.
+  // Sorts by the bits [begin_bit, end_bit) of the keys; returns the size of the temporary storage
+  // if that is null.
   template <typename Key, typename Value>
   static cudaError_t SortPairs(void* storage, size_t& storage_bytes, const Key* keys_in,
                                Key* keys_out, const Value* values_in, Value* values_out,
@@ -72,7 +72,7 @@ class DeviceRadixSort {
   static cudaError_t Sort(void* storage, size_t& storage_bytes, const Key* keys_in, Key* keys_out,
                           int64_t num_items, int begin_bit, int end_bit, cudaStream_t stream,
                           const Move& move) {
-    // As CUB's: of no round size, and more for more items.
+    // Not a round size, and growing with the items, as with CUB.
     const size_t num_bytes = static_cast<size_t>(num_items) * sizeof(Key);
     const size_t wanted_bytes = 1023 + 2 * num_bytes;
     if (storage == nullptr) {
