@@ -137,10 +137,14 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         momentum.
     """
     if not keras_objects.is_optimizer(optimizer):
-        hint = ": make it with keras.optimizers.get()" if isinstance(optimizer, str) else ""
+        hint = ""
+        if isinstance(optimizer, str):
+            hint = f": pass keras.optimizers.get({optimizer!r})"
+        elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
+            hint = ": one of tf.compat.v1 goes to hvd.DistributedOptimizer(optimizer, compression=...)"
         raise TypeError(f"expected a Keras optimizer, got {optimizer!r}{hint}")
     if checkpoint.find_step(optimizer) is not None:
-        raise ValueError("the optimizer is distributed already: wrap it once")
+        raise ValueError("the optimizer has been wrapped already: wrap it once, or make a new optimizer")
     if keras_objects.is_built(optimizer):
         raise ValueError(
             "the optimizer has been used already, and steps that were traced with it would go on without "

@@ -3,11 +3,13 @@
 import collections
 import dataclasses
 import functools
+import weakref
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfcompress.policy import Compressor
 from tfcompress.routes.base import Counts
 from tfcompress.state import make_variable
 
@@ -240,8 +242,8 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
     Args:
       source: What `tfc.DistributedOptimizer` or `tfc.DistributedGradientTape` returned, a Keras
         LossScaleOptimizer around it; a Keras model, for its optimizer and for tapes that were made inside a
-        function; or a compressor that was passed to Horovod's own wrappers. Tensors that Horovod's
-        all-reduce carried uncompressed count with their full size.
+        function; or a compressor, for all optimizers and tapes that use it, stock Horovod's included. Tensors
+        that Horovod's all-reduce carried uncompressed count with their full size.
       residual_norms: Whether to read all residuals for their norms (default). Without, the call reads two
         small variables and can be made at every step.
 
@@ -255,7 +257,19 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
     return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
 
 
+# Steps and adapters that have used a compressor.
+_users: "weakref.WeakKeyDictionary[Compressor, weakref.WeakSet]" = weakref.WeakKeyDictionary()
+
+
+def note_use(compressors: Sequence[Compressor], holder: object) -> None:
+    """Lets `stats` find a holder of statistics by the compressors that it uses."""
+    for compressor in compressors:
+        _users.setdefault(compressor, weakref.WeakSet()).add(holder)
+
+
 def _holders(source: object) -> list[object]:
+    if isinstance(source, Compressor):
+        return list(_users.get(source, ()))
     if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
         from tfcompress.tape import steps_of  # It counts with this module.
 
@@ -266,8 +280,7 @@ def _holders(source: object) -> list[object]:
     if holder is None:
         raise TypeError(
             f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
-            "tfc.DistributedGradientTape returned, a Keras model, or the compressor given to Horovod's "
-            "wrappers"
+            "tfc.DistributedGradientTape returned, a Keras model, or a compressor"
         )
     return [holder]
 

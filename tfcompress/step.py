@@ -10,13 +10,13 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.comm import Ranks
 from tfcompress.handshake import agree
-from tfcompress.policy import Policy, Transport
+from tfcompress.policy import Compressor, Policy, Transport
 from tfcompress.routes import allreduce, gather, linear
 from tfcompress.routes.base import Context, Member, Outcome
 from tfcompress.schedule import Schedule, stages_of
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Memories, Parameter, make_variable
-from tfcompress.statistics import Counter, Stats, merge
+from tfcompress.statistics import Counter, Stats, merge, note_use
 
 # In this order gradients are encoded and sent.
 _EXCHANGES = {
@@ -230,9 +230,9 @@ class Step:
         self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
     ) -> list[Gradient]:
         """One rank clips, has the memory's momentum, and applies what several ranks left pending."""
-        _, policies = stages_of(plan)
-        compressors = [each for policy in policies for each in policy.compressors()]
-        acts = any(each.clip_norm is not None or each.memory_kind == "momentum" for each in compressors)
+        acts = any(
+            each.clip_norm is not None or each.memory_kind == "momentum" for each in _compressors(plan)
+        )
         if not (acts or self.memories or self.memories.waiting()):
             return gradients
         stages = self._stages_of(gradients, parameters, plan)
@@ -271,6 +271,7 @@ class Step:
             stages.is_agreed = True
         numbers = tuple(self._number(parameter) for parameter in parameters)
         if numbers not in self._counters:
+            note_use(_compressors(plan), self)
             self._counters[numbers] = Counter([self.memories.unique_name(each) for each in parameters])
         return stages, self._counters[numbers]
 
@@ -496,6 +497,10 @@ class Step:
         """
         parts = 1 if self._options.op == comm.AVERAGE else self._ranks.size()
         self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
+
+
+def _compressors(plan: Policy | Schedule) -> list[Compressor]:
+    return [each for policy in stages_of(plan)[1] for each in policy.compressors()]
 
 
 def _commit(outcomes: Sequence[Outcome]) -> None:

@@ -7,12 +7,13 @@ a linear codec is what Horovod reduces, with that one at its end.
 """
 
 import weakref
+from types import FrameType
 
 import tensorflow as tf
 
 from tfcompress.policy import COMPRESSED_DTYPES, Compressor, Transport
 from tfcompress.state import Parameter
-from tfcompress.statistics import Stats, merge
+from tfcompress.statistics import Stats, merge, note_use
 from tfcompress.step import PendingSum, Step
 
 _adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.WeakKeyDictionary()
@@ -24,12 +25,24 @@ def adapter_of(compressor: Compressor) -> "HorovodAdapter":
     """Returns the adapter of a compressor; makes it at the first call."""
     if compressor not in _adapters:
         _adapters[compressor] = HorovodAdapter(compressor)
+        note_use([compressor], _adapters[compressor])
     return _adapters[compressor]
 
 
-def stats_of(compressor: Compressor) -> Stats:
-    """Returns what a compressor has sent through Horovod's own wrappers."""
-    return adapter_of(compressor).stats()
+def refuse_keras_3(frame: FrameType | None) -> None:
+    """Raises ValueError where Horovod wraps an optimizer of Keras 3, which then exchanges nothing.
+
+    Args:
+      frame: Of a function of Horovod that was called while it wraps.
+    """
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("horovod."):
+        optimizer = frame.f_locals.get("self")
+        if hasattr(optimizer, "apply") and hasattr(optimizer, "apply_gradients"):
+            raise ValueError(
+                "Horovod's DistributedOptimizer exchanges nothing under Keras 3, so each rank would train by "
+                "itself: use tfc.DistributedOptimizer(optimizer, compression=...)"
+            )
+        frame = frame.f_back
 
 
 class HorovodAdapter:
@@ -90,8 +103,7 @@ class HorovodAdapter:
             return ctx.finish(reduced[:-1], reduced[-1])
         return ctx * tf.cast(tensor[0], ctx.dtype)
 
-    def stats(self) -> Stats:
-        """Returns what was sent so far."""
+    def _tfcompress_stats(self) -> Stats:
         return merge([step.stats() for step in self._steps.values()])
 
     def _is_left_to_horovod(self, tensor: tf.Tensor) -> bool:

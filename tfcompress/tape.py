@@ -21,8 +21,7 @@ class DistributedGradientTape:
     """Wraps a `tf.GradientTape`: `gradient` returns reduced gradients.
 
     A tape lives for one step, residuals live longer: they belong to the source variables. A tape that is made
-    with another compression, or an equal one made anew, goes on with the residuals that are there. `jacobian`
-    and `batch_jacobian` are those of the wrapped tape: this rank's own, as in Horovod.
+    with another compression, or an equal one made anew, goes on with the residuals that are there.
 
     Example::
 
@@ -132,6 +131,16 @@ class DistributedGradientTape:
             self._step.register_local(parameter_of(source).key)
         reduced = self._step.reduce(gradients, [parameter_of(source) for source in given], self._plan)
         return tf.nest.pack_sequence_as(sources, reduced)
+
+    def jacobian(self, *args: object, **kwargs: object) -> None:
+        """Refuses: it would be this rank's own, from a tape whose gradients are those of all ranks."""
+        raise NotImplementedError(
+            "jacobian is not reduced over ranks: take it from the tape that was wrapped"
+        )
+
+    def batch_jacobian(self, *args: object, **kwargs: object) -> None:
+        """Refuses, as `jacobian`."""
+        raise NotImplementedError("batch_jacobian is not reduced over ranks: take it from the wrapped tape")
 
     def _tfcompress_stats(self) -> Stats:
         return self._step.stats() if self._step else merge([])

@@ -4,11 +4,11 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
+from stepping import Stepper
 from training import keras, make_variable, topk
 
 import tfcompress as tfc
 from tfcompress import comm, handshake
-from stepping import Stepper
 from tfcompress.checkpoint import step_of
 
 

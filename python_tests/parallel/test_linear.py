@@ -4,10 +4,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
+from stepping import Stepper
 from training import keras, make_data, make_model, make_variable
 
 import tfcompress as tfc
-from stepping import Stepper
 from tfcompress.checkpoint import step_of
 from tfcompress.routes.linear import MARKS
 

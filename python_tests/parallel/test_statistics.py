@@ -4,9 +4,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
+from stepping import Stepper
 
 import tfcompress as tfc
-from stepping import Stepper
 
 
 class Source:

@@ -4,9 +4,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
+from stepping import Stepper
 
 import tfcompress as tfc
-from stepping import Stepper
 
 EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
 SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2)]

@@ -6,10 +6,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import keras, topk
+from stepping import Stepper
+from training import topk
 
 import tfcompress as tfc
-from stepping import Stepper
 
 
 class TestTables:

@@ -10,7 +10,8 @@ class AverageMovingStatistics(tf.keras.callbacks.Callback):
     """Replaces moving means and variances by their averages over all ranks, after each epoch.
 
     Each rank normalises its own batches, so these variables differ between ranks; only testing uses them.
-    Must be on every rank, and stand before ModelCheckpoint. Validation within an epoch still uses each rank's own.
+    Must be on every rank, and stand before ModelCheckpoint. Validation within an epoch uses each
+    rank's own.
     """
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:

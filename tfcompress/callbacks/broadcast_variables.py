@@ -1,9 +1,12 @@
 """The callback that starts all ranks from the same variables."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfcompress import comm, keras_objects
 from tfcompress.callbacks.requirements import require_distributed
+from tfcompress.state import tf_variable
 
 
 class BroadcastVariables(tf.keras.callbacks.Callback):
@@ -14,10 +17,19 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
     (`jit_compile="auto"` beside a GPU): Horovod's collectives do not exist there.
     """
 
-    def __init__(self, root_rank: int = 0) -> None:
-        """Takes the rank whose variables all others get."""
+    def __init__(
+        self, root_rank: int = 0, device: str = "", local_variables: Sequence[object] | None = None
+    ) -> None:
+        """Takes the arguments of Horovod's callback.
+
+        Args:
+          root_rank: The rank whose variables all others get.
+          device: Accepted for Horovod's programs; not used.
+          local_variables: Variables that stay each rank's own (default: none).
+        """
         super().__init__()
         self._root_rank = root_rank
+        self._local = {id(tf_variable(variable)) for variable in local_variables or ()}
         self._done = False
 
     def on_train_begin(self, logs: dict | None = None) -> None:
@@ -43,4 +55,5 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         if comm.ALL_RANKS.size() == 1:
             return
         variables = keras_objects.training_variables(self.model, self.model.optimizer)
-        comm.broadcast_variables(variables, self._root_rank)
+        shared = [variable for variable in variables if id(variable) not in self._local]
+        comm.broadcast_variables(shared, self._root_rank)

@@ -5,6 +5,7 @@ import json
 import tensorflow as tf
 
 from tfcompress import comm
+from tfcompress.callbacks.requirements import require_distributed
 
 
 class MetricAverage(tf.keras.callbacks.Callback):
@@ -14,6 +15,10 @@ class MetricAverage(tf.keras.callbacks.Callback):
     EarlyStopping and ModelCheckpoint: ranks that decide differently train differently, or wait for each
     other for ever. The average has equal weights, as Horovod's MetricAverageCallback has.
     """
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        """Raises ValueError where the model trains without exchanging gradients."""
+        require_distributed(self.model)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Averages every number in `logs`, in place; what is not a number stays as it is.
