@@ -230,9 +230,8 @@ class Step:
         self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
     ) -> list[Gradient]:
         """One rank clips, has the memory's momentum, and applies what several ranks left pending."""
-        acts = any(
-            each.clip_norm is not None or each.memory_kind == "momentum" for each in _compressors(plan)
-        )
+        compressors = _compressors(plan)
+        acts = any(each.clip_norm is not None or each.memory_kind == "momentum" for each in compressors)
         if not (acts or self.memories or self.memories.waiting()):
             return gradients
         stages = self._stages_of(gradients, parameters, plan)

@@ -134,9 +134,7 @@ class DistributedGradientTape:
 
     def jacobian(self, *args: object, **kwargs: object) -> None:
         """Refuses: it would be this rank's own, from a tape whose gradients are those of all ranks."""
-        raise NotImplementedError(
-            "jacobian is not reduced over ranks: take it from the tape that was wrapped"
-        )
+        raise NotImplementedError("jacobian is not reduced over ranks: take it from the wrapped tape")
 
     def batch_jacobian(self, *args: object, **kwargs: object) -> None:
         """Refuses, as `jacobian`."""

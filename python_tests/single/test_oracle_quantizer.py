@@ -148,7 +148,9 @@ class TestLog:
         if selected.size:
             section, _ = round_trip(part, dense[selected])
             total = oracle_quantizer.parse_log(section, selected.size)[1]
-            _, ladder = oracle_quantizer.log_ladder(dense[selected], total, *parameters)
+            base, tau = parameters
+            tau = tau or oracle_quantizer.adapted_tau(base, selected.size)
+            _, ladder = oracle_quantizer.log_ladder(dense[selected], total, base, tau)
             kept = selected[np.abs(dense[selected]) >= ladder[-1]] if ladder.size else kept
         assert header["k"] == kept.size
         sections = kept.astype("<u4").tobytes()
