@@ -55,6 +55,13 @@ class Route:
     seed: int = 0
     clip_norm: float | None = None
 
+    @property
+    def compresses(self) -> bool:
+        """Whether fewer bytes than the gradient's are meant to travel."""
+        if self.transport is Transport.ALLREDUCE:
+            return self.wire_dtype is not None
+        return not self.spec.endswith(tuple(_PASS_THROUGH.values()))
+
     def signature(self) -> "Route":
         """Returns what a traced step cannot change: all but the spec of frames, an input of the op."""
         return dataclasses.replace(self, spec="") if self.transport is Transport.GATHER else self
@@ -287,7 +294,7 @@ class Compressor:
         if self.transport is Transport.LINEAR:
             return _ROWS
         if not _describe(self.spec)["takes_rows"]:
-            _warn_once(
+            warn_once(
                 f"the codec of '{self.spec}' takes dense gradients only: sparse rows (IndexedSlices) travel "
                 f"through '{_ROWS}' instead; sparse_as_dense=True makes them dense"
             )
@@ -401,7 +408,8 @@ def _memories_differ(subject: str, specs: Sequence[str]) -> str:
 
 
 @functools.cache
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Warns, once in a process."""
     warnings.warn(message, stacklevel=5)
 
 

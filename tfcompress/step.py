@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.comm import Ranks
 from tfcompress.handshake import agree
-from tfcompress.policy import Compressor, Policy, Transport
+from tfcompress.policy import Compressor, Policy, Transport, warn_once
 from tfcompress.routes import allreduce, gather, linear
 from tfcompress.routes.base import Context, Member, Outcome
 from tfcompress.schedule import Schedule, stages_of
@@ -271,6 +271,7 @@ class Step:
         numbers = tuple(self._number(parameter) for parameter in parameters)
         if numbers not in self._counters:
             note_use(_compressors(plan), self)
+            _warn_if_nothing_is_compressed(stages, plan)
             self._counters[numbers] = Counter([self.memories.unique_name(each) for each in parameters])
         return stages, self._counters[numbers]
 
@@ -500,6 +501,15 @@ class Step:
 
 def _compressors(plan: Policy | Schedule) -> list[Compressor]:
     return [each for policy in stages_of(plan)[1] for each in policy.compressors()]
+
+
+def _warn_if_nothing_is_compressed(stages: Stages, plan: Policy | Schedule) -> None:
+    wanted = [each for each in _compressors(plan) if each.transport is not Transport.ALLREDUCE]
+    if wanted and not any(route.compresses for route in stages.all_routes()):
+        warn_once(
+            f"'{wanted[0].spec}' compresses no gradient of this model: all are excluded or have fewer than "
+            f"min_elements={wanted[0].min_elements} elements. Lower min_elements, or use tfc.Compression.none"
+        )
 
 
 def _commit(outcomes: Sequence[Outcome]) -> None:

@@ -123,7 +123,8 @@ void DefineSpecBindings(py::module_& module) {
       "A dict of the canonical `spec`; whether it is `linear`; its `memory`; `num_slots`, the "
       "float32 vectors that the memory keeps; the parts `sparsifier`, `index`, `value` and "
       "`joint`, None where the spec has no such part; `everything`, whether all elements are "
-      "sent; and `takes_rows`, whether its codecs take sparse rows. Of a linear spec also its part `codec`, and whether what it recovers is `exact`.");
+      "sent; and `takes_rows`, whether its codecs take sparse rows. Of a linear spec also its part "
+      "`codec`, and whether what it recovers is `exact`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
       "Lists the parts that a spec can name, one dict {id, name, doc, parameters, error, cost, "

@@ -168,3 +168,33 @@ def test_load_model_wraps_with_the_options_given(folder):
     loaded = tfc.load_model(path, COMPRESSION, optimizer_options={"op": hvd.Sum})
     assert step_of(loaded.optimizer)._options.op == "sum"
     assert loaded.optimizer.get_config()["momentum"] == 0.9
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="keras.Variable is Keras 3's")
+def test_a_layer_that_is_frozen_when_training_goes_on(folder):
+    """Residuals are found by the variables' paths, and those of a frozen layer wait."""
+
+    def made(names):
+        variables = [keras.Variable(np.zeros(100), name=name) for name in names]
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=COMPRESSION)
+        return optimizer, variables
+
+    def step(optimizer, variables, value):
+        gradients = [tf.range(100.0) * value * (i + 1) for i in range(len(variables))]
+        optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
+        return step_of(optimizer).memories.by_name()
+
+    optimizer, variables = made(["first", "second"])
+    kept = {name: slots[0].numpy() for name, slots in step(optimizer, variables, 1.0).items()}
+    assert sorted(kept) == ["first", "second"]
+    tfc.prepare_checkpoint(optimizer)
+    path = tf.train.Checkpoint(optimizer=optimizer).save(folder / f"frozen_{hvd.rank()}")
+    fresh, variables = made(["second"])
+    fresh.build(variables)
+    tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
+    with pytest.warns(UserWarning, match="residuals of first belong to no variable of this step"):
+        found = step(fresh, variables, 0.0)
+    # What of it was sent at once is gone, the rest is that of `second`.
+    left = found["second"][0].numpy()
+    assert ((left == 0) | (left == kept["second"])).all() and left.any()
+    assert list(step_of(fresh).memories.waiting()) == ["first"]

@@ -116,3 +116,50 @@ class TestSchedule:
             tfc.Schedule.of_ratios(tfc.Compression.threshold(), ratios=[0.5], steps_each=1)
         with pytest.raises(TypeError, match="call it"):
             tfc.Schedule([(1, tfc.Compression.topk)], then=topk())
+
+    def test_memories_of_two_kinds_are_refused_when_the_schedule_is_made(self):
+        dgc = tfc.Compression.dgc(0.1, min_elements=64)
+        with pytest.raises(ValueError, match="memory of another kind"):
+            tfc.Schedule([(1, topk())], then=dgc)
+
+    @pytest.mark.parametrize("order", [["none", "topk"], ["topk", "none"], ["fp16", "topk", "none"]])
+    def test_stages_may_travel_differently(self, order, assert_same_on_all_ranks):
+        """Nothing that waits in the residual is lost where an all-reduced stage follows."""
+        stages = {
+            "none": (tfc.Compression.none, 8000),
+            "fp16": (tfc.Compression.fp16, 4000),
+            "topk": (topk(0.01), 256),
+        }
+        *first, last = [stages[name] for name in order]
+        schedule = tfc.Schedule([(2, compressor) for compressor, _ in first], then=last[0])
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=schedule)
+        sent, traces = self.run(optimizer)
+        expected = np.repeat([size for _, size in (*first, last)], 2)
+        expected = np.pad(expected, (0, max(0, self.STEPS - expected.size)), "edge")[: self.STEPS]
+        assert sent.tolist() == expected.tolist()
+        assert traces <= 2
+
+    def test_a_change_that_a_traced_step_cannot_take_up_is_refused(self):
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=tfc.Compression.none)
+        optimizer.apply_gradients([(tf.ones([2000]), make_variable(np.zeros(2000)))])
+        with pytest.raises(ValueError, match="cannot change"):
+            tfc.set_compression(optimizer, tfc.Compression.fp16)
+
+    def test_a_stage_that_the_schedule_had_is_taken_up(self):
+        none, sparse = tfc.Compression.none, topk(0.01)
+        schedule = tfc.Schedule([(2, none)], then=sparse)
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=schedule)
+        sent, _ = self.run(optimizer, change_at=4, change=lambda: tfc.set_compression(optimizer, none))
+        assert sent.tolist() == [8000, 8000, 256, 256, 8000, 8000]
+
+
+def test_a_preset_that_compresses_nothing_says_so():
+    variable = make_variable(np.zeros(200))
+    compression = tfc.Compression.topk(min_elements=1023)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+    with pytest.warns(UserWarning, match="compresses no gradient of this model"):
+        optimizer.apply_gradients([(tf.ones([200]), variable)])
+    sketch = tfc.Compression.sketched_sgd(min_elements=0, exclude=(), seed=17, columns=999_983)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=sketch)
+    with pytest.warns(UserWarning, match="saves nothing on 200 elements"):
+        optimizer.apply_gradients([(tf.ones([200]), make_variable(np.zeros(200)))])

@@ -51,6 +51,33 @@ class TestReduction:
         assert tfc.stats(optimizer).total.steps == 2
         assert int(optimizer.iterations.numpy()) == 7  # All passes, as Horovod counts.
 
+    def test_a_pass_without_a_gradient_keeps_the_sum_of_the_others(self):
+        optimizer = tfc.DistributedOptimizer(
+            keras.optimizers.SGD(1.0), compression=EXACT, backward_passes_per_step=2
+        )
+        first, second = make_variable(np.zeros(3)), make_variable(np.zeros(3))
+        optimizer.apply_gradients([(tf.ones(3), first), (tf.ones(3), second)])
+        optimizer.apply_gradients([(tf.ones(3), first), (None, second)])
+        np.testing.assert_allclose(-first.numpy(), 2.0)
+        np.testing.assert_allclose(-second.numpy(), 1.0)
+
+    def test_ranks_with_different_numbers_of_passes(self):
+        optimizer = tfc.DistributedOptimizer(
+            keras.optimizers.SGD(1.0), compression=EXACT, backward_passes_per_step=2 + hvd.rank()
+        )
+        with pytest.raises(ValueError, match="backward_passes_per_step is 2 on rank 0 and 3 on rank 1"):
+            one_variable(optimizer, steps=1)  # Traced, all ranks exchange in one branch.
+
+    def test_one_more_optimizer_on_one_rank(self, assert_same_on_all_ranks):
+        """A model that rank 0 loads for evaluation takes no number from the names of collectives."""
+        for _ in range(2 if hvd.rank() == 0 else 0):
+            tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=EXACT)
+        for compression in (EXACT, tfc.Compression.none):
+            optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+            result, gradients = one_variable(optimizer, steps=2)
+            np.testing.assert_allclose(result, -gradients.mean(axis=1).sum(axis=0), rtol=1e-4, atol=1e-5)
+            assert_same_on_all_ranks([result])
+
     def test_backward_passes_of_an_embedding_are_refused(self):
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=2)
         slices = tf.IndexedSlices(tf.ones([1, 4]), tf.constant([0]), tf.constant([8, 4]))
@@ -172,6 +199,21 @@ class TestLossScaling:
             keras.mixed_precision.set_global_policy("float32")
         assert step_of(model.optimizer).stats().total.steps > 0
         assert_same_on_all_ranks(model.get_weights())
+
+
+class TestOptimizers:
+    @pytest.mark.skipif(not IS_KERAS_3, reason="tf_keras keeps exclusions elsewhere")
+    def test_what_a_configuration_does_not_hold_stays(self):
+        """The given object is wrapped, not copied: exclusions, attributes, functions."""
+        plain = keras.optimizers.AdamW(lambda: 0.5, weight_decay=0.9)
+        kernel, bias = make_variable(np.ones(3), "kernel"), make_variable(np.ones(3), "bias")
+        plain.exclude_from_weight_decay(var_list=[bias])
+        plain.note = "kept"
+        optimizer = tfc.DistributedOptimizer(plain, compression=EXACT)
+        assert optimizer is plain and optimizer.note == "kept"
+        optimizer.apply_gradients([(tf.zeros(3), kernel), (tf.zeros(3), bias)])
+        np.testing.assert_allclose(kernel.numpy(), 0.55)
+        np.testing.assert_allclose(bias.numpy(), 1.0)
 
 
 class TestModels:

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress import _core, clock, comm, ops
+from tfcompress.policy import warn_once
 from tfcompress.routes.allreduce import assign_if, compensate, rounding
 from tfcompress.routes.base import (
     HOST,
@@ -194,6 +195,10 @@ def encode(members: Sequence[Member], gradients: Sequence[tf.Tensor], seed: tf.T
     vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
     encoded = Encoded(members, vectors, [slots for _, slots in compensated], None, seed, None)
     if encoded.is_whole:
+        warn_once(
+            f"'{spec}' saves nothing on {encoded.num_elements} elements, fewer than it would send: they "
+            "travel uncompressed. Choose a smaller sketch, or another preset"
+        )
         return dataclasses.replace(encoded, payload=_flat(vectors), nanoseconds=tf.constant(0, tf.int64))
     payload, nanoseconds = ops.linear_encode(vectors, seed, spec)
     marked = tf.concat([payload, _marks(seed)], axis=0)

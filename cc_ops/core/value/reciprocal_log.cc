@@ -153,7 +153,8 @@ class Log : public ValueCodec {
     constexpr double kRounding = 0x1p-22;  // Of levels to floats, and of the powers of the base.
     double sum = 0;
     for (float value : values) sum += std::fabs(NormalOrZero(value));
-    const double least = std::max(sum / std::pow(base_, MaxTau()), base_ * 0x1p-126) * (1 + kRounding);
+    const double least =
+        std::max(sum / std::pow(base_, MaxTau()), base_ * 0x1p-126) * (1 + kRounding);
     for (size_t i = 0; i < values.size(); ++i) {
       const double magnitude = std::fabs(double{values[i]});
       errors[i] = magnitude < least ? magnitude : magnitude * (1 - (1 - kRounding) / base_);
