@@ -9,7 +9,7 @@
 #include "contract_inputs.h"
 #include "core/pipeline.h"
 #include "core/rows.h"
-#include "fuzz/allocation_meter.h"
+#include "fuzz/allocation_operators.h"
 #include "fuzz/frame_fields.h"
 #include "rows_inputs.h"
 

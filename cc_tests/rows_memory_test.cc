@@ -1,42 +1,11 @@
-// The memory for a few rows of a huge table is proportional to the rows. Counts allocations, so it
-// is an executable of its own.
+// The memory for a few rows of a huge table is proportional to the rows.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <new>
 
+#include "fuzz/allocation_meter.h"
 #include "rows_inputs.h"
-
-namespace {
-
-std::atomic<size_t> num_allocated_bytes{0};
-
-void* TryToAllocate(size_t num_bytes) {
-  num_allocated_bytes += num_bytes;
-  return std::malloc(num_bytes);
-}
-
-void* Allocate(size_t num_bytes) {
-  if (void* memory = TryToAllocate(num_bytes)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(size_t num_bytes) { return Allocate(num_bytes); }
-void* operator new[](size_t num_bytes) { return Allocate(num_bytes); }
-void* operator new(size_t num_bytes, const std::nothrow_t&) noexcept {
-  return TryToAllocate(num_bytes);
-}
-void* operator new[](size_t num_bytes, const std::nothrow_t&) noexcept {
-  return TryToAllocate(num_bytes);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace tfcompress {
 namespace {
@@ -50,10 +19,10 @@ void ExpectCostOfRows(const std::string& spec) {
   SCOPED_TRACE(spec);
   const RowsInput input = RandomRows(kRows, kWidth, kSlices, 1);
   MustDecodeRows(MustEncodeRows(spec, input), input.table());  // Builds static tables first.
-  const size_t before = num_allocated_bytes;
+  const uint64_t before = AllocationMeter::Total();
   const Bytes frame = MustEncodeRows(spec, input, nullptr, "topk:ratio=0.5");
   const SparseRows decoded = MustDecodeRows(frame, input.table());
-  const size_t num_bytes = num_allocated_bytes - before;
+  const uint64_t num_bytes = AllocationMeter::Total() - before;
   EXPECT_GT(decoded.ids.size(), 300u);
   EXPECT_LT(num_bytes, 40 * 4 * kSlices * kWidth);  // All allocations together.
 }
@@ -74,11 +43,11 @@ TEST(RowsMemory, OfATableOfTenMillionRows) {
   // The system allocates only pages that are written.
   const std::unique_ptr<float, void (*)(void*)> residual(
       static_cast<float*>(std::calloc(input.num_rows * kWidth, sizeof(float))), &std::free);
-  const size_t before = num_allocated_bytes;
+  const uint64_t before = AllocationMeter::Total();
   Bytes frame;
   ASSERT_TRUE(EncodeRows("dense|raw|raw", "dense", input.view(), residual.get(), {1}, &frame).ok());
   MustDecodeRows(frame, input.table());
-  EXPECT_LT(num_allocated_bytes - before, 40 * 4 * kSlices * kWidth);
+  EXPECT_LT(AllocationMeter::Total() - before, 40 * 4 * kSlices * kWidth);
 }
 
 }  // namespace

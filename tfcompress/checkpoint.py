@@ -9,13 +9,13 @@ A Keras file has them among its assets, where Keras without this package does no
 
 import io
 import pathlib
-import warnings
 import zipfile
 
 import numpy as np
 import tensorflow as tf
 
 from tfcompress.keras_objects import innermost
+from tfcompress.notices import warn
 from tfcompress.step import Step
 
 _FILE, _STEPS = "tfcompress_residuals.npz", "steps"
@@ -82,7 +82,7 @@ def serialize(step: Step) -> bytes:
     """Returns the number of steps and the mean residuals as bytes; nothing where no step needs them."""
     memories = step.pending()
     if memories is None:
-        warnings.warn(_NOT_PREPARED, stacklevel=3)
+        warn(_NOT_PREPARED)
         memories = {}
     elif not memories and not step.has_schedule():
         return b""

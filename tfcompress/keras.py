@@ -1,12 +1,12 @@
 """The way in through a Keras optimizer: Keras 3, tf_keras and Keras 2."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
 from tfcompress import checkpoint, comm, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
+from tfcompress.notices import warn
 from tfcompress.policy import Compressor, Policy
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule, as_plan, stages_of
@@ -229,11 +229,10 @@ def _refuse_unsuited(optimizer: object, compression: object) -> None:
     compressors = [each for policy in policies for each in policy.compressors()]
     inner = keras_objects.innermost(optimizer)
     if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors):
-        warnings.warn(
+        warn(
             "Adafactor does not train with sparse gradients: its factored second moment takes each row and "
             "column for as large as its one element that was sent. Use a compression that sends every "
-            "element, such as tfc.Compression.qsgd() or fp16, or another optimizer",
-            stacklevel=3,
+            "element, such as tfc.Compression.qsgd() or fp16, or another optimizer"
         )
     if not any(each.memory_kind == "momentum" for each in compressors):
         return

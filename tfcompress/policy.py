@@ -5,10 +5,10 @@ import enum
 import functools
 import re
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
+from tfcompress.notices import warn_once
 
 # Specs that carry a tensor of each dtype bit by bit, for tensors that are not worth compressing.
 _PASS_THROUGH = {
@@ -405,12 +405,6 @@ def _memories_differ(subject: str, specs: Sequence[str]) -> str:
         f"{subject} would need a memory of another kind in another stage: {specs}. Choose one memory "
         "(residual or momentum) for all stages that have one"
     )
-
-
-@functools.cache
-def warn_once(message: str) -> None:
-    """Warns, once in a process."""
-    warnings.warn(message, stacklevel=5)
 
 
 def _check_row_sparsifier(part: str) -> None:

@@ -2,12 +2,13 @@
 
 import dataclasses
 import re
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from tfcompress.notices import warn
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
 
@@ -132,7 +133,7 @@ class Memories:
         return slots
 
     def match_waiting(self, parameters: Sequence[Parameter]) -> None:
-        """Renames restored slots whose variables have the same names but for numbers.
+        """Renames restored slots whose variables have the same names but for numbers and prefixes.
 
         Keras numbers layers anew in each process. Groups of names that differ in numbers only are matched in
         the order of their numbers, where no name of the group is equal and both sides have as many. Warns of
@@ -193,19 +194,22 @@ class Memories:
         """Warns, once, by name, of restored residuals that no parameter of a step takes."""
         left = self._waiting.keys() - set(names)
         if left and not left <= self._warned:
-            warnings.warn(
+            warn(
                 f"the saved residuals of {', '.join(sorted(left))} belong to no variable of this step; they "
-                "wait until variables of these names appear, and stay in checkpoints until then",
-                stacklevel=2,
+                "wait until variables of these names appear, and stay in checkpoints until then"
             )
             self._warned |= left
 
 
 def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:
-    """Groups names that differ in numbers only, each group in the order of its numbers."""
+    """Groups names whose last two parts differ in numbers only, each group in the order of its numbers.
+
+    Keras leaves the model's name out of the paths of a model that it has loaded.
+    """
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(re.sub(r"[_#]\d+(?=/|#|$)", "", name), []).append(name)
+        stem = re.sub(r"[_#]\d+(?=/|#|$)", "", name)
+        groups.setdefault("/".join(stem.split("/")[-2:]), []).append(name)
     return {stem: sorted(group, key=_numbers_of) for stem, group in groups.items()}
 
 

@@ -10,7 +10,8 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.comm import Ranks
 from tfcompress.handshake import agree
-from tfcompress.policy import Compressor, Policy, Transport, warn_once
+from tfcompress.notices import warn_once
+from tfcompress.policy import Compressor, Policy, Transport
 from tfcompress.routes import allreduce, gather, linear
 from tfcompress.routes.base import Context, Member, Outcome
 from tfcompress.schedule import Schedule, stages_of
@@ -281,7 +282,7 @@ class Step:
         names = [self.memories.unique_name(parameter) for parameter in parameters]
         made = Stages.resolve(plan, names, gradients, parameters)
         stages = self._stages.setdefault(made.key(), made)
-        if plan is self._plan:
+        if plan is self._plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
             stages.make_changeable()
         return stages
 
@@ -507,7 +508,7 @@ def _warn_if_nothing_is_compressed(stages: Stages, plan: Policy | Schedule) -> N
     wanted = [each for each in _compressors(plan) if each.transport is not Transport.ALLREDUCE]
     if wanted and not any(route.compresses for route in stages.all_routes()):
         warn_once(
-            f"'{wanted[0].spec}' compresses no gradient of this model: all are excluded or have fewer than "
+            f"'{wanted[0].spec}' compresses no gradient of this step: all are excluded or have fewer than "
             f"min_elements={wanted[0].min_elements} elements. Lower min_elements, or use tfc.Compression.none"
         )
 

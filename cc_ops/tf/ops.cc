@@ -183,8 +183,8 @@ REGISTER_OP("Tfcompress>EncodeRows")
 Compresses the gradient of some rows of a table (tf.IndexedSlices) into one frame.
 
 Sums the slices of each row, adds the residual of the row, chooses rows by their
-norms, encodes them, and writes back to the residual what receivers will not
-decode: merged + residual before == decoded + residual after, row by row. Time and
+norms, encodes them, and writes back to the residual what receivers do not
+decode, so that merged + residual before == decoded + residual after, row by row. Time and
 memory are of the order of the rows, not of the table, except with the index codecs
 `bloom` and `bitmap`, which visit every row number. Rows that a Bloom filter adds
 are sent as zeros, or with their values if the gradient has them.

@@ -1,5 +1,5 @@
-// Counts what operator new hands out in this process. Include it in one source file of a program:
-// it replaces the global operators.
+// Counts what operator new hands out in this process; one source file of the program includes
+// allocation_operators.h.
 #ifndef TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_
 #define TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_
 
@@ -19,12 +19,15 @@ class AllocationMeter {
   // Bytes allocated at once since `Restart`, beyond what was allocated then.
   static uint64_t Peak(uint64_t at_restart) { return most_ - std::min(at_restart, most_.load()); }
   static uint64_t Now() { return now_; }
+  // All bytes that were ever allocated.
+  static uint64_t Total() { return total_; }
 
   // A size stands in front of each block.
   static void* Allocate(size_t num_bytes) {
     auto* block = static_cast<unsigned char*>(std::malloc(num_bytes + kPrefix));
     if (block == nullptr) throw std::bad_alloc();
     *reinterpret_cast<size_t*>(block) = num_bytes;
+    total_ += num_bytes;
     const uint64_t now = now_ += num_bytes;
     uint64_t most = most_;
     while (most < now && !most_.compare_exchange_weak(most, now)) {
@@ -42,6 +45,7 @@ class AllocationMeter {
   static constexpr size_t kPrefix = alignof(std::max_align_t);
   static inline std::atomic<uint64_t> now_{0};
   static inline std::atomic<uint64_t> most_{0};
+  static inline std::atomic<uint64_t> total_{0};
 };
 
 // The most bytes that `body` had allocated at once.
@@ -54,14 +58,5 @@ uint64_t PeakAllocation(const Body& body) {
 }
 
 }  // namespace tfcompress
-
-void* operator new(size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
-void* operator new[](size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
-void operator delete(void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
-void operator delete[](void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { tfcompress::AllocationMeter::Free(pointer); }
-void operator delete[](void* pointer, size_t) noexcept {
-  tfcompress::AllocationMeter::Free(pointer);
-}
 
 #endif  // TFCOMPRESS_CC_TESTS_FUZZ_ALLOCATION_METER_H_

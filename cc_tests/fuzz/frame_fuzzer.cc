@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "allocation_meter.h"
+#include "allocation_operators.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
 #include "core/rows.h"

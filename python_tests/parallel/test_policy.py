@@ -157,7 +157,7 @@ def test_a_preset_that_compresses_nothing_says_so():
     variable = make_variable(np.zeros(200))
     compression = tfc.Compression.topk(min_elements=1023)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
-    with pytest.warns(UserWarning, match="compresses no gradient of this model"):
+    with pytest.warns(UserWarning, match="compresses no gradient of this step"):
         optimizer.apply_gradients([(tf.ones([200]), variable)])
     sketch = tfc.Compression.sketched_sgd(min_elements=0, exclude=(), seed=17, columns=999_983)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=sketch)

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress import _core, clock, comm, ops
-from tfcompress.policy import warn_once
+from tfcompress.notices import warn_once
 from tfcompress.routes.allreduce import assign_if, compensate, rounding
 from tfcompress.routes.base import (
     HOST,

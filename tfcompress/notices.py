@@ -1,0 +1,19 @@
+"""Warnings that point at the user's program."""
+
+import functools
+import sys
+import warnings
+
+
+def warn(message: str) -> None:
+    """Warns at the innermost line that is not of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tfcompress"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level + 1)
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Warns, once in a process."""
+    warn(message)
