@@ -342,16 +342,25 @@ def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> Non
     Raises:
       TypeError: A variable has a dtype that cannot travel, such as string; nothing was broadcast.
     """
-    hvd = _horovod()
     for variable in variables:
         if variable.dtype.name not in _BROADCAST_DTYPES + _BROADCAST_AS_BYTES:
             raise TypeError(f"variable '{variable.name}' of dtype {variable.dtype.name} cannot be broadcast")
-    hvd.broadcast_variables([v for v in variables if v.dtype.name in _BROADCAST_DTYPES], root_rank=root_rank)
-    for number, variable in enumerate(variables):
-        if variable.dtype.name in _BROADCAST_AS_BYTES:
-            own = tf.bitcast(variable.read_value(), tf.uint8)
-            root = hvd.broadcast(own, root_rank, name=f"tfcompress_broadcast_{number}")
-            variable.assign(tf.bitcast(root, variable.dtype))
+
+    # Together, in one function. By position: names may differ, where a rank has built more than others.
+    @tf.function(autograph=False)
+    def broadcast() -> None:
+        for number, variable in enumerate(variables):
+            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{number}"))
+
+    broadcast()
+
+
+def _broadcast(variable: tf.Variable, root_rank: int, name: str) -> tf.Tensor:
+    own = variable.read_value()
+    travels_as_bytes = variable.dtype.name in _BROADCAST_AS_BYTES
+    carried = tf.bitcast(own, tf.uint8) if travels_as_bytes else own
+    root = _horovod().broadcast(carried, root_rank, name=f"HorovodBroadcast_{name}", ignore_name_scope=True)
+    return tf.bitcast(root, variable.dtype) if travels_as_bytes else root
 
 
 def broadcast_object(value: object, root_rank: int = 0) -> object:
