@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.state import Gradient, make_variable
+from tfcompress.state import Gradient, Parameter, make_variable
 
 
 class LocalAccumulator:
@@ -31,7 +31,7 @@ class LocalAccumulator:
     def run(
         self,
         gradients: Sequence[Gradient],
-        keys: Sequence[Hashable],
+        parameters: Sequence[Parameter],
         apply: Callable[[list[Gradient]], object],
         skip: Callable[[], object],
     ) -> None:
@@ -39,7 +39,7 @@ class LocalAccumulator:
 
         Args:
           gradients: None adds nothing; the sum of earlier calls is applied all the same.
-          keys: What each belongs to, the same at every call.
+          parameters: What each is the gradient of, the same at every call.
           apply: Called while tracing too, in a branch of a tf.cond.
           skip: Called instead at the other calls, in the other branch.
 
@@ -50,13 +50,13 @@ class LocalAccumulator:
             apply(list(gradients))
             return
         added = [
-            self._sum_for(key, gradient).assign_add(gradient, read_value=False)
-            for key, gradient in zip(keys, gradients, strict=True)
+            self._sum_for(parameter, gradient).assign_add(gradient, read_value=False)
+            for parameter, gradient in zip(parameters, gradients, strict=True)
             if gradient is not None
         ]
         with tf.control_dependencies([op for op in added if op is not None]):
             count = self._make_count().assign_add(1, read_value=True)
-        sums = [self._sums.get(key) for key in keys]
+        sums = [self._sums.get(parameter.key) for parameter in parameters]
 
         def apply_sums() -> tf.Tensor:
             apply([None if total is None else self._scaled(total) for total in sums])
@@ -93,13 +93,13 @@ class LocalAccumulator:
             self._count = make_variable(np.int64(0))
         return self._count
 
-    def _sum_for(self, key: Hashable, gradient: Gradient) -> tf.Variable:
+    def _sum_for(self, parameter: Parameter, gradient: Gradient) -> tf.Variable:
         if isinstance(gradient, tf.IndexedSlices):
             raise ValueError(
                 "backward_passes_per_step adds up dense gradients, and an embedding's are not: pass "
                 "sparse_as_dense=True"
             )
-        if key not in self._sums:
+        if parameter.key not in self._sums:
             with tf.init_scope():
-                self._sums[key] = make_variable(tf.zeros(gradient.shape, gradient.dtype))
-        return self._sums[key]
+                self._sums[parameter.key] = make_variable(tf.zeros(parameter.shape, gradient.dtype))
+        return self._sums[parameter.key]

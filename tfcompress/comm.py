@@ -203,7 +203,24 @@ class Ranks:
         return results
 
     def _allreduce_rows(self, tensor: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSlices:
-        return _horovod().allreduce(tensor, op=_horovod_op(op), name=name, process_set=self._set())
+        """As Horovod reduces IndexedSlices, but with names that are ours, and for every dtype."""
+
+        def gathered(part: tf.Tensor, label: str) -> tf.Tensor:
+            return _horovod().allgather(
+                part,
+                name=f"HorovodAllgather_{name}_{label}",
+                ignore_name_scope=True,
+                process_set=self._set(),
+            )
+
+        dtype = tensor.dtype
+        if dtype.name in _BROADCAST_AS_BYTES:
+            values = tf.bitcast(gathered(tf.bitcast(tensor.values, tf.uint8), "values"), dtype)
+        else:
+            values = gathered(tensor.values, "values")
+        if op == AVERAGE:
+            values = tf.cast(values / tf.cast(self.size_tensor(), dtype), dtype)
+        return tf.IndexedSlices(values, gathered(tensor.indices, "indices"), tensor.dense_shape)
 
     def _allreduce_dense(
         self, tensors: Sequence[tf.Tensor], op: str, predivide_factor: float, name: str, num_groups: int
@@ -230,11 +247,11 @@ class Ranks:
 
         As many bytes as an all-reduce. Sums are made in float32 and rounded once, each on one rank.
         """
-        sizes = [tf.size(tensor) for tensor in tensors]
+        sizes = [tf.size(tensor, out_type=tf.int64) for tensor in tensors]
         flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
         num_ranks = self.size_tensor()
-        num_elements = tf.size(flat)
-        flat = tf.pad(flat, [[0, -num_elements % num_ranks]])
+        num_elements = tf.size(flat, out_type=tf.int64)
+        flat = tf.pad(flat, [[0, -num_elements % tf.cast(num_ranks, tf.int64)]])
         shares = _horovod().alltoall(
             tf.bitcast(flat, tf.int16),
             name=f"HorovodAlltoall_{name}_bfloat16",
@@ -279,7 +296,10 @@ class Ranks:
         """
         mine = tf.stack([_checksum(variable) for variable in variables])
         gathered = _horovod().allgather(
-            mine[tf.newaxis], name=f"HorovodAllgather_{name}_checksums", process_set=self._set()
+            mine[tf.newaxis],
+            name=f"HorovodAllgather_{name}_checksums",
+            ignore_name_scope=True,
+            process_set=self._set(),
         )
         differs = tf.reduce_any(gathered != gathered[:1], axis=0)
         return tf.where(
@@ -329,7 +349,7 @@ def transport_dtype(dtype: tf.DType, wire_dtype: str | None) -> tf.DType:
 
 
 def _checksum(variable: tf.Variable) -> tf.Tensor:
-    """A sum of a variable's bytes in groups, weighted by nothing: int32 scalar, equal for equal variables."""
+    """A sum of a variable's words: int32 scalar, equal for equal variables."""
     if variable.dtype == tf.bool:
         return tf.reduce_sum(tf.cast(variable, tf.int32))
     words = tf.int32 if variable.dtype.size % 4 == 0 else tf.uint8

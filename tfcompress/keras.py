@@ -43,7 +43,7 @@ class _Distributed:
         parameters = [parameter_of(variable) for variable in variables]
         self._tfcompress_accumulator.run(
             [self._tfcompress_step.densify(gradient) for gradient in gradients],
-            [parameter.key for parameter in parameters],
+            parameters,
             lambda sums: apply(self._tfcompress_step.reduce(sums, parameters)),
             lambda: self.iterations.assign_add(1),  # As Horovod counts.
         )
@@ -297,8 +297,13 @@ def load_model(
 
     Returns:
       The model, compiled with the wrapped optimizer.
+
+    Raises:
+      ValueError: The saved model was not compiled.
     """
     model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
+    if model.optimizer is None:
+        raise ValueError("the saved model is not compiled: load it with Keras and compile it")
     inner = keras_objects.innermost(model.optimizer)
     _refuse_unsuited(inner, compression)
     _distribute(inner, *_arguments(compression, **(optimizer_options or {})))

@@ -60,7 +60,7 @@ class Route:
         """Whether fewer bytes than the gradient's are meant to travel."""
         if self.transport is Transport.ALLREDUCE:
             return self.wire_dtype is not None
-        return not self.spec.endswith(tuple(_PASS_THROUGH.values()))
+        return not self.spec.endswith("dense|raw|raw")
 
     def signature(self) -> "Route":
         """Returns what a traced step cannot change: all but the spec of frames, an input of the op."""
@@ -72,7 +72,7 @@ class Resolution:
     """What a plan means for one variable.
 
     Attributes:
-      memory: The kind of its memory: "none", "residual" or "momentum".
+      memory: Its memory, such as "residual".
       num_slots: float32 vectors of the variable's size that the memory keeps.
       routes: One for each stage.
     """
@@ -253,7 +253,11 @@ class Compressor:
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
         if dtype not in _PASS_THROUGH or self.transport is Transport.ALLREDUCE:
             is_cast = self.transport is Transport.ALLREDUCE
-            return route(Transport.ALLREDUCE, "dense|raw|raw", self.wire_dtype if is_cast else None)
+            clip_norm = self.clip_norm if dtype in _PASS_THROUGH else None
+            wire_dtype = self.wire_dtype if is_cast else None
+            return Route(
+                Transport.ALLREDUCE, "dense|raw|raw", wire_dtype, clip_norm=clip_norm, seed=self.seed
+            )
         if self._passes_through(name, shape):
             # Where the memory has the momentum, the optimizer has none for small tensors either.
             memory = "" if is_table or self.memory_kind != "momentum" else f"{self.memory}|"
@@ -346,7 +350,12 @@ Policy = Compressor | PerVariable
 
 
 def resolve(
-    policies: Sequence[Policy], name: str, dtype: str, shape: Sequence[int | None], is_table: bool
+    policies: Sequence[Policy],
+    name: str,
+    dtype: str,
+    shape: Sequence[int | None],
+    is_table: bool,
+    held: str = "",
 ) -> Resolution:
     """Returns what the stages of a plan mean for one variable.
 
@@ -359,6 +368,7 @@ def resolve(
       dtype: The gradient's, such as "float32".
       shape: The variable's.
       is_table: Whether the gradient is IndexedSlices.
+      held: The memory that the variable has already, such as "residual"; it counts as that of one more stage.
 
     Raises:
       ValueError: Two stages need memories of different kinds.
@@ -366,18 +376,18 @@ def resolve(
     compressors = [policy.compressor_for(name) for policy in policies]
     routes = [each.route(name, dtype, shape, is_table) for each in compressors]
     needs = [each.memory_for(route, is_table) for each, route in zip(compressors, routes, strict=True)]
+    if held:
+        needs.append((held.partition(":")[0], _describe(f"{held}|dense|raw|raw")["num_slots"]))
     kinds = set(needs) - {("none", 0)}
     if not kinds:
         return Resolution("none", 0, tuple(routes))
     if len(kinds) > 1:
         raise ValueError(_memories_differ(f"gradient '{name}'", [each.spec for each in compressors]))
-    [(kind, num_slots)] = kinds
+    [(memory, num_slots)] = kinds
     if is_table:
-        routes = [_as_rows(route, dtype) for route in routes]
-    else:
-        memory = next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
-        routes = [_with_memory(route, memory) for route in routes]
-    return Resolution(kind, num_slots, tuple(routes))
+        return Resolution(memory, num_slots, tuple(_as_rows(route, dtype) for route in routes))
+    memory = held or next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
+    return Resolution(memory, num_slots, tuple(_with_memory(route, memory) for route in routes))
 
 
 def _with_memory(route: Route, memory: str) -> Route:

@@ -44,8 +44,9 @@ class Stages:
         names: Sequence[str],
         gradients: Sequence[Gradient],
         parameters: Sequence[Parameter],
+        held: Sequence[str],
     ) -> "Stages":
-        """Resolves a plan for a list of gradients.
+        """Resolves a plan for a list of gradients, whose variables hold these memories.
 
         Raises:
           ValueError: A gradient has another shape than its variable, or needs different memories.
@@ -59,14 +60,13 @@ class Stages:
                 )
             is_table = isinstance(gradient, tf.IndexedSlices)
             described.append((name, gradient.dtype.name, _dimensions(parameter.shape), is_table))
-        return cls._of(plan, tuple(described))
+        return cls._of(plan, tuple(described), held)
 
     @classmethod
-    def _of(cls, plan: Policy | Schedule, gradients: tuple) -> "Stages":
+    def _of(cls, plan: Policy | Schedule, gradients: tuple, held: Sequence[str]) -> "Stages":
         boundaries, policies = stages_of(plan)
-        return cls(
-            gradients, tuple(boundaries), tuple(resolve(policies, *gradient) for gradient in gradients)
-        )
+        resolutions = [resolve(policies, *each, memory) for each, memory in zip(gradients, held, strict=True)]
+        return cls(gradients, tuple(boundaries), tuple(resolutions))
 
     def key(self) -> tuple:
         """Returns what tells lists apart."""
@@ -143,7 +143,7 @@ class Stages:
         Raises:
           ValueError: A traced step cannot take it up.
         """
-        other = Stages._of(plan, self.gradients)
+        other = Stages._of(plan, self.gradients, [""] * len(self.gradients))
         for (name, *_), before, after in zip(
             self.gradients, self.resolutions, other.resolutions, strict=True
         ):

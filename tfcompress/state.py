@@ -36,11 +36,17 @@ def tf_variable(variable: object) -> tf.Variable:
     return inner if isinstance(inner, tf.Variable) else variable
 
 
-def parameter_of(variable: object) -> Parameter:
-    """Returns what an exchange sees of a variable: a Keras 3 variable, a tf.Variable, or a watched tensor."""
+def parameter_of(variable: object, position: int = 0) -> Parameter:
+    """Returns what an exchange sees of a variable: a Keras 3 variable, a tf.Variable, or a watched tensor.
+
+    Args:
+      variable: The variable or tensor.
+      position: Among the sources of a tape; tensors are made anew at every step, and known by it.
+    """
     inner = tf_variable(variable)
     if not isinstance(inner, tf.Variable):
-        return Parameter(id(inner), f"tensor_of_shape_{'x'.join(map(str, inner.shape))}", inner.shape)
+        name = f"source_{position}_of_shape_{'x'.join(map(str, inner.shape))}"
+        return Parameter(name, name, inner.shape)
     name = getattr(variable, "path", None) or inner.name.partition(":")[0]
     return Parameter(id(inner), name, inner.shape, inner)
 
@@ -63,16 +69,12 @@ def make_variable(
         return ResourceVariable(value, trainable=False, name=name, shape=shape)
 
 
-def read(variable: tf.Variable) -> np.ndarray:
-    """Returns a variable's value; eager mode only."""
-    return variable.numpy()
-
-
 @dataclasses.dataclass
 class _Entry:
-    """The memory of one parameter; `slots` are float32 of its shape."""
+    """The slots of one parameter, float32 of its shape, and the memory that they are of."""
 
     name: str
+    memory: str
     slots: list[tf.Variable]
 
 
@@ -100,12 +102,13 @@ class Memories:
             self._names[parameter.key] = name
         return self._names[parameter.key]
 
-    def slots_of(self, parameter: Parameter, num_slots: int, on_cpu: bool) -> list[tf.Variable]:
+    def slots_of(self, parameter: Parameter, memory: str, num_slots: int, on_cpu: bool) -> list[tf.Variable]:
         """Returns the slots of a parameter; creates them at the first call.
 
         Args:
           parameter: Of fully defined shape.
-          num_slots: How many its memory needs.
+          memory: Its memory, such as "residual".
+          num_slots: How many that needs.
           on_cpu: Whether they must be there: no kernel for GPUs updates a table's residual.
 
         Raises:
@@ -129,29 +132,51 @@ class Memories:
         with tf.init_scope(), tf.device("CPU:0" if on_cpu else None):
             values = tf.zeros(shape) if initial is None else initial
             slots = [make_variable(values[i], f"{_scope(name)}/memory_{i}") for i in range(num_slots)]
-        self._entries[parameter.key] = _Entry(name, slots)
+        self._entries[parameter.key] = _Entry(name, memory, slots)
         return slots
 
     def match_waiting(self, parameters: Sequence[Parameter]) -> None:
-        """Renames restored slots whose variables have the same names but for numbers and prefixes.
+        """Gives restored slots to the parameters of a step; warns, by name, of what is not plain.
 
-        Keras numbers layers anew in each process. Groups of names that differ in numbers only are matched in
-        the order of their numbers, where no name of the group is equal and both sides have as many. Warns of
-        those that stay unmatched.
+        Keras numbers layers anew in each process, and leaves the model's name out of the paths of a model
+        that it has loaded. Where all names that wait differ from all names of parameters in these alone, and
+        shapes are equal, the slots go to the parameters in the order of their numbers.
 
         Args:
-          parameters: Those of a step that have a memory.
+          parameters: Those that have a memory.
         """
-        if not self._waiting:
-            return
-        names = [self.unique_name(each) for each in parameters]
-        saved, mine = _by_stem(self._waiting), _by_stem(names)
-        for stem, group in mine.items():
-            found = saved.get(stem, [])
-            if len(found) == len(group) and not set(found) & set(group):
-                values = [self._waiting.pop(name) for name in found]
-                self._waiting |= dict(zip(group, values, strict=True))
-        self._warn_of_waiting(names)
+        if self._waiting:
+            shapes = {self.unique_name(each): tuple(each.shape.as_list()) for each in parameters}
+            self._settle(shapes)
+            self._warn_of_waiting(shapes)
+
+    def _settle(self, shapes: Mapping[str, tuple]) -> None:
+        """Renames what waits for names of these shapes, and assigns what has slots already."""
+        renamed = _renumbered(self._waiting, shapes)
+        if renamed:
+            pairs = ", ".join(f"{saved} to {name}" for saved, name in sorted(renamed.items()))
+            warn(f"saved residuals go to variables that are numbered otherwise now: {pairs}")
+        for saved, name in renamed.items():
+            self._waiting[name] = self._waiting.pop(saved)
+        present = {name: slots for name, slots in self.by_name().items() if name in self._waiting}
+        for name, slots in present.items():
+            _check_shape(name, self._waiting[name], (len(slots), *slots[0].shape))
+        with tf.init_scope():
+            for name, slots in present.items():
+                for slot, value in zip(slots, self._waiting.pop(name), strict=True):
+                    slot.assign(value)
+
+    def memory_of(self, parameter: Parameter) -> str:
+        """Returns the memory whose slots a parameter has, such as "residual"; nothing where it has none."""
+        entry = self._entries.get(parameter.key)
+        return entry.memory if entry else ""
+
+    def adopt(self, other: "Memories", parameters: Sequence[Parameter]) -> None:
+        """Takes over the slots that other memories have of some parameters."""
+        for parameter in parameters:
+            if parameter.key in other._entries and parameter.key not in self._entries:
+                entry = other._entries.pop(parameter.key)
+                self._entries[parameter.key] = dataclasses.replace(entry, name=self.unique_name(parameter))
 
     def slots(self) -> dict[Hashable, list[tf.Variable]]:
         """Returns the slots of all parameters that have some, by key."""
@@ -170,7 +195,7 @@ class Memories:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """Copies all slots, by name: float32 [slots, *shape]."""
-        held = {name: np.stack([read(slot) for slot in slots]) for name, slots in self.by_name().items()}
+        held = {name: np.stack([slot.numpy() for slot in slots]) for name, slots in self.by_name().items()}
         return {**self._waiting, **held}
 
     def restore(self, memories: Mapping[str, np.ndarray]) -> None:
@@ -182,13 +207,13 @@ class Memories:
         Raises:
           ValueError: A parameter has another memory or shape; nothing was overwritten.
         """
-        present = self.by_name()
-        for name in memories.keys() & present.keys():
-            _check_shape(name, memories[name], (len(present[name]), *present[name][0].shape))
-        for name, values in memories.items():
-            for slot, value in zip(present.get(name, []), values, strict=False):
-                slot.assign(value)
-        self._waiting |= {name: values for name, values in memories.items() if name not in present}
+        waited = self._waiting
+        self._waiting = {**waited, **memories}
+        try:
+            self._settle({name: tuple(slots[0].shape) for name, slots in self.by_name().items()})
+        except ValueError:
+            self._waiting = waited
+            raise
 
     def _warn_of_waiting(self, names: Iterable[str]) -> None:
         """Warns, once, by name, of restored residuals that no parameter of a step takes."""
@@ -201,20 +226,19 @@ class Memories:
             self._warned |= left
 
 
-def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:
-    """Groups names whose last two parts differ in numbers only, each group in the order of its numbers.
-
-    Keras leaves the model's name out of the paths of a model that it has loaded.
-    """
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        stem = re.sub(r"[_#]\d+(?=/|#|$)", "", name)
-        groups.setdefault("/".join(stem.split("/")[-2:]), []).append(name)
-    return {stem: sorted(group, key=_numbers_of) for stem, group in groups.items()}
+def _renumbered(saved: Mapping[str, np.ndarray], shapes: Mapping[str, tuple]) -> dict[str, str]:
+    """Returns which saved name is which of today's, if all differ in numbers and prefixes alone."""
+    old = sorted(saved.keys() - shapes.keys(), key=_order)
+    new = sorted(shapes.keys() - saved.keys(), key=_order)
+    pairs = dict(zip(old, new, strict=False))
+    same = all(_order(a)[0] == _order(b)[0] and saved[a].shape[1:] == shapes[b] for a, b in pairs.items())
+    return pairs if len(old) == len(new) and same else {}
 
 
-def _numbers_of(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
+def _order(name: str) -> tuple[str, list[int]]:
+    """The last two parts of a name without numbers, and its numbers."""
+    stem = re.sub(r"[_#]\d+(?=/|#|$)", "", name)
+    return "/".join(stem.split("/")[-2:]), [int(number) for number in re.findall(r"\d+", name)]
 
 
 def _scope(name: str) -> str:

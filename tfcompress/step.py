@@ -2,14 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.comm import Ranks
-from tfcompress.handshake import agree
+from tfcompress.handshake import Agreement, agree
 from tfcompress.notices import warn_once
 from tfcompress.policy import Compressor, Policy, Transport
 from tfcompress.routes import allreduce, gather, linear
@@ -135,7 +135,9 @@ class Step:
         self._numbers: dict[Hashable, int] = {}
         self._stages: dict[tuple, Stages] = {}
         self._counters: dict[tuple, Counter] = {}
-        self._name: str | None = None
+        # Ranks that join an elastic job make the same objects in the same order, but begin to exchange later.
+        elastic = comm.is_elastic()
+        self._name: str | None = comm.begin_exchange(comm.num_exchanges()) if elastic else None
         self._steps: tf.Variable | None = None
         self._calls: tf.Variable | None = None
         self._prepared: tuple[int, dict[str, np.ndarray]] = (-1, {})
@@ -150,6 +152,7 @@ class Step:
         gradients: Sequence[Gradient],
         parameters: Sequence[Parameter],
         plan: Policy | Schedule | None = None,
+        local: Collection[Hashable] = (),
     ) -> list[Gradient]:
         """Returns the average (or sum) over ranks of each gradient.
 
@@ -159,6 +162,7 @@ class Step:
             uncompressed through Horovod's own collectives.
           parameters: What each is the gradient of.
           plan: What to apply in this step, where it is not the plan given before.
+          local: Keys of further parameters whose gradients are not exchanged in this step.
 
         Returns:
           The reduced gradients, bit-identical on every rank. On one rank, the gradients themselves,
@@ -168,10 +172,12 @@ class Step:
           ValueError: Ranks are configured differently, or a gradient differs from its first one.
           RuntimeError: The step is compiled by XLA.
         """
-        results = [self._local_result(g, p) for g, p in zip(gradients, parameters, strict=True)]
-        shared = [
-            i for i, p in enumerate(parameters) if p.key not in self._local and gradients[i] is not None
+        local = self._local.union(local)
+        results = [
+            self._local_result(gradient) if parameter.key in local else gradient
+            for gradient, parameter in zip(gradients, parameters, strict=True)
         ]
+        shared = [i for i, p in enumerate(parameters) if p.key not in local and gradients[i] is not None]
         if not shared:
             return results
         mine = [self.densify(gradients[i]) for i in shared]
@@ -280,7 +286,8 @@ class Step:
         self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
     ) -> Stages:
         names = [self.memories.unique_name(parameter) for parameter in parameters]
-        made = Stages.resolve(plan, names, gradients, parameters)
+        held = [self.memories.memory_of(parameter) for parameter in parameters]
+        made = Stages.resolve(plan, names, gradients, parameters, held)
         stages = self._stages.setdefault(made.key(), made)
         if plan is self._plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
             stages.make_changeable()
@@ -295,7 +302,7 @@ class Step:
         number, steps = comm.num_exchanges(), self.steps()
         # Ranks that join an elastic job later would find nobody to compare with.
         if comm.talks_eagerly() and not comm.is_elastic():
-            agreement = agree(self._ranks, steps, self._settings, stages.describe())
+            agreement = self._compare(stages)
             number, steps = agreement.number, agreement.steps
         if self._name is None:
             self._name = comm.begin_exchange(number)
@@ -303,6 +310,10 @@ class Step:
         if steps != self.steps():
             with tf.init_scope():  # Not in the graph that is being traced, where every step would do it.
                 variable.assign(steps)
+
+    def _compare(self, stages: Stages) -> Agreement:
+        settings = {**self._settings, "ends of stages": list(stages.boundaries)}
+        return agree(self._ranks, self.steps(), settings, stages.describe())
 
     def _make_counters(self) -> tf.Variable:
         if self._steps is None:
@@ -325,7 +336,8 @@ class Step:
         members = []
         for i, (gradient, parameter) in enumerate(zip(gradients, parameters, strict=True)):
             is_table = isinstance(gradient, tf.IndexedSlices)
-            slots = self.memories.slots_of(parameter, stages.resolutions[i].num_slots, is_table)
+            needs = stages.resolutions[i]
+            slots = self.memories.slots_of(parameter, needs.memory, needs.num_slots, is_table)
             members.append(
                 Member(
                     self._number(parameter),
@@ -342,9 +354,9 @@ class Step:
 
     # ---- Parts of a step -----------------------------------------------------------------------------------
 
-    def _local_result(self, gradient: Gradient, parameter: Parameter) -> Gradient:
+    def _local_result(self, gradient: Gradient) -> Gradient:
         scales = self._options.scale_local_gradients and self._options.op == comm.AVERAGE
-        if gradient is None or parameter.key not in self._local or not scales:
+        if gradient is None or not scales:
             return gradient
         return tf.math.scalar_mul(tf.cast(1.0 / self._num_ranks(), gradient.dtype), gradient)
 
@@ -397,8 +409,11 @@ class Step:
         """Returns whether a bool scalar is true on every rank; for loss scaling."""
         if not self._ranks.may_exchange():
             return finite
-        if self._name is None:
-            self._name = comm.begin_exchange(comm.num_exchanges())
+        if self._name is None:  # Keras asks before the first exchange.
+            number = comm.num_exchanges()
+            if comm.talks_eagerly() and not comm.is_elastic():
+                number = agree(self._ranks, self.steps(), self._settings, []).number
+            self._name = comm.begin_exchange(number)
         return self._ranks.all_true(finite, f"{self._name}_finite")
 
     # ---- Between steps -------------------------------------------------------------------------------------
@@ -413,7 +428,7 @@ class Step:
         changed = [stages.changed(plan) for stages in self._stages.values()]
         for stages in changed:
             if self._ranks.size() > 1:
-                agree(self._ranks, self.steps(), self._settings, stages.describe())
+                self._compare(stages)
         for before, after in zip(self._stages.values(), changed, strict=True):
             before.become(after)
         self._stages = {stages.key(): stages for stages in self._stages.values()}

@@ -127,9 +127,10 @@ class DistributedGradientTape:
         inner = [tf_variable(source) for source in given]
         gradients = self._tape.gradient(target, inner, output_gradients, unconnected_gradients)
         self._step = _step_of(inner, self._plan, self._options)
-        for source in self._local:
-            self._step.register_local(parameter_of(source).key)
-        reduced = self._step.reduce(gradients, [parameter_of(source) for source in given], self._plan)
+        parameters = [parameter_of(source, position) for position, source in enumerate(given)]
+        local_ids = {id(tf_variable(source)) for source in self._local}
+        local = [p.key for p, source in zip(parameters, inner, strict=True) if id(source) in local_ids]
+        reduced = self._step.reduce(gradients, parameters, self._plan, local)
         return tf.nest.pack_sequence_as(sources, reduced)
 
     def jacobian(self, *args: object, **kwargs: object) -> None:
@@ -168,11 +169,12 @@ def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: object, options: 
     """
     variables = [source for source in sources if isinstance(source, tf.Variable)]
     found = [_kept(variable, _STEPS, {}).get(options) for variable in variables]
-    step = next((step for step in found if step is not None), None)
-    if step is None:
-        step = Step(plan, options)
-        if first := max((_kept(variable, _FIRST_STEP, 0) for variable in variables), default=0):
-            step.restore(first, {})
+    steps = list(dict.fromkeys(step for step in found if step is not None))
+    step = steps[0] if steps else Step(plan, options)
+    if not steps and (first := max((_kept(each, _FIRST_STEP, 0) for each in variables), default=0)):
+        step.restore(first, {})
+    for other in steps[1:]:  # Sources that had tapes of their own before.
+        step.memories.adopt(other.memories, [parameter_of(variable) for variable in variables])
     for variable in variables:
-        variable.__dict__.setdefault(_STEPS, {}).setdefault(options, step)
+        variable.__dict__.setdefault(_STEPS, {})[options] = step
     return step

@@ -128,7 +128,7 @@ class TestSchedule:
         stages = {
             "none": (tfc.Compression.none, 8000),
             "fp16": (tfc.Compression.fp16, 4000),
-            "topk": (topk(0.01), 256),
+            "topk": (topk(0.01), 192),
         }
         *first, last = [stages[name] for name in order]
         schedule = tfc.Schedule([(2, compressor) for compressor, _ in first], then=last[0])
@@ -150,7 +150,7 @@ class TestSchedule:
         schedule = tfc.Schedule([(2, none)], then=sparse)
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=schedule)
         sent, _ = self.run(optimizer, change_at=4, change=lambda: tfc.set_compression(optimizer, none))
-        assert sent.tolist() == [8000, 8000, 256, 256, 8000, 8000]
+        assert sent.tolist() == [8000, 8000, 192, 192, 8000, 8000]
 
 
 def test_a_preset_that_compresses_nothing_says_so():

@@ -20,9 +20,13 @@ class AverageMovingStatistics(tf.keras.callbacks.Callback):
 
 
 def average_moving_statistics(model: object) -> None:
-    """Averages the floating-point variables of a model that are not trained. Every rank must call it."""
-    variables = [tf_variable(variable) for variable in model.non_trainable_variables]
-    variables = [variable for variable in variables if variable.dtype.is_floating]
+    """Averages what layers that are not frozen keep besides their weights. Every rank must call it."""
+    layers = [layer for layer in model._flatten_layers(include_self=False) if layer.trainable]
+    kept = {id(v): v for layer in layers for v in map(tf_variable, layer.non_trainable_variables)}
+    frozen = {
+        id(tf_variable(v)) for each in model._flatten_layers() if not each.trainable for v in each.variables
+    }
+    variables = [v for key, v in kept.items() if key not in frozen and v.dtype.is_floating]
     if comm.ALL_RANKS.size() == 1 or not variables:
         return
     values = [variable.read_value() for variable in variables]

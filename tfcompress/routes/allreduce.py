@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfcompress import clock, ops
+from tfcompress import clock, comm, ops
 from tfcompress.routes.base import (
     Context,
     Counts,
@@ -35,20 +35,20 @@ def exchange(
     wires = [member.route.wire_dtype for member in members]
     # Nothing waits for this time: each reduction starts as soon as its gradient is there.
     start = clock.time_after(sent)
-    reduced = context.ranks.allreduce(
+    totals = context.ranks.allreduce(
         sent, context.op, context.predivide_factor, wires, context.name, context.num_groups
     )
-    elapsed = clock.nanoseconds_between(start, clock.time_after(reduced))
+    elapsed = clock.nanoseconds_between(start, clock.time_after(totals))
     finite = tf.constant(True)
     if context.has_memory:  # Otherwise nobody asks, and the pass is spared.
-        finite = tf.reduce_all(tf.stack([all_finite(each) for each in reduced]))
+        finite = tf.reduce_all(tf.stack([all_finite(each) for each in totals]))
     reduced = [
-        tf.cast(r, g.dtype) if isinstance(r, tf.Tensor) else r
-        for r, g in zip(reduced, gradients, strict=True)
+        tf.cast(total, gradient.dtype) if isinstance(total, tf.Tensor) else total
+        for total, gradient in zip(totals, gradients, strict=True)
     ]
     return Outcome(
         reduced,
-        _count(context, gradients, wires, reduced),
+        _count(context, gradients, sent, wires, totals),
         elapsed,
         tf.zeros([2], tf.int64),
         finite,
@@ -118,16 +118,17 @@ def assign_if(succeeded: tf.Tensor, updates: Sequence[tuple[tf.Variable, tf.Tens
 def _count(
     context: Context,
     gradients: Sequence[tf.Tensor | tf.IndexedSlices],
+    sent: Sequence[tf.Tensor | tf.IndexedSlices],
     wires: Sequence[str | None],
-    reduced: Sequence[tf.Tensor | tf.IndexedSlices],
+    totals: Sequence[tf.Tensor | tf.IndexedSlices],
 ) -> Counts:
-    sent = [num_bytes(gradient, wire) for gradient, wire in zip(gradients, wires, strict=True)]
-    # Horovod gathers rows of IndexedSlices.
+    carried = [_carried_bytes(vector, wire) for vector, wire in zip(sent, wires, strict=True)]
+    # Rows of IndexedSlices are gathered.
     wire_bytes = [
         gather_wire_bytes(own, num_bytes(total))
         if isinstance(total, tf.IndexedSlices)
         else allreduce_wire_bytes(own, context.ranks)
-        for total, own in zip(reduced, sent, strict=True)
+        for total, own in zip(totals, carried, strict=True)
     ]
     dense = tf.stack([num_bytes(gradient) for gradient in gradients])
     elements = tf.stack([num_elements(gradient) for gradient in gradients])
@@ -135,10 +136,17 @@ def _count(
     return Counts(
         dense,
         dense_wire_bytes(gradients, context.ranks),
-        tf.stack(sent),
+        tf.stack(carried),
         tf.stack(wire_bytes),
         zeros,
         zeros,
         elements,
         elements,
     )
+
+
+def _carried_bytes(vector: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None) -> tf.Tensor:
+    """The bytes of what travels, int64 scalar."""
+    if isinstance(vector, tf.IndexedSlices):
+        return num_bytes(vector)
+    return tf.size(vector, out_type=tf.int64) * comm.transport_dtype(vector.dtype, wire_dtype).size

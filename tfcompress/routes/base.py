@@ -120,12 +120,11 @@ class Outcome:
     commit: Callable[[tf.Tensor], None]
 
 
-def num_bytes(gradient: tf.Tensor | tf.IndexedSlices, wire_dtype: str | None = None) -> tf.Tensor:
-    """Returns the bytes of a gradient, int64 scalar; with `wire_dtype`, as all-reduce carries it."""
+def num_bytes(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """Returns the bytes of a gradient, int64 scalar."""
     if isinstance(gradient, tf.IndexedSlices):
         return num_bytes(gradient.values) + num_bytes(gradient.indices)
-    width = comm.transport_dtype(gradient.dtype, wire_dtype).size if wire_dtype else gradient.dtype.size
-    return tf.size(gradient, out_type=tf.int64) * width
+    return tf.size(gradient, out_type=tf.int64) * gradient.dtype.size
 
 
 def num_elements(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -208,8 +208,8 @@ def apply_rows_alone(member: Member, gradient: tf.IndexedSlices) -> tf.IndexedSl
     """Applies rows and their residual on one rank alone, as if all were sent."""
     [slot] = member.slots
     touched, positions = tf.unique(gradient.indices)
-    merged = tf.math.unsorted_segment_sum(gradient.values, positions, tf.size(touched))
-    applied = tf.cast(merged, tf.float32) + tf.gather(slot, touched)
+    values = tf.cast(gradient.values, tf.float32)
+    applied = tf.math.unsorted_segment_sum(values, positions, tf.size(touched)) + tf.gather(slot, touched)
     finite = tf.reduce_all(tf.math.is_finite(applied))
     kept = tf.where(finite, tf.zeros_like(applied), tf.gather(slot, touched))
     slot.scatter_update(tf.IndexedSlices(kept, touched))
