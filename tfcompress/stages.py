@@ -143,15 +143,8 @@ class Stages:
         Raises:
           ValueError: A traced step cannot take it up.
         """
-        other = Stages._of(plan, self.gradients, [""] * len(self.gradients))
-        for (name, *_), before, after in zip(
-            self.gradients, self.resolutions, other.resolutions, strict=True
-        ):
-            if before.num_slots != after.num_slots:
-                raise ValueError(
-                    f"gradient '{name}' would change its memory from '{before.memory}' to '{after.memory}', "
-                    "and what waits in it would be lost: choose a compression with the same memory"
-                )
+        held = [each.memory if each.num_slots else "" for each in self.resolutions]
+        other = Stages._of(plan, self.gradients, held)
         for signature in other._signatures():
             if signature not in self.branches:
                 name, before, after = self._first_difference(signature)
