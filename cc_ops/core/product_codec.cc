@@ -90,7 +90,8 @@ Status ProductCodec::Encode(const SparseInput& input, const CodecContext& contex
 
 Status ProductCodec::Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
                             SparseTensor* out) const {
-  TFC_RETURN_IF_ERROR(CheckSections(index_, *value_, sections, out->n, k, k));
+  TFC_RETURN_IF_ERROR(
+      CheckSections(out->everything ? nullptr : index_, *value_, sections, out->n, k, k));
   if (!out->everything) {
     TFC_RETURN_IF_ERROR(index_->Decode(sections.indices, out->n, k, context, &out->indices)
                             .WithContext("index section"));

@@ -132,9 +132,9 @@ TEST(Compensator, RefusesOtherSlotsAndSmallBuffers) {
   const DeviceSlot slot = {floats_dev, floats_dev};
   names(message(floats_dev, {slot}, enough - 1, finite_dev), "workspace needs");
   names(message(floats_dev, {}, enough, finite_dev), "needs 1 slots, got 0");
-  names(message(floats_dev, {{floats_dev, nullptr}}, enough, finite_dev), "no vector");
-  names(message(nullptr, {slot}, enough, finite_dev), "no gradient");
-  names(message(floats_dev, {slot}, enough, nullptr), "no room");
+  names(message(floats_dev, {{floats_dev, nullptr}}, enough, finite_dev), "null vector");
+  names(message(nullptr, {slot}, enough, finite_dev), "the gradient is null");
+  names(message(floats_dev, {slot}, enough, nullptr), "the output for the finite flag is null");
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
     EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
   };
   const void* gradient_dev = floats.data_dev();
-  expect_refused(nullptr, slots, workspace, frame, "no gradient");
+  expect_refused(nullptr, slots, workspace, frame, "the gradient is null");
   expect_refused(gradient_dev, {}, workspace, frame, "needs 1 slots, got 0");
   expect_refused(gradient_dev, two, workspace, frame, "needs 1 slots, got 2");
   expect_refused(gradient_dev, empty, workspace, frame, "a slot of the memory has a null vector");

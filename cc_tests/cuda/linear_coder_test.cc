@@ -232,13 +232,14 @@ TEST(LinearCoder, RefusesOtherSizesAndSmallBuffers) {
     EXPECT_NE(message.find(what), std::string::npos) << message;
   };
   float* floats_dev = floats.data_dev();
-  names(encode({floats_dev, 99}, workspace, floats_dev), "99 elements, expected 100");
+  names(encode({floats_dev, 99}, workspace, floats_dev),
+        "expected a vector of 100 elements, got 99");
   names(encode({nullptr, 100}, workspace, floats_dev), "the data of a part is null");
   names(encode({floats_dev, 100}, {memory.data_dev(), to_encode - 1}, floats_dev),
         "workspace needs");
-  names(encode({floats_dev, 100}, workspace, nullptr), "no room");
+  names(encode({floats_dev, 100}, workspace, nullptr), "the payload is null");
   names(recover(floats_dev, {memory.data_dev(), to_recover - 1}), "workspace needs");
-  names(recover(nullptr, workspace), "there is no sum");
+  names(recover(nullptr, workspace), "the sum or an output is null");
 }
 
 }  // namespace
