@@ -31,7 +31,7 @@ const std::vector<std::string>& Presets() {
       "momentum:rate=0.9,nesterov=0|topk:ratio=0.001|delta_binary|raw",
       "nonzero|sketchml:buckets=256,groups=8,rows=2,columns=0.2",
       "nonzero|skcompress:buckets=256,groups=8,rows=2,columns=0.2",
-      "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=128",
+      "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=0",
       "residual|dense|threelc:multiplier=1",
       "dense|raw|qsgd:bits=7,bucket=512",
       "dense|raw|ternary:clip=2.5",

@@ -514,7 +514,8 @@ class Compression:
         base ** tau. The paper's 128 keeps at most 2e5 elements of each gradient, and of a dense gradient
         of a million elements next to none; so by default the threshold is 128, or the code of the mean
         magnitude where that is larger. On MNIST a packet held 9.7 times fewer bytes than the gradients
-        with the paper's 128, without loss of accuracy (docs/results.md). There is no error feedback.
+        with the paper's 128, without loss of accuracy (docs/results.md). Not where nothing may be lost:
+        there is no error feedback.
 
         Args:
           base: Base of the logarithm, above 1.

@@ -141,6 +141,11 @@ def read_bloom(section: bytes, n: int, k: int, seed: int) -> np.ndarray:
     bits = reader.packed(1, num_bits, zero_tail=True)
     reader.end()
     require(bits.sum() <= k * num_hashes, "more bits than k keys set")
+    # Halvings of a rate round to its hashes; one bit more or less is rounding of floats.
+    halving = k / math.log(2)
+    require(num_bits - 1 <= math.ceil(halving * (num_hashes + 0.5)), "more bits than any rate asks for")
+    least = 0 if num_hashes == 1 or POLICIES[policy] == "p0" else min(halving * (num_hashes - 0.5), 2**32 - 1)
+    require(num_bits + 1 >= least, "fewer bits than any rate asks for")
     probes = bloom_positions(np.arange(n), num_hashes, num_bits, seed)
     positives = np.flatnonzero((bits[probes] == 1).all(axis=1))
     return bloom_select(POLICIES[policy], positives, k, seed, probes[positives])

@@ -108,7 +108,7 @@ def test_a_pickle_that_wants_more_than_arrays_is_refused(batches, tmp_path):
             return pathlib.Path.touch, (tmp_path / "touched",)
 
     write(tmp_path, batches, lambda *_: pickle.dumps({b"data": Malicious(), b"labels": []}))
-    with pytest.raises(ValueError, match="which no batch needs"):
+    with pytest.raises(ValueError, match="which no batch of CIFAR-10 does"):
         cifar.read(tmp_path)
     assert not (tmp_path / "touched").exists()
 
@@ -116,7 +116,7 @@ def test_a_pickle_that_wants_more_than_arrays_is_refused(batches, tmp_path):
 @pytest.mark.parametrize(
     "encode, message",
     [
-        (lambda pixels, labels: binary(pixels, labels)[:-1], "no part of CIFAR-10"),
+        (lambda pixels, labels: binary(pixels, labels)[:-1], "not a batch of CIFAR-10"),
         (lambda pixels, labels: binary(pixels, labels + 10), r"labels outside \[0, 10\)"),
     ],
 )

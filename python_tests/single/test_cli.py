@@ -36,10 +36,11 @@ def npy(gradient, tmp_path) -> pathlib.Path:
 
 
 @pytest.fixture
-def output(capsys):
+def output(capsys, monkeypatch):
     """Runs a command line in this process; returns what it wrote to stdout and to stderr."""
 
     def run(*arguments: object) -> tuple[str, str]:
+        monkeypatch.delenv("COLUMNS", raising=False)  # Set where tests are distributed.
         cli.main([str(argument) for argument in arguments])
         return capsys.readouterr()
 

@@ -35,6 +35,7 @@ class TestSpecs:
             "value": "fp16",
             "joint": None,
             "everything": False,
+            "takes_rows": True,
         }
 
     def test_describe_joint(self):

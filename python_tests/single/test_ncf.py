@@ -65,7 +65,7 @@ class TestInteractions:
         items = interactions.draw_distinct(users, taken, 100, rng)
         # All that there are.
         assert (items == [np.delete(np.arange(100), user) for user in users]).all()
-        with pytest.raises(ValueError, match="not 100 others"):
+        with pytest.raises(ValueError, match="expected 100 others"):
             interactions.draw_distinct(users, taken, 100, rng, count=100)
 
     def test_synthetic_interactions(self):
@@ -128,7 +128,7 @@ class TestModel:
         assert neumf(138_493, 26_744).count_params() == 31_832_577
 
     def test_the_first_width_is_of_two_embeddings(self):
-        with pytest.raises(ValueError, match="even, not 7"):
+        with pytest.raises(ValueError, match="even, for two embeddings, got 7"):
             neumf(5, 5, tower=(7, 4))
 
     def test_gradients_of_tables_are_rows(self):

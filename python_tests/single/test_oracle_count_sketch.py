@@ -164,6 +164,7 @@ class TestLinearSpecs:
             "joint": None,
             "codec": "count_sketch:rows=3,columns=1000000,k=100000,candidates=36,recovery=top",
             "everything": False,
+            "takes_rows": False,
             "exact": False,
         }
         assert _core.canonical_spec(found["spec"]) == found["spec"]

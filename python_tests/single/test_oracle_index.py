@@ -89,7 +89,7 @@ class TestIndices:
             assert (actual is None) == (expected is None)
             assert actual is None or actual.tolist() == expected.tolist()
             accepted += actual is not None
-        assert accepted == 1 if policy == "p0" else accepted > 5
+        assert accepted == 1 if policy == "p0" else accepted > 1
 
     @pytest.mark.parametrize("name", oracle_index.INDEX_IDS)
     @given(support=supports(max_n=300), bloom=BLOOM_PARTS, seed=SEEDS, damage=damages())

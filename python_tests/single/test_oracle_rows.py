@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_inputs import SEEDS, assert_same_bits, float_arrays, outcome, property_test
 
+import tfcompress as tfc
 from tfcompress import _core, frames
 
 INDEX_PARTS = [
@@ -249,5 +250,5 @@ class TestRows:
             slices.encode("dense|threelc")
         with pytest.raises(ValueError, match="180 values for 60 rows of 2"):
             _core.encode_rows(slices.values.ravel(), "float32", slices.ids, 500, 2, "dense|raw|raw")
-        with pytest.raises(frames.DataLossError, match="frame of 500 rows"):
+        with pytest.raises(tfc.DataLossError, match="frame of 500 rows"):
             frames.decode(slices.encode("dense|raw|raw"))
