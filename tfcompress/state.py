@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from tfcompress import comm
 from tfcompress.notices import warn
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
@@ -119,6 +120,11 @@ class Memories:
         name = self.unique_name(parameter)
         if num_slots == 0:
             return []
+        if not comm.talks_eagerly():
+            raise ValueError(
+                f"gradient '{name}' would need a memory, which a TF1-style graph and its session do not update: "
+                "use a compression without memory, such as tfc.Compression.qsgd(), or tf.function"
+            )
         if not parameter.shape.is_fully_defined():
             raise ValueError(
                 f"gradient '{name}' has the unknown shape {parameter.shape}, and a memory keeps a vector of "
