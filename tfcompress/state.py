@@ -122,8 +122,8 @@ class Memories:
             return []
         if not comm.talks_eagerly():
             raise ValueError(
-                f"gradient '{name}' would need a memory, which a TF1-style graph and its session do not update: "
-                "use a compression without memory, such as tfc.Compression.qsgd(), or tf.function"
+                f"gradient '{name}' would need a memory, which a TF1-style graph and its session do not "
+                "update: use a compression without memory, such as tfc.Compression.qsgd(), or tf.function"
             )
         if not parameter.shape.is_fully_defined():
             raise ValueError(
