@@ -34,14 +34,12 @@ class Options:
     Attributes:
       op: hvd.Average (default) or hvd.Sum.
       gradient_predivide_factor: Splits the division of an average in two: 1/f before the sum, f/size
-        after it.
-        Only what all-reduce sums can overflow: it changes nothing for frames.
+        after it. Only what all-reduce sums can overflow: it changes nothing for frames.
       process_set: The hvd.ProcessSet whose ranks exchange; None for all.
       num_groups: Groups in which Horovod reduces uncompressed gradients; 0: as Horovod likes.
       sparse_as_dense: Whether IndexedSlices become dense gradients first.
       scale_local_gradients: Whether gradients of local variables are divided by the number of ranks
-        where `op`
-        is average, as Horovod does.
+        where `op` is average, as Horovod does.
 
     Raises:
       ValueError: Arguments do not go together.
@@ -201,7 +199,7 @@ class Step:
             clipped = self._clip(members, gradients)
             outcomes = self._exchange(members, clipped, step)
             _commit(outcomes.values())
-            return _in_order(outcomes, len(members))
+            return _in_order(outcomes)
 
         reduced, columns, elapsed, padding = stages.switch(stage, exchange)
         counter.add(columns, elapsed, padding)
@@ -536,7 +534,7 @@ def _commit(outcomes: Sequence[Outcome]) -> None:
 
 
 def _in_order(
-    outcomes: Mapping[tuple[int, ...], Outcome], count: int
+    outcomes: Mapping[tuple[int, ...], Outcome],
 ) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
     """Returns gradients and columns of counts in the order of the gradients; the times; the padding."""
     order = np.argsort([i for positions in outcomes for i in positions]).tolist()

@@ -93,8 +93,7 @@ class HorovodAdapter:
         Args:
           tensor: What Horovod made of the tensor that `compress` returned.
           ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or a
-          payload
-            whose sum is pending.
+            payload whose sum is pending.
         """
         if isinstance(ctx, tf.DType):
             return tf.cast(tensor, ctx)

@@ -58,7 +58,7 @@ class DistributedGradientTape:
           gradient_predivide_factor: As in Horovod; above 0, default 1.
           num_groups: As in Horovod, for gradients that its all-reduce carries.
           groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number
-          counts.
+            counts.
           process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
           scale_local_gradients: Whether gradients of `register_local_source` variables are divided by
             the number of ranks when averaging (default True, as Horovod).
@@ -115,8 +115,7 @@ class DistributedGradientTape:
         Args:
           target: As for `tf.GradientTape.gradient`.
           sources: Variables, tf.Variable or Keras 3's, or watched tensors, in any nested structure; the same
-          on
-            all ranks.
+            on all ranks.
           output_gradients: As for `tf.GradientTape.gradient`.
           unconnected_gradients: As for `tf.GradientTape.gradient`; zeros are exchanged like other gradients.
 
