@@ -49,7 +49,9 @@ def main(folder, first, last):
     if hvd.rank() == 0:
         checkpoint.write(str(folder / f"until_{last}"))
         means = step_of(optimizer).pending()
-        np.savez(folder / f"until_{last}.npz", applied=-variable.numpy(), pending=means[0][0])
+        np.savez(
+            folder / f"until_{last}.npz", applied=-variable.numpy(), pending=next(iter(means.values()))[0]
+        )
     hvd.allreduce(tf.zeros(1))
 
 
