@@ -24,8 +24,12 @@ class AllocationMeter {
 
   // A size stands in front of each block.
   static void* Allocate(size_t num_bytes) {
+    if (void* memory = TryToAllocate(num_bytes)) return memory;
+    throw std::bad_alloc();
+  }
+  static void* TryToAllocate(size_t num_bytes) noexcept {
     auto* block = static_cast<unsigned char*>(std::malloc(num_bytes + kPrefix));
-    if (block == nullptr) throw std::bad_alloc();
+    if (block == nullptr) return nullptr;
     *reinterpret_cast<size_t*>(block) = num_bytes;
     total_ += num_bytes;
     const uint64_t now = now_ += num_bytes;

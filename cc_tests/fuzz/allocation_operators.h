@@ -7,6 +7,14 @@
 
 void* operator new(size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
 void* operator new[](size_t num_bytes) { return tfcompress::AllocationMeter::Allocate(num_bytes); }
+// The standard library and the sanitizers have nothrow operators of their own, whose blocks have no
+// size in front.
+void* operator new(size_t num_bytes, const std::nothrow_t&) noexcept {
+  return tfcompress::AllocationMeter::TryToAllocate(num_bytes);
+}
+void* operator new[](size_t num_bytes, const std::nothrow_t&) noexcept {
+  return tfcompress::AllocationMeter::TryToAllocate(num_bytes);
+}
 void operator delete(void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
 void operator delete[](void* pointer) noexcept { tfcompress::AllocationMeter::Free(pointer); }
 void operator delete(void* pointer, size_t) noexcept { tfcompress::AllocationMeter::Free(pointer); }
