@@ -175,7 +175,8 @@ TEST_P(HostileRows, CostWhatTableAndBytesJustify) {
       for (const uint32_t width : {1u, 3u, 1u << 10, 1u << 20, 1u << 30, 0xFFFFFFFFu}) {
         SCOPED_TRACE(testing::Message() << "n = " << n << ", k = " << k << ", width " << width);
         Bytes bytes = Lie(honest, n, k);
-        if (!is_joint) SetField(kHeaderBytes, width, &bytes);
+        // Without rows there is no width: a filter may have left all of them out.
+        if (!is_joint && bytes.size() > kHeaderBytes) SetField(kHeaderBytes, width, &bytes);
         RepairChecksum(&bytes);
         const Frame frame = MustRead(bytes);
         const Table table = {is_joint ? n / width : n, width, DType::kFloat32};
