@@ -184,10 +184,6 @@ class Memories:
                 entry = other._entries.pop(parameter.key)
                 self._entries[parameter.key] = dataclasses.replace(entry, name=self.unique_name(parameter))
 
-    def slots(self) -> dict[Hashable, list[tf.Variable]]:
-        """Returns the slots of all parameters that have some, by key."""
-        return {key: entry.slots for key, entry in self._entries.items()}
-
     def __bool__(self) -> bool:
         return bool(self._entries)
 
