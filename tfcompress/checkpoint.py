@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from tfcompress.keras_objects import innermost
 from tfcompress.notices import warn
-from tfcompress.step import Step
+from tfcompress.schedule import Schedule
+from tfcompress.step_state import StepState
 
 _FILE, _STEPS = "tfcompress_residuals.npz", "steps"
 _NOT_PREPARED = (
@@ -37,63 +38,63 @@ def prepare_checkpoint(optimizer: object) -> None:
     Raises:
       TypeError: `optimizer` is neither.
     """
-    step_of(optimizer).prepare_memories()
+    state_of(optimizer).prepare_memories()
 
 
-def step_of(optimizer: object) -> Step:
-    """Returns the step of a wrapped optimizer, also of one inside a LossScaleOptimizer.
+def state_of(optimizer: object) -> StepState:
+    """Returns what the step of a wrapped optimizer keeps, also of one inside a LossScaleOptimizer.
 
     Raises:
       TypeError: There is none.
     """
-    step = find_step(optimizer)
-    if step is None:
+    state = find_state(optimizer)
+    if state is None:
         raise TypeError(f"expected what tfc.DistributedOptimizer returned, got a {type(optimizer).__name__}")
-    return step
+    return state
 
 
-def find_step(optimizer: object) -> Step | None:
-    """Returns the step of a wrapped optimizer, also of one inside a LossScaleOptimizer; None without one."""
+def find_state(optimizer: object) -> StepState | None:
+    """Returns what the step of a wrapped optimizer keeps, as `state_of`; None for another optimizer."""
     for candidate in (optimizer, innermost(optimizer)):
         step = getattr(candidate, "_tfcompress_step", None)
         if step is not None:
-            return step
+            return step.state
     return None
 
 
-def save_assets(step: Step, folder: str) -> None:
+def save_assets(state: StepState, folder: str) -> None:
     """Writes the residuals into a folder that Keras puts into its file."""
-    data = serialize(step)
+    data = serialize(state)
     if data:
         pathlib.Path(folder, _FILE).write_bytes(data)
 
 
-def load_assets(step: Step, filepath: object) -> None:
+def load_assets(state: StepState, filepath: object) -> None:
     """Restores the residuals from a file that Keras wrote, if it has any."""
     if not zipfile.is_zipfile(filepath):
         return
     with zipfile.ZipFile(filepath) as archive:
         for name in archive.namelist():
             if name.endswith(f"/{_FILE}"):
-                deserialize(step, archive.read(name))
+                deserialize(state, archive.read(name))
 
 
-def serialize(step: Step) -> bytes:
+def serialize(state: StepState) -> bytes:
     """Returns the number of steps and the mean residuals as bytes; nothing where no step needs them."""
-    memories = step.pending()
+    memories = state.pending()
     if memories is None:
         warn(_NOT_PREPARED)
         memories = {}
-    elif not memories and not step.has_schedule():
+    elif not memories and not isinstance(state.plan, Schedule):
         return b""
     file = io.BytesIO()
     # Names of parameters have slashes, which the names of a zip archive's files must not begin with.
     arrays = {f"of:{name}": values for name, values in memories.items()}
-    np.savez(file, **{_STEPS: np.int64(step.steps())}, **arrays)
+    np.savez(file, **{_STEPS: np.int64(state.steps())}, **arrays)
     return file.getvalue()
 
 
-def deserialize(step: Step, data: bytes) -> None:
+def deserialize(state: StepState, data: bytes) -> None:
     """Restores what `serialize` returned.
 
     Raises:
@@ -103,20 +104,20 @@ def deserialize(step: Step, data: bytes) -> None:
         return
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         memories = {name.removeprefix("of:"): arrays[name] for name in arrays.files if name != _STEPS}
-        step.resume_pending(int(arrays[_STEPS]), memories)
+        state.resume_pending(int(arrays[_STEPS]), memories)
 
 
 class MemoryState(tf.train.experimental.PythonState):
     """The residuals as `tf.train.Checkpoint` sees them."""
 
-    def __init__(self, step: Step) -> None:
-        """Takes the step whose residuals are saved and restored."""
-        self._step = step
+    def __init__(self, state: StepState) -> None:
+        """Takes the state whose residuals are saved and restored."""
+        self._state = state
 
     def serialize(self) -> bytes:
         """Returns what the checkpoint holds."""
-        return serialize(self._step)
+        return serialize(self._state)
 
     def deserialize(self, string_value: bytes) -> None:
         """Restores what the checkpoint held."""
-        deserialize(self._step, string_value)
+        deserialize(self._state, string_value)

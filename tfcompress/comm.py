@@ -147,6 +147,10 @@ class Ranks:
             return tf.constant(self.size(), tf.int32)
         return _horovod().size_op(process_set_id=self._set().process_set_id)
 
+    def number(self) -> tf.Tensor:
+        """Returns the number of ranks when the graph runs, float32 scalar."""
+        return tf.cast(self.size_tensor(), tf.float32)
+
     def rank_tensor(self) -> tf.Tensor:
         """Returns this process's number among all ranks when the graph runs, int32 scalar."""
         return _horovod().rank_op() if is_elastic() else tf.constant(_horovod().rank(), tf.int32)
@@ -259,7 +263,7 @@ class Ranks:
             process_set=self._set(),
         )
         shares = tf.cast(tf.bitcast(tf.reshape(shares, [num_ranks, -1]), tf.bfloat16), tf.float32)
-        scale = 1.0 / tf.cast(num_ranks, tf.float32) if op == AVERAGE else 1.0
+        scale = 1.0 / self.number() if op == AVERAGE else 1.0
         total = tf.cast(tf.reduce_sum(shares, axis=0) * scale, tf.bfloat16)
         gathered = _horovod().allgather(
             tf.bitcast(total, tf.int16),

@@ -25,8 +25,8 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.keras_objects import innermost, training_variables
-from tfcompress.step import Step
-from tfcompress.tape import begin_at, steps_of
+from tfcompress.step_state import StepState
+from tfcompress.tape import begin_at, states_of
 
 try:
     from horovod.common.elastic import ObjectState as _ObjectState
@@ -162,12 +162,12 @@ class KerasState(_ObjectState):
                 holder.restore(count, {})
             begin_at(self.model.variables, max(counts[len(mine) :], default=0))
 
-    def _holders(self) -> list[LocalAccumulator | Step]:
+    def _holders(self) -> list[LocalAccumulator | StepState]:
         """All that keep something from step to step which is this rank's own."""
-        tapes = steps_of(self.model.variables)
+        tapes = states_of(self.model.variables)
         for optimizer in (self.optimizer, innermost(self.optimizer)):
             if hasattr(optimizer, "_tfcompress_step"):
-                return [optimizer._tfcompress_step, optimizer._tfcompress_accumulator, *tapes]
+                return [optimizer._tfcompress_step.state, optimizer._tfcompress_accumulator, *tapes]
         return tapes
 
 

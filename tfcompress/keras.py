@@ -7,12 +7,13 @@ import tensorflow as tf
 from tfcompress import checkpoint, comm, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.notices import warn
+from tfcompress.options import Options
 from tfcompress.policy import Compressor, Policy
 from tfcompress.presets import Compression
-from tfcompress.schedule import Schedule, as_plan, stages_of
+from tfcompress.schedule import Schedule, as_plan, compressors_of
 from tfcompress.state import Gradient, parameter_of, tf_variable
 from tfcompress.statistics import Stats
-from tfcompress.step import Options, Step
+from tfcompress.step import Step
 
 
 class _Distributed:
@@ -28,10 +29,10 @@ class _Distributed:
 
     def save_assets(self, dir_path: str) -> None:
         """Adds the residuals to a file that Keras writes."""
-        checkpoint.save_assets(self._tfcompress_step, dir_path)
+        checkpoint.save_assets(self._tfcompress_step.state, dir_path)
 
     def _tfcompress_stats(self) -> Stats:
-        return self._tfcompress_step.stats()
+        return self._tfcompress_step.state.stats()
 
     def _tfcompress_run(
         self,
@@ -143,7 +144,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
             hint = ": one of tf.compat.v1 goes to hvd.DistributedOptimizer(optimizer, compression=...)"
         raise TypeError(f"expected a Keras optimizer, got {optimizer!r}{hint}")
-    if checkpoint.find_step(optimizer) is not None:
+    if checkpoint.find_state(optimizer) is not None:
         raise ValueError("the optimizer has been wrapped already: wrap it once, or make a new optimizer")
     if keras_objects.is_built(optimizer):
         raise ValueError(
@@ -151,51 +152,37 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
             "exchanging: wrap it before the model is compiled or the first step is taken, or load it with "
             "tfc.load_model"
         )
-    for device in (name, device_dense, device_sparse):
-        if device is not None and not isinstance(device, str):
-            raise TypeError(f"pass compression={device!r} by its name: the order of arguments is Horovod's")
-    _refuse_unsuited(optimizer, compression)
-    arguments = _arguments(
+    return _wrap(
+        optimizer,
         compression,
-        sparse_as_dense=sparse_as_dense,
-        gradient_predivide_factor=gradient_predivide_factor,
-        op=op,
-        backward_passes_per_step=backward_passes_per_step,
-        average_aggregated_gradients=average_aggregated_gradients,
-        num_groups=num_groups,
+        backward_passes_per_step,
+        average_aggregated_gradients,
+        unused=(name, device_dense, device_sparse),
         groups=groups,
+        op=op,
+        gradient_predivide_factor=gradient_predivide_factor,
         process_set=process_set,
+        num_groups=num_groups,
+        sparse_as_dense=sparse_as_dense,
         scale_local_gradients=scale_local_gradients,
     )
-    return _distribute(optimizer, *arguments)
 
 
-def _arguments(
+def _wrap(
+    optimizer: object,
     compression: object,
-    *,
     backward_passes_per_step: int = 1,
     average_aggregated_gradients: bool = False,
-    num_groups: int = 0,
-    groups: int | Sequence | None = None,
     **options: object,
-) -> tuple[Policy | Schedule, Options, dict[str, object]]:
-    """Returns the plan, the options of the step, and the arguments of the accumulator."""
+) -> object:
+    """Wraps an optimizer that may have been used; `options` are those of `Options.of_horovod`."""
+    plan = as_plan(compression)
+    _refuse_unsuited(optimizer, plan)
     accumulation = {
         "backward_passes_per_step": backward_passes_per_step,
         "average_aggregated_gradients": average_aggregated_gradients,
     }
-    return (
-        as_plan(compression),
-        Options(num_groups=number_of_groups(num_groups, groups), **options),
-        accumulation,
-    )
-
-
-def number_of_groups(num_groups: int, groups: int | Sequence | None) -> int:
-    """Returns what Horovod's two arguments for groups mean."""
-    if groups is None:
-        return num_groups
-    return groups if isinstance(groups, int) else len(groups)
+    return _distribute(optimizer, plan, Options.of_horovod(**options), accumulation)
 
 
 def _distribute(
@@ -219,14 +206,13 @@ def _distribute(
     # Not through __setattr__: Keras would track the state of a step as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
     object.__setattr__(optimizer, "_tfcompress_accumulator", accumulator)
-    optimizer._tfcompress_memory = checkpoint.MemoryState(step)  # Seen by tf.train.Checkpoint.
+    optimizer._tfcompress_memory = checkpoint.MemoryState(step.state)  # Seen by tf.train.Checkpoint.
     return optimizer
 
 
-def _refuse_unsuited(optimizer: object, compression: object) -> None:
+def _refuse_unsuited(optimizer: object, plan: Policy | Schedule) -> None:
     """Refuses a second momentum, which counts gradients twice over; warns of what does not train."""
-    _, policies = stages_of(as_plan(compression))
-    compressors = [each for policy in policies for each in policy.compressors()]
+    compressors = compressors_of(plan)
     inner = keras_objects.innermost(optimizer)
     if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors):
         warn(
@@ -260,9 +246,10 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
         way that no stage of the compression before has, such as all-reduced instead of gathered.
       TypeError: An argument is of another kind.
     """
-    step = checkpoint.step_of(optimizer)
-    _refuse_unsuited(optimizer, compression)
-    step.change(as_plan(compression))
+    state = checkpoint.state_of(optimizer)
+    plan = as_plan(compression)
+    _refuse_unsuited(optimizer, plan)
+    state.change(plan)
 
 
 def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
@@ -301,11 +288,10 @@ def load_model(
     Raises:
       ValueError: The saved model was not compiled.
     """
-    model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
+    keras = keras_objects.keras_of_file(filepath)
+    model = keras.models.load_model(filepath, custom_objects=custom_objects)
     if model.optimizer is None:
         raise ValueError("the saved model is not compiled: load it with Keras and compile it")
-    inner = keras_objects.innermost(model.optimizer)
-    _refuse_unsuited(inner, compression)
-    _distribute(inner, *_arguments(compression, **(optimizer_options or {})))
-    checkpoint.load_assets(inner._tfcompress_step, filepath)
+    inner = _wrap(keras_objects.innermost(model.optimizer), compression, **(optimizer_options or {}))
+    checkpoint.load_assets(checkpoint.state_of(inner), filepath)
     return model

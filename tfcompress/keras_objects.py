@@ -2,6 +2,9 @@
 
 import functools
 import importlib
+import importlib.util
+import json
+import zipfile
 from types import ModuleType
 
 import tensorflow as tf
@@ -45,6 +48,16 @@ def keras_of(optimizer: object) -> ModuleType:
         if package in ("keras", "tf_keras"):
             return importlib.import_module(package)
     return tf.keras
+
+
+def keras_of_file(filepath: object) -> ModuleType:
+    """Returns the Keras that wrote a model's file, where the file says so, and TensorFlow's own else."""
+    if not zipfile.is_zipfile(filepath):
+        return tf.keras
+    with zipfile.ZipFile(filepath) as archive:
+        version = json.loads(archive.read("metadata.json"))["keras_version"]
+    name = "tf_keras" if version.startswith("2.") else "keras"
+    return importlib.import_module(name) if importlib.util.find_spec(name) else tf.keras
 
 
 def is_optimizer(candidate: object) -> bool:
@@ -102,8 +115,17 @@ def horovod_synchronises(optimizer: object) -> bool:
     return hasattr(innermost(optimizer), "_allreduce") and not is_keras_3(keras_of(optimizer))
 
 
+def steps_per_execution(model: object) -> int:
+    """Returns how many training steps a compiled model takes in one call, of either Keras."""
+    steps = getattr(model, "_steps_per_execution", None)  # Keras 2 has a variable.
+    return model.steps_per_execution if steps is None else int(steps)
+
+
 def turn_off_automatic_xla(model: object) -> None:
-    """Makes Keras 3 compile the training step without XLA where "auto" has chosen it."""
+    """Makes Keras 3 compile the training step without XLA where "auto" would choose it.
+
+    Keras keeps what "auto" has become and not the word: beside a GPU an explicit True is turned off, too.
+    """
     chooses = getattr(model, "_resolve_auto_jit_compile", None)
     if chooses is not None and model.jit_compile and chooses():
         model.jit_compile = False

@@ -112,9 +112,9 @@ class Compressor:
         touched again: 4 bytes an element of the whole table, on every rank. Default: True where the spec
         has a residual and a top-k or threshold sparsifier, and its index codec loses no row.
       clip_norm: Local gradient clipping (Deep Gradient Compression 3.2): before anything else, all
-        gradients of this compressor in a step are scaled down together so that their Euclidean norm on
-        this rank is at most clip_norm / sqrt(ranks); None (default) leaves them. Horovod's own wrappers
-        show one gradient at a time: there each is clipped by itself.
+        gradients of a step that have this limit, whatever their compressor, are scaled down together so that
+        their Euclidean norm on this rank is at most clip_norm / sqrt(ranks); None (default) leaves them.
+        Horovod's own wrappers show one gradient at a time: there each is clipped by itself.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
 

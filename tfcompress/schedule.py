@@ -119,6 +119,11 @@ def stages_of(policy: Policy | Schedule) -> tuple[tuple[int, ...], tuple[Policy,
     return (), (policy,)
 
 
+def compressors_of(policy: Policy | Schedule) -> list[Compressor]:
+    """Returns all compressors that a variable may have in any stage."""
+    return [each for stage in stages_of(policy)[1] for each in stage.compressors()]
+
+
 def as_plan(compression: object) -> Policy | Schedule:
     """Returns what a user gave as `compression=`: a compressor, {pattern: compressor} or a schedule.
 

@@ -271,10 +271,10 @@ def _holders(source: object) -> list[object]:
     if isinstance(source, Compressor):
         return list(_users.get(source, ()))
     if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
-        from tfcompress.tape import steps_of  # It counts with this module.
+        from tfcompress.tape import states_of  # It counts with this module.
 
         optimizer = getattr(source, "optimizer", None)
-        tapes = steps_of(source.trainable_variables)
+        tapes = states_of(source.trainable_variables)
         return [*(_holders(optimizer) if _holder_of(optimizer) else []), *tapes]
     holder = _holder_of(source)
     if holder is None:

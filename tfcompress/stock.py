@@ -6,15 +6,18 @@ Horovod a one to reduce: it comes back as the factor that Average, Sum and predi
 a linear codec is what Horovod reduces, with that one at its end.
 """
 
+import dataclasses
 import weakref
 from types import FrameType
 
 import tensorflow as tf
 
+from tfcompress import comm
 from tfcompress.policy import COMPRESSED_DTYPES, Compressor, Transport
+from tfcompress.routes import linear
 from tfcompress.state import Parameter
-from tfcompress.statistics import Stats, merge, note_use
-from tfcompress.step import PendingSum, Step
+from tfcompress.statistics import Counter, Stats, merge, note_use
+from tfcompress.step import Step
 
 _adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.WeakKeyDictionary()
 # A compressor that is made while a function is traced is gone after it; its state lives as the function does.
@@ -43,6 +46,38 @@ def refuse_keras_3(frame: FrameType | None) -> None:
                 "itself: use tfc.DistributedOptimizer(optimizer, compression=...)"
             )
         frame = frame.f_back
+
+
+@dataclasses.dataclass(frozen=True)
+class _PendingSum:
+    """A gradient whose payload Horovod sums over the ranks."""
+
+    encoded: linear.Encoded
+    counter: Counter
+    ranks: comm.Ranks
+    name: str
+
+    def carried(self) -> tf.Tensor:
+        """Returns what Horovod sums: the payload and a one, float32."""
+        return tf.concat([self.encoded.payload, tf.ones([1], tf.float32)], axis=0)
+
+    def finish(self, carried: tf.Tensor) -> tf.Tensor:
+        """Returns the reduced gradient; updates the memory.
+
+        Args:
+          carried: The sum over ranks, scaled as Horovod likes.
+        """
+        summed, weight = carried[:-1], carried[-1]
+
+        def reduce(values: tf.Tensor) -> tf.Tensor:
+            wire_dtype = self.encoded.members[0].route.wire_dtype
+            [total] = self.ranks.allreduce([values], comm.SUM, 1.0, [wire_dtype], f"{self.name}_values")
+            return weight / self.ranks.number() * total
+
+        outcome = linear.finish(self.encoded, summed, weight, reduce, self.ranks)
+        outcome.commit(outcome.finite)
+        self.counter.add(outcome.counts.columns(), outcome.communication_nanoseconds, outcome.padding)
+        return outcome.gradients[0]
 
 
 class HorovodAdapter:
@@ -80,10 +115,10 @@ class HorovodAdapter:
         if self._is_left_to_horovod(tensor):
             return tf.cast(tensor, self._horovods_dtype(tensor)), tensor.dtype
         parameter, step = self._step_for(tensor)
-        pending = step.begin_sum(tensor, parameter)
-        if pending is not None:
-            carried = tf.concat([pending.payload, tf.ones([1], tf.float32)], axis=0)
-            return tf.cast(carried, self._compressor.payload_dtype), pending
+        begun = step.begin_sum(tensor, parameter)
+        if begun is not None:
+            pending = _PendingSum(*begun, step.state.ranks, step.state.name)
+            return tf.cast(pending.carried(), self._compressor.payload_dtype), pending
         [mean] = step.reduce([tensor], [parameter])
         return tf.ones([1], tf.float32), mean
 
@@ -97,13 +132,12 @@ class HorovodAdapter:
         """
         if isinstance(ctx, tf.DType):
             return tf.cast(tensor, ctx)
-        if isinstance(ctx, PendingSum):
-            reduced = tf.cast(tensor, tf.float32)
-            return ctx.finish(reduced[:-1], reduced[-1])
+        if isinstance(ctx, _PendingSum):
+            return ctx.finish(tf.cast(tensor, tf.float32))
         return ctx * tf.cast(tensor[0], ctx.dtype)
 
     def _tfcompress_stats(self) -> Stats:
-        return merge([step.stats() for step in self._steps.values()])
+        return merge([step.state.stats() for step in self._steps.values()])
 
     def _is_left_to_horovod(self, tensor: tf.Tensor) -> bool:
         """Whether Horovod's own all-reduce carries a gradient, as it is or in half precision."""

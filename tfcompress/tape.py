@@ -5,13 +5,14 @@ from types import TracebackType
 
 import tensorflow as tf
 
-from tfcompress.keras import number_of_groups
+from tfcompress.options import Options
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule, as_plan
 from tfcompress.state import parameter_of, tf_variable
 from tfcompress.statistics import Stats, merge
-from tfcompress.step import Options, Step
+from tfcompress.step import Step
+from tfcompress.step_state import StepState
 
 # What variables carry: the steps that they take part in, and the step that new ones begin with.
 _STEPS, _FIRST_STEP = "_tfcompress_tape_steps", "_tfcompress_tape_first_step"
@@ -66,20 +67,17 @@ class DistributedGradientTape:
         Raises:
           TypeError: `compression` is not a `tfc.Compressor`.
         """
-        for device in (device_dense, device_sparse):
-            if not isinstance(device, str):
-                raise TypeError(
-                    f"pass compression={device!r} by its name: the order of arguments is Horovod's"
-                )
         self._tape = gradtape
         self._plan = as_plan(compression)
-        self._options = Options(
-            op,
-            gradient_predivide_factor,
-            process_set,
-            number_of_groups(num_groups, groups),
-            sparse_as_dense,
-            scale_local_gradients,
+        self._options = Options.of_horovod(
+            unused=(device_dense, device_sparse),
+            groups=groups,
+            op=op,
+            gradient_predivide_factor=gradient_predivide_factor,
+            process_set=process_set,
+            num_groups=num_groups,
+            sparse_as_dense=sparse_as_dense,
+            scale_local_gradients=scale_local_gradients,
         )
         self._local: list[tf.Variable] = []
         self._step: Step | None = None
@@ -141,13 +139,13 @@ class DistributedGradientTape:
         raise NotImplementedError("batch_jacobian is not reduced over ranks: take it from the wrapped tape")
 
     def _tfcompress_stats(self) -> Stats:
-        return self._step.stats() if self._step else merge([])
+        return self._step.state.stats() if self._step else merge([])
 
 
-def steps_of(variables: Sequence[object]) -> list[Step]:
-    """Returns the steps of all tapes that gave gradients of any of these variables, each once."""
-    found = [step for variable in variables for step in _kept(variable, _STEPS, {}).values()]
-    return list({id(step): step for step in found}.values())
+def states_of(variables: Sequence[object]) -> list[StepState]:
+    """Returns what all tapes that gave gradients of any of these variables keep, each once."""
+    found = [step.state for variable in variables for step in _kept(variable, _STEPS, {}).values()]
+    return list(dict.fromkeys(found))
 
 
 def begin_at(variables: Sequence[object], step: int) -> None:
@@ -171,9 +169,9 @@ def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: object, options: 
     steps = list(dict.fromkeys(step for step in found if step is not None))
     step = steps[0] if steps else Step(plan, options)
     if not steps and (first := max((_kept(each, _FIRST_STEP, 0) for each in variables), default=0)):
-        step.restore(first, {})
+        step.state.restore(first, {})
     for other in steps[1:]:  # Sources that had tapes of their own before.
-        step.memories.adopt(other.memories, [parameter_of(variable) for variable in variables])
+        step.state.memories.adopt(other.state.memories, [parameter_of(variable) for variable in variables])
     for variable in variables:
         variable.__dict__.setdefault(_STEPS, {})[options] = step
     return step

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
-from tfcompress.tape import steps_of
+from tfcompress.checkpoint import state_of
+from tfcompress.tape import states_of
 
 FOLDER, MODE, VICTIM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 NAME = os.environ["HOROVOD_HOSTNAME"]  # Each host has one slot.
@@ -77,8 +77,8 @@ events = []
 
 
 def residual():
-    aggregators = steps_of(model.variables) if MODE == "tape" else [step_of(model.optimizer)]
-    memories = [memory for each in aggregators for memory in each.memories.by_name().values()]
+    states = states_of(model.variables) if MODE == "tape" else [state_of(model.optimizer)]
+    memories = [memory for each in states for memory in each.memories.by_name().values()]
     slots = [slot.numpy().ravel() for memory in memories for slot in memory]
     return np.concatenate(slots) if slots else np.zeros(SIZE, np.float32)
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 
 SIZE = 3000
 
@@ -48,7 +48,7 @@ def main(folder, first, last):
     tfc.prepare_checkpoint(optimizer)
     if hvd.rank() == 0:
         checkpoint.write(str(folder / f"until_{last}"))
-        means = step_of(optimizer).pending()
+        means = state_of(optimizer).pending()
         np.savez(
             folder / f"until_{last}.npz", applied=-variable.numpy(), pending=next(iter(means.values()))[0]
         )

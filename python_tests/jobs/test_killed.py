@@ -44,4 +44,4 @@ def test_the_others_end_with_horovods_error(tmp_path, num_ranks):
     # The checkpoint of the first epoch is whole, and no other one was begun.
     assert [path.name for path in tmp_path.glob("*.keras*")] == ["model_1.keras"]
     loaded = tfc.load_model(tmp_path / "model_1.keras", compression=tfc.Compression.topk(0.01))
-    assert loaded.optimizer._tfcompress_step.memories.waiting()
+    assert loaded.optimizer._tfcompress_step.state.memories.waiting()

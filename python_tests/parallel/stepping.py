@@ -2,9 +2,10 @@
 
 import tensorflow as tf
 
+from tfcompress.options import Options
 from tfcompress.schedule import as_plan
 from tfcompress.state import Parameter
-from tfcompress.step import Options, Step
+from tfcompress.step import Step
 
 
 class Stepper(Step):

@@ -312,7 +312,7 @@ def test_broadcast_variables(wrapped, assert_same_on_all_ranks):
         assert_same_on_all_ranks(state)
     assert_same_on_all_ranks(model.get_weights())
 
-    memories = ours._tfcompress_step.memories.by_name().values()
+    memories = ours._tfcompress_step.state.memories.by_name().values()
     residuals = [slot for slots in memories for slot in slots]
     before = [residual.numpy() for residual in residuals]
     assert len(before) == 3 and all(residual.any() for residual in before)

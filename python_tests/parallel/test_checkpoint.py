@@ -10,7 +10,7 @@ import tensorflow as tf
 from training import make_data, make_model
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 
 keras = tf.keras
 IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
@@ -35,7 +35,7 @@ def trained_model(callbacks=(), epochs=2):
 
 def residuals(model):
     """This rank's."""
-    return [slots[0].numpy() for slots in step_of(model.optimizer).memories.by_name().values()]
+    return [slots[0].numpy() for slots in state_of(model.optimizer).memories.by_name().values()]
 
 
 def variables_of(optimizer):
@@ -48,7 +48,7 @@ def means(arrays):
 
 def assert_starts_with(model, expected):
     """The memories of a loaded model, which are made by its first step or wait for it."""
-    waiting = [values[0] for values in step_of(model.optimizer).memories.waiting().values()]
+    waiting = [values[0] for values in state_of(model.optimizer).memories.waiting().values()]
     found = waiting or residuals(model)
     assert len(found) == len(expected) > 0
     for ours, theirs in zip(found, expected, strict=True):
@@ -60,7 +60,7 @@ def assert_trains_on(model, assert_same_on_all_ranks):
     x, y = make_data(8)
     model.fit(x, y, batch_size=8, verbose=0)
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
-    assert not step_of(model.optimizer).memories.waiting()
+    assert not state_of(model.optimizer).memories.waiting()
     assert_same_on_all_ranks(model.get_weights())
 
 
@@ -137,7 +137,7 @@ def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
     path = str(folder / f"model_{hvd.rank()}.keras")
     with pytest.warns(UserWarning, match="prepare_checkpoint"):
         model.save(path)
-    assert not step_of(tfc.load_model(path, compression=COMPRESSION).optimizer).memories.waiting()
+    assert not state_of(tfc.load_model(path, compression=COMPRESSION).optimizer).memories.waiting()
     tfc.prepare_checkpoint(model.optimizer)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -149,7 +149,7 @@ def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
 
 
 def test_a_memory_of_another_model_is_refused():
-    memories = step_of(trained_model().optimizer).memories
+    memories = state_of(trained_model().optimizer).memories
     name = next(iter(memories.by_name()))
     with pytest.raises(ValueError, match="of another model"):
         memories.restore({name: np.zeros((1, 3, 3), np.float32)})
@@ -166,7 +166,7 @@ def test_load_model_wraps_with_the_options_given(folder):
     path = str(folder / f"plain_{hvd.rank()}.keras")
     model.save(path)
     loaded = tfc.load_model(path, COMPRESSION, optimizer_options={"op": hvd.Sum})
-    assert step_of(loaded.optimizer)._options.op == "sum"
+    assert state_of(loaded.optimizer).options.op == "sum"
     assert loaded.optimizer.get_config()["momentum"] == 0.9
 
 
@@ -182,7 +182,7 @@ def test_a_layer_that_is_frozen_when_training_goes_on(folder):
     def step(optimizer, variables, value):
         gradients = [tf.range(100.0) * value * (i + 1) for i in range(len(variables))]
         optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
-        return step_of(optimizer).memories.by_name()
+        return state_of(optimizer).memories.by_name()
 
     optimizer, variables = made(["first", "second"])
     kept = {name: slots[0].numpy() for name, slots in step(optimizer, variables, 1.0).items()}
@@ -197,4 +197,4 @@ def test_a_layer_that_is_frozen_when_training_goes_on(folder):
     # What of it was sent at once is gone, the rest is that of `second`.
     left = found["second"][0].numpy()
     assert ((left == 0) | (left == kept["second"])).all() and left.any()
-    assert list(step_of(fresh).memories.waiting()) == ["first"]
+    assert list(state_of(fresh).memories.waiting()) == ["first"]

@@ -9,7 +9,7 @@ from training import keras, make_variable, topk
 
 import tfcompress as tfc
 from tfcompress import comm, handshake
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 
 
 @pytest.fixture
@@ -36,17 +36,17 @@ def break_packets(monkeypatch):
 def test_ranks_with_different_versions(monkeypatch):
     if hvd.rank() == 1:
         monkeypatch.setattr(handshake, "__version__", "0.0.9")
-    aggregator = Stepper(topk())
+    stepper = Stepper(topk())
     with pytest.raises(ValueError, match=r"tfcompress version is .* on rank 0 and '0\.0\.9' on rank 1"):
-        aggregator.run([tf.zeros([2000])], ["kernel"])
+        stepper.run([tf.zeros([2000])], ["kernel"])
 
 
 @pytest.mark.ranks
 def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
-    aggregator = Stepper(tfc.Compression.topk(0.1))
+    stepper = Stepper(tfc.Compression.topk(0.1))
     break_packets.assign(True)
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
-        aggregator.run([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
+        stepper.run([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
 
 
 @pytest.mark.parametrize("as_function", [False, True])
@@ -71,7 +71,7 @@ def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
         return [tf.constant(rng.standard_normal(s), tf.float32) for s in ([2000], [2000], [7, 4], [2000])]
 
     def state():
-        residuals = step_of(optimizer).memories.by_name()
+        residuals = state_of(optimizer).memories.by_name()
         dense = [slot for name, slots in residuals.items() for slot in slots if name != "table"]
         return [each.numpy() for each in (*variables, *dense)]
 

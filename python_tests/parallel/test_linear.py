@@ -8,7 +8,7 @@ from stepping import Stepper
 from training import keras, make_data, make_model, make_variable
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 from tfcompress.routes.linear import MARKS
 
 SIZE = 4000
@@ -33,9 +33,9 @@ def all_ranks(array):
     return hvd.allgather(tf.constant(array)[tf.newaxis]).numpy()
 
 
-def aggregate(aggregator, arrays):
+def aggregate(stepper, arrays):
     names = [f"tensor_{i}" for i in range(len(arrays))]
-    return [out.numpy() for out in aggregator.run([tf.constant(a) for a in arrays], names)]
+    return [out.numpy() for out in stepper.run([tf.constant(a) for a in arrays], names)]
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
@@ -57,13 +57,13 @@ def test_replicas_are_identical_and_learn(name, assert_same_on_all_ranks):
 def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_all_ranks):
     """One vector, whatever the tensors; k elements of the sum of the velocities that were kept back."""
     k, rate = 20, 0.9
-    aggregator = Stepper(sketched(k=k, momentum=rate, recovery=recovery, exclude=()), op)
+    stepper = Stepper(sketched(k=k, momentum=rate, recovery=recovery, exclude=()), op)
     velocity, residual = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
     for _ in range(4):
         gradient = np.float32(rng.standard_normal(SIZE) + 1000 * (rng.random(SIZE) < 0.001))
         velocity = np.float32(rate) * velocity + gradient
         residual = residual + velocity
-        update = np.concatenate(aggregate(aggregator, np.split(gradient, np.cumsum(parts)[:-1])))
+        update = np.concatenate(aggregate(stepper, np.split(gradient, np.cumsum(parts)[:-1])))
         assert_same_on_all_ranks([update])
         [applied] = np.nonzero(update)
         assert 0 < len(applied) <= k
@@ -73,7 +73,7 @@ def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_al
             heaviest = np.argsort(-np.abs(exact))[:4]
             assert np.isin(heaviest, applied).sum() >= 3
         residual[applied] = velocity[applied] = 0
-    held = aggregator.snapshot()[1]
+    held = stepper.state.snapshot()[1]
     np.testing.assert_allclose(np.concatenate([held[i][0] for i in sorted(held)]), residual, rtol=1e-5)
     np.testing.assert_allclose(np.concatenate([held[i][1] for i in sorted(held)]), velocity, rtol=1e-5)
 
@@ -81,15 +81,15 @@ def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_al
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
 @pytest.mark.ranks
 def test_shared_randomk_loses_nothing(op, rng, assert_same_on_all_ranks):
-    aggregator = Stepper(tfc.Compression.shared_randomk(0.1, min_elements=0), op)
+    stepper = Stepper(tfc.Compression.shared_randomk(0.1, min_elements=0), op)
     given, arrived = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
     for step in range(12):
         gradient = np.float32(rng.integers(-8, 8, SIZE)) if step < 5 else np.zeros(SIZE, np.float32)
         given += gradient
-        [update] = aggregate(aggregator, [gradient])
+        [update] = aggregate(stepper, [gradient])
         assert (update != 0).sum() <= SIZE // 10
         arrived += update
-    [residual] = aggregator.snapshot()[1]["tensor_0"]
+    [residual] = stepper.state.snapshot()[1]["tensor_0"]
     scale = 1 / hvd.size() if op == hvd.Average else 1
     pending = all_ranks(residual).sum(axis=0) * scale
     np.testing.assert_allclose(arrived + pending, all_ranks(given).sum(axis=0) * scale, atol=1e-4)
@@ -98,7 +98,7 @@ def test_shared_randomk_loses_nothing(op, rng, assert_same_on_all_ranks):
 
 def test_dgc_keeps_velocities_and_masks_what_was_sent(rng):
     rate = 0.5
-    aggregator = Stepper(tfc.Compression.dgc(0.01, rate, min_elements=0), hvd.Sum)
+    stepper = Stepper(tfc.Compression.dgc(0.01, rate, min_elements=0), hvd.Sum)
     velocity, residual = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
     for _ in range(3):
         gradient = np.float32(rng.standard_normal(SIZE))
@@ -107,7 +107,7 @@ def test_dgc_keeps_velocities_and_masks_what_was_sent(rng):
         sent = np.sort(np.argsort(-np.abs(residual), kind="stable")[: SIZE // 100])
         expected = np.zeros(SIZE, np.float32)
         expected[sent] = residual[sent]
-        [update] = aggregate(aggregator, [gradient])
+        [update] = aggregate(stepper, [gradient])
         np.testing.assert_allclose(update, all_ranks(expected).sum(axis=0), rtol=1e-5, atol=1e-6)
         residual[sent] = velocity[sent] = 0
 
@@ -115,49 +115,49 @@ def test_dgc_keeps_velocities_and_masks_what_was_sent(rng):
 def test_local_clipping_bounds_the_norm_of_all_gradients_together(rng):
     limit = 2.0
     compressor = tfc.Compression.dgc(1.0, 0.0, clip_norm=limit, min_elements=0)
-    aggregator = Stepper(compressor, hvd.Sum)
+    stepper = Stepper(compressor, hvd.Sum)
     gradients = [np.float32(rng.standard_normal(n) * (10 if hvd.rank() == 0 else 1e-3)) for n in (3000, 40)]
     norm = np.linalg.norm(np.concatenate(gradients))
     bound = limit / np.sqrt(hvd.size())
     scale = min(1, bound / norm)
     assert (scale < 1) == (hvd.rank() == 0)
-    for given, update in zip(gradients, aggregate(aggregator, gradients), strict=True):
+    for given, update in zip(gradients, aggregate(stepper, gradients), strict=True):
         np.testing.assert_allclose(update, all_ranks(given * np.float32(scale)).sum(axis=0), rtol=1e-4)
 
 
 @pytest.mark.parametrize("compressor", [sketched(), tfc.Compression.dgc(0.01, min_elements=64)])
 def test_small_tensors_have_the_momentum_too(compressor):
     """The optimizer has none, so what travels uncompressed follows plain momentum SGD."""
-    aggregator, velocity = Stepper(compressor, hvd.Average), 0.0
+    stepper, velocity = Stepper(compressor, hvd.Average), 0.0
     for step in range(4):
         gradient = np.full(10, step + hvd.rank(), np.float32)
         velocity = 0.9 * velocity + gradient
-        [_, update] = aggregate(aggregator, [np.ones(SIZE, np.float32), gradient])
+        [_, update] = aggregate(stepper, [np.ones(SIZE, np.float32), gradient])
         np.testing.assert_allclose(update, all_ranks(np.float32(velocity)).mean(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
 @pytest.mark.parametrize(("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("all", -np.inf)])
 def test_non_finite_gradients_leave_all_slots(name, bad_rank, value, rng):
-    aggregator = Stepper(COMPRESSORS[name](exclude=()))
-    aggregate(aggregator, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
-    _, before = aggregator.snapshot()
+    stepper = Stepper(COMPRESSORS[name](exclude=()))
+    aggregate(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    _, before = stepper.state.snapshot()
     assert all(np.abs(each).sum() > 0 for each in [before["tensor_0"]])
     bad = np.float32(rng.standard_normal(SIZE))
     if bad_rank == "all" or hvd.rank() == hvd.size() - 1:
         bad[17] = value
-    assert np.isnan(aggregate(aggregator, [bad, np.ones(5, np.float32)])[0]).all()
-    _, after = aggregator.snapshot()
+    assert np.isnan(aggregate(stepper, [bad, np.ones(5, np.float32)])[0]).all()
+    _, after = stepper.state.snapshot()
     np.testing.assert_array_equal(after["tensor_0"], before["tensor_0"])
-    good = aggregate(aggregator, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    good = aggregate(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
     assert np.isfinite(good[0]).all()
 
 
 @pytest.mark.parametrize("name", ["sketched_sgd", "shared_randomk"])
 def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
-    aggregator = Stepper(COMPRESSORS[name](exclude=()))
-    aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
-    total = aggregator.stats().total
+    stepper = Stepper(COMPRESSORS[name](exclude=()))
+    aggregate(stepper, [np.float32(rng.standard_normal(SIZE))])
+    total = stepper.state.stats().total
     floats = {"sketched_sgd": 5 * 200 + 4 * 20, "shared_randomk": SIZE // 20}[name]
     assert total.payload_bytes == 4 * (floats + MARKS)  # On any number of ranks.
     assert total.wire_bytes == 4 * total.payload_bytes * (hvd.size() - 1) // hvd.size()
@@ -167,7 +167,7 @@ def test_half_precision_payloads(rng, assert_same_on_all_ranks):
     full, half = (Stepper(sketched(exclude=(), payload_dtype=d)) for d in ("float32", "float16"))
     gradient = np.float32(rng.standard_normal(SIZE))
     [exact], [rounded] = (aggregate(each, [gradient]) for each in (full, half))
-    assert half.stats().total.payload_bytes * 2 == full.stats().total.payload_bytes
+    assert half.state.stats().total.payload_bytes * 2 == full.state.stats().total.payload_bytes
     both = (exact != 0) & (rounded != 0)
     assert both.sum() > 10
     np.testing.assert_allclose(rounded[both], exact[both], rtol=2e-2)
@@ -175,31 +175,31 @@ def test_half_precision_payloads(rng, assert_same_on_all_ranks):
 
 
 def test_a_sketch_larger_than_the_gradients_is_not_made(rng):
-    aggregator = Stepper(sketched(columns=10_000, momentum=0.5), hvd.Sum)
+    stepper = Stepper(sketched(columns=10_000, momentum=0.5), hvd.Sum)
     velocity = 0.0
     for _ in range(3):
         gradient = np.float32(rng.standard_normal(SIZE))
         velocity = np.float32(0.5) * velocity + gradient
-        [update] = aggregate(aggregator, [gradient])
+        [update] = aggregate(stepper, [gradient])
         np.testing.assert_allclose(update, all_ranks(velocity).sum(axis=0), rtol=1e-4, atol=1e-5)
-    assert aggregator.stats().total.per_step("payload_bytes") == 4 * SIZE
+    assert stepper.state.stats().total.per_step("payload_bytes") == 4 * SIZE
 
 
 def test_bf16_is_rounded_once_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
     arrays = [np.float32(rng.standard_normal(n) * 1e30) for n in (3000, 7, 1)]
-    aggregator = Stepper(tfc.Compression.bf16)
-    updates = aggregate(aggregator, arrays)
+    stepper = Stepper(tfc.Compression.bf16)
+    updates = aggregate(stepper, arrays)
     assert_same_on_all_ranks(updates)
     for given, update in zip(arrays, updates, strict=True):
         rounded = tf.cast(tf.cast(given, tf.bfloat16), tf.float32).numpy()
         np.testing.assert_allclose(update, all_ranks(rounded).mean(axis=0), rtol=2**-8)
-    assert aggregator.stats().total.payload_bytes == 2 * 3008
+    assert stepper.state.stats().total.payload_bytes == 2 * 3008
 
 
 def test_ranks_with_different_seeds_are_found():
-    aggregator = Stepper(sketched(seed=hvd.rank()))
+    stepper = Stepper(sketched(seed=hvd.rank()))
     with pytest.raises(ValueError, match="configured differently.*seed 0.*seed 1"):
-        aggregate(aggregator, [np.ones(SIZE, np.float32)])
+        aggregate(stepper, [np.ones(SIZE, np.float32)])
 
 
 @pytest.mark.parametrize("inner", ["SGD", "Adam"])
@@ -227,12 +227,12 @@ def test_embeddings_go_as_rows_beside_a_sketch(assert_same_on_all_ranks):
 
 def test_warmup_lowers_the_ratio_epoch_by_epoch(rng):
     schedule = tfc.Schedule.warmup(tfc.Compression.dgc(0.01, min_elements=0), steps_per_epoch=2)
-    aggregator = Stepper(schedule)
+    stepper = Stepper(schedule)
     sent = []
     for _ in range(8):
-        before = aggregator.stats().total.sent_elements
-        aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))])
-        sent.append(aggregator.stats().total.sent_elements - before)
+        before = stepper.state.stats().total.sent_elements
+        aggregate(stepper, [np.float32(rng.standard_normal(SIZE))])
+        sent.append(stepper.state.stats().total.sent_elements - before)
     ratios = [0.25, 0.25, 0.0625, 0.0625, 0.015625, 0.015625, 0.01, 0.01]  # 0.004 is below the end.
     np.testing.assert_allclose(np.array(sent) / SIZE, ratios, rtol=0.02)
 
@@ -251,10 +251,10 @@ def test_residual_and_velocity_are_saved_as_means(name, tmp_path, rng):
     variable, optimizer = trained(3)
     tfc.prepare_checkpoint(optimizer)
     path = tf.train.Checkpoint(optimizer=optimizer).save(tmp_path / f"rank_{hvd.rank()}")
-    _, mine = step_of(optimizer).snapshot()
+    _, mine = state_of(optimizer).snapshot()
     _, fresh = trained(1)
     tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
-    steps, restored = step_of(fresh).snapshot()
+    steps, restored = state_of(fresh).snapshot()
     assert steps == 3 and restored["kernel"].shape == (2, SIZE)
     mean = all_ranks(mine["kernel"]).mean(axis=0)
     np.testing.assert_allclose(restored["kernel"], mean, rtol=1e-5, atol=1e-6)
@@ -276,7 +276,7 @@ def test_a_bad_gradient_that_travels_otherwise_takes_the_whole_step_back(rng):
         if bad is not None and hvd.rank() == hvd.size() - 1:
             gradients[bad][3] = np.nan
         optimizer.apply_gradients(list(zip(map(tf.constant, gradients), variables, strict=True)))
-        return step_of(optimizer).snapshot()[1]
+        return state_of(optimizer).snapshot()[1]
 
     before = step()
     assert sorted(before) == ["bias", "kernel"]
@@ -287,29 +287,29 @@ def test_a_bad_gradient_that_travels_otherwise_takes_the_whole_step_back(rng):
 
 
 def test_ranks_at_different_steps_agree_on_the_latest_at_first(rng, assert_same_on_all_ranks):
-    aggregator = Stepper(COMPRESSORS["shared_randomk"]())
+    stepper = Stepper(COMPRESSORS["shared_randomk"]())
     if hvd.rank() == 0:
-        aggregator.resume(100, {})
-    assert_same_on_all_ranks(aggregate(aggregator, [np.float32(rng.standard_normal(SIZE))]))
-    assert aggregator.steps() == 101
+        stepper.state.resume(100, {})
+    assert_same_on_all_ranks(aggregate(stepper, [np.float32(rng.standard_normal(SIZE))]))
+    assert stepper.state.steps() == 101
 
 
 def test_ranks_that_come_to_be_at_different_steps_are_found(rng):
-    aggregator = Stepper(COMPRESSORS["shared_randomk"]())
+    stepper = Stepper(COMPRESSORS["shared_randomk"]())
     gradient = np.float32(rng.standard_normal(SIZE))
-    aggregate(aggregator, [gradient])
-    aggregator.resume(100 + hvd.rank(), {})
+    aggregate(stepper, [gradient])
+    stepper.state.resume(100 + hvd.rank(), {})
     with pytest.raises(tf.errors.InvalidArgumentError, match="ranks are at different steps"):
-        aggregate(aggregator, [gradient])
+        aggregate(stepper, [gradient])
 
 
 @pytest.mark.parametrize("size", [SIZE, 40])
 def test_what_half_precision_rounds_away_stays_pending(size):
     """1e-8 is below what float16 holds; the smaller vector travels as it is."""
     compressor = tfc.Compression.shared_randomk(0.5, payload_dtype="float16", min_elements=0)
-    aggregator = Stepper(compressor, hvd.Sum)
-    arrived = sum(aggregate(aggregator, [np.full(size, 1e-8, np.float32)])[0] for _ in range(20))
-    [residual] = aggregator.snapshot()[1]["tensor_0"]
+    stepper = Stepper(compressor, hvd.Sum)
+    arrived = sum(aggregate(stepper, [np.full(size, 1e-8, np.float32)])[0] for _ in range(20))
+    [residual] = stepper.state.snapshot()[1]["tensor_0"]
     total = arrived + all_ranks(residual).sum(axis=0)
     np.testing.assert_allclose(total, np.full(size, 20e-8 * hvd.size()), rtol=1e-3)
 
@@ -324,18 +324,18 @@ def test_a_sum_is_saved_as_a_sum(tmp_path, rng):
 
     optimizer, fresh = made(), made()
     tfc.prepare_checkpoint(optimizer)
-    owed = all_ranks(step_of(optimizer).snapshot()[1]["kernel"][0]).sum(axis=0)
-    np.testing.assert_allclose(step_of(optimizer).pending()["kernel"][0], owed, rtol=1e-5, atol=1e-6)
+    owed = all_ranks(state_of(optimizer).snapshot()[1]["kernel"][0]).sum(axis=0)
+    np.testing.assert_allclose(state_of(optimizer).pending()["kernel"][0], owed, rtol=1e-5, atol=1e-6)
     path = tf.train.Checkpoint(optimizer=optimizer).save(tmp_path / f"rank_{hvd.rank()}")
     tf.train.Checkpoint(optimizer=fresh).restore(path).expect_partial()
-    parts = step_of(fresh).snapshot()[1]["kernel"][0]
+    parts = state_of(fresh).snapshot()[1]["kernel"][0]
     np.testing.assert_allclose(all_ranks(parts).sum(axis=0), owed, rtol=1e-4, atol=1e-5)
 
 
 def test_changes_that_a_traced_step_cannot_follow_are_refused(rng):
-    aggregator = Stepper(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))
+    stepper = Stepper(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))
     gradients = [tf.constant(np.float32(rng.standard_normal(SIZE))) for _ in range(2)]
-    aggregator.run(gradients, ["kernel", "bias"])
+    stepper.run(gradients, ["kernel", "bias"])
     for other in (
         tfc.Compression.shared_randomk(0.1),
         tfc.Compression.shared_randomk(0.1, exclude=["bias", "kernel"]),
@@ -344,5 +344,5 @@ def test_changes_that_a_traced_step_cannot_follow_are_refused(rng):
         tfc.Compression.topk(0.1, exclude=["bias"]),
     ):
         with pytest.raises(ValueError, match="cannot change|memory of another kind"):
-            aggregator.change(other)
-    aggregator.change(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))
+            stepper.state.change(other)
+    stepper.state.change(tfc.Compression.shared_randomk(0.1, exclude=["bias"]))

@@ -7,7 +7,7 @@ import tensorflow as tf
 from training import keras, make_variable, topk
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 
 
 class TestPolicy:
@@ -68,7 +68,7 @@ class TestSchedule:
             given += gradient
             step(tf.constant(gradient))
             sent.append(tfc.stats(optimizer).total.payload_bytes)
-        [[slot]] = step_of(optimizer).memories.by_name().values()
+        [[slot]] = state_of(optimizer).memories.by_name().values()
         pending = hvd.allreduce(slot, op=hvd.Average).numpy()
         mean = hvd.allreduce(tf.constant(given), op=hvd.Average).numpy()
         np.testing.assert_allclose(-variable.numpy() + pending, mean, atol=1e-4)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from training import IS_KERAS_3, keras, make_data, make_model, make_variable, topk
 
 import tfcompress as tfc
-from tfcompress.checkpoint import step_of
+from tfcompress.checkpoint import state_of
 
 EXACT = tfc.Compressor("nonzero|bitmap|raw", min_elements=0)
 
@@ -197,7 +197,7 @@ class TestLossScaling:
             assert type(model.optimizer).__name__.startswith("LossScaleOptimizer")
         finally:
             keras.mixed_precision.set_global_policy("float32")
-        assert step_of(model.optimizer).stats().total.steps > 0
+        assert state_of(model.optimizer).stats().total.steps > 0
         assert_same_on_all_ranks(model.get_weights())
 
 
@@ -235,7 +235,7 @@ class TestModels:
         model = make_model(keras)
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=topk())
         fit(model, optimizer)
-        memories = step_of(optimizer).memories.by_name()
+        memories = state_of(optimizer).memories.by_name()
         kept = [slots[0].numpy() for slots in memories.values()]
         first, _, second, *_ = [slots[0] for slots in memories.values()]
         x, y = make_data(16)
@@ -299,7 +299,7 @@ class TestModels:
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=topk())
         variable = make_variable(np.zeros(2000))
         optimizer.apply_gradients([(tf.ones(2000), variable)])
-        [[slot]] = step_of(optimizer).memories.by_name().values()
+        [[slot]] = state_of(optimizer).memories.by_name().values()
         before = slot.numpy()
         bad = np.full(2000, np.inf if hvd.rank() == 1 else 1.0, np.float32)
         optimizer.apply_gradients([(tf.constant(bad), variable)])

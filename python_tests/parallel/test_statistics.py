@@ -13,12 +13,12 @@ class Source:
     """As an optimizer: something whose statistics `tfc.stats` reads."""
 
     def __init__(self, compressor):
-        self.aggregator = Stepper(compressor)
-        self._tfcompress_stats = self.aggregator.stats
+        self.stepper = Stepper(compressor)
+        self._tfcompress_stats = self.stepper.state.stats
 
     def step(self, arrays, names=None):
         tensors = [tf.convert_to_tensor(array) for array in arrays]
-        return self.aggregator.run(tensors, names or [f"g{i}" for i in range(len(tensors))])
+        return self.stepper.run(tensors, names or [f"g{i}" for i in range(len(tensors))])
 
 
 def gradients(rng, *sizes):
@@ -41,10 +41,10 @@ def test_sent_elements_are_those_in_the_frames(rng, spec):
 
 def test_uncompressed_tensors_send_all_their_elements(rng):
     rows = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([0, 5]), tf.constant([9, 3]))
-    aggregator = Stepper(tfc.Compression.fp16)
-    aggregator.run([rows, *map(tf.constant, gradients(rng, 3000))], ["rows", "dense"])
-    assert [t.sent_elements for t in aggregator.stats().tensors] == [6, 3000]
-    assert aggregator.stats().total.density == 1.0
+    stepper = Stepper(tfc.Compression.fp16)
+    stepper.run([rows, *map(tf.constant, gradients(rng, 3000))], ["rows", "dense"])
+    assert [t.sent_elements for t in stepper.state.stats().tensors] == [6, 3000]
+    assert stepper.state.stats().total.density == 1.0
 
 
 def test_a_gradient_that_is_not_finite_sends_no_element(rng):
@@ -60,7 +60,7 @@ def test_residual_norms(rng):
     source = Source(tfc.Compression.topk(0.1))
     for _ in range(3):
         source.step(gradients(rng, 2000, 7, 3000))
-    memories = source.aggregator.memories.by_name()
+    memories = source.stepper.state.memories.by_name()
     slots = [memories.get(f"g{i}", []) for i in range(3)]
     assert [len(owned) for owned in slots] == [1, 0, 1]
     expected = [np.linalg.norm(owned[0].numpy().astype(np.float64)) if owned else 0.0 for owned in slots]

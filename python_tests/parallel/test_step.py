@@ -16,23 +16,23 @@ def names_of(gradients):
     return [f"g{i}" for i in range(len(gradients))]
 
 
-def aggregate(aggregator, arrays):
+def aggregate(stepper, arrays):
     gradients = [tf.constant(array) for array in arrays]
-    return [g.numpy() for g in aggregator.run(gradients, names_of(gradients))]
+    return [g.numpy() for g in stepper.run(gradients, names_of(gradients))]
 
 
 @pytest.mark.parametrize("op", ["average", "sum"])
 @pytest.mark.parametrize("index", EXACT)
 @pytest.mark.ranks
 def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
-    aggregator = Stepper(tfc.Compressor(f"nonzero|{index}|raw"), op)
+    stepper = Stepper(tfc.Compressor(f"nonzero|{index}|raw"), op)
     hvd_op = hvd.Average if op == "average" else hvd.Sum
     for step in range(3):
         arrays = [
             rng.standard_normal(shape).astype(np.float32) * (rng.random(shape) < 0.3) for shape in SHAPES
         ]
         arrays = [array.astype(np.float32) for array in arrays]
-        for ours, array in zip(aggregate(aggregator, arrays), arrays, strict=True):
+        for ours, array in zip(aggregate(stepper, arrays), arrays, strict=True):
             theirs = hvd.allreduce(tf.constant(array), op=hvd_op, name=f"check{step}").numpy()
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
@@ -44,23 +44,23 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
         "residual|topk:ratio=0.05|bloom:policy=p1|quantile",
         "nonzero|sketchml",
     ]:
-        aggregator = Stepper(tfc.Compressor(spec))
+        stepper = Stepper(tfc.Compressor(spec))
         for _ in range(5):
-            results = aggregate(aggregator, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
+            results = aggregate(stepper, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
             assert_same_on_all_ranks(results)
 
 
 @pytest.mark.ranks
 def test_residual_conserves_the_sum_of_gradients(rng):
     """What arrives over many steps plus what is pending equals what went in."""
-    aggregator = Stepper(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
+    stepper = Stepper(tfc.Compressor("residual|topk:ratio=0.02|delta_binary|fp16"), hvd.Sum)
     shape = (4000,)
     given, arrived = np.zeros(shape), np.zeros(shape)
     for _ in range(20):
         array = rng.standard_normal(shape).astype(np.float32)
         given += array
-        arrived += aggregate(aggregator, [array])[0]
-    [[slot]] = aggregator.memories.by_name().values()
+        arrived += aggregate(stepper, [array])[0]
+    [[slot]] = stepper.state.memories.by_name().values()
     given = hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy()
     pending = hvd.allreduce(tf.constant(slot.numpy().astype(np.float64)), op=hvd.Sum).numpy()
     np.testing.assert_allclose(arrived + pending, given, atol=1e-3)
@@ -69,9 +69,9 @@ def test_residual_conserves_the_sum_of_gradients(rng):
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
 @pytest.mark.ranks
 def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
-    aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw"))
+    stepper = Stepper(tfc.Compressor("nonzero|bitmap|raw"))
     gradients = [tf.cast(rng.standard_normal(shape), dtype) for shape in SHAPES]
-    results = aggregator.run(gradients, names_of(gradients))
+    results = stepper.run(gradients, names_of(gradients))
     for result, gradient in zip(results, gradients, strict=True):
         assert result.dtype == dtype
         mean = hvd.allreduce(tf.cast(gradient, tf.float32), op=hvd.Average).numpy()
@@ -81,7 +81,7 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
 
 @pytest.mark.ranks
 def test_other_kinds_of_gradients_go_through_horovod(rng):
-    aggregator = Stepper(tfc.Compression.topk(0.1))
+    stepper = Stepper(tfc.Compression.topk(0.1))
     rank, ranks = hvd.rank(), hvd.size()
     rows = tf.IndexedSlices(tf.ones([2, 3]) * (rank + 1.0), tf.constant([rank, 5]), tf.constant([9, 3]))
     gradients = [
@@ -102,45 +102,45 @@ def test_other_kinds_of_gradients_go_through_horovod(rng):
     np.testing.assert_allclose(dense_rows[5], np.full(3, ranks * (ranks + 1) / 2))
     np.testing.assert_allclose(result[4].numpy(), [total])
     assert result[5].shape == (2000,)
-    averaged = aggregator.run([gradients[2]], ["g"])[0]
+    averaged = stepper.run([gradients[2]], ["g"])[0]
     np.testing.assert_allclose(averaged.numpy(), [1.0 + 1.0j * (ranks - 1)])
 
 
 def test_a_gradient_that_appears_later(rng):
-    aggregator = Stepper(tfc.Compression.topk(0.1))
+    stepper = Stepper(tfc.Compression.topk(0.1))
     array = tf.constant(rng.standard_normal(3000).astype(np.float32))
-    first = aggregator.run([array, None], ["a", "b"])
-    second = aggregator.run([array, array], ["a", "b"])
+    first = stepper.run([array, None], ["a", "b"])
+    second = stepper.run([array, array], ["a", "b"])
     assert first[1] is None and second[1].shape == (3000,)
     with pytest.raises(ValueError, match="expected that of its variable"):
-        aggregator.run([array[:100], array], ["a", "b"])
+        stepper.run([array[:100], array], ["a", "b"])
 
 
 @pytest.mark.ranks
 def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_same_on_all_ranks):
-    aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0))
+    stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0))
     array = rng.standard_normal(3000).astype(np.float32)
-    aggregate(aggregator, [array])
-    before = aggregator.memories.by_name()["g0"][0].numpy()
+    aggregate(stepper, [array])
+    before = stepper.state.memories.by_name()["g0"][0].numpy()
     broken = array.copy()
     if hvd.rank() == hvd.size() - 1:
         broken[17] = np.inf
-    [result] = aggregate(aggregator, [broken])
+    [result] = aggregate(stepper, [broken])
     assert not np.isfinite(result).any()
-    after = aggregator.memories.by_name()["g0"][0].numpy()
+    after = stepper.state.memories.by_name()["g0"][0].numpy()
     if hvd.rank() == hvd.size() - 1:
         np.testing.assert_array_equal(after, before)
     assert np.isfinite(after).all()
-    [result] = aggregate(aggregator, [array])
+    [result] = aggregate(stepper, [array])
     assert np.isfinite(result).all()
     assert_same_on_all_ranks([result])
 
 
 @pytest.mark.ranks
 def test_empty_and_scalar_tensors(rng):
-    aggregator = Stepper(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
+    stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
     arrays = [np.zeros((0, 4), np.float32), np.float32(hvd.rank() + 1.0), np.ones((1,), np.float32)]
-    empty, scalar, one = aggregate(aggregator, arrays)
+    empty, scalar, one = aggregate(stepper, arrays)
     assert empty.shape == (0, 4)
     assert scalar.shape == () and scalar == hvd.size() * (hvd.size() + 1) / 2
     assert one.tolist() == [hvd.size()]
@@ -149,31 +149,31 @@ def test_empty_and_scalar_tensors(rng):
 @pytest.mark.ranks
 def test_ranks_with_different_specs_raise_everywhere_at_the_first_step(rng):
     ratio = 0.01 if hvd.rank() == 0 else 0.02
-    aggregator = Stepper(tfc.Compression.topk(ratio))
+    stepper = Stepper(tfc.Compression.topk(ratio))
     with pytest.raises(ValueError, match=r"ratio=0\.01.* rank 0 .*ratio=0\.02.* rank 1"):
-        aggregate(aggregator, [rng.standard_normal(5000).astype(np.float32)])
+        aggregate(stepper, [rng.standard_normal(5000).astype(np.float32)])
 
 
 def test_ranks_with_different_shapes_raise_everywhere(rng):
-    aggregator = Stepper(tfc.Compression.topk(0.1))
+    stepper = Stepper(tfc.Compression.topk(0.1))
     with pytest.raises(ValueError, match="gradient 0 is"):
-        aggregate(aggregator, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
+        aggregate(stepper, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
 
 
 def test_compressed_against_uncompressed_rank_raises_everywhere():
     compressor = tfc.Compression.none if hvd.rank() == 0 else tfc.Compression.topk()
-    aggregator = Stepper(compressor)
+    stepper = Stepper(compressor)
     with pytest.raises(ValueError, match="configured differently"):
-        aggregate(aggregator, [np.zeros(2000, np.float32)])
+        aggregate(stepper, [np.zeros(2000, np.float32)])
 
 
 def test_statistics_count_what_was_really_sent(rng):
     compressor = tfc.Compression.topk(0.01)
-    aggregator = Stepper(compressor)
+    stepper = Stepper(compressor)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
     frames = [len(tfc.encode(a, compressor.route("", "float32", a.shape).spec)) for a in arrays]
-    aggregate(aggregator, arrays)
-    stats = aggregator.stats()
+    aggregate(stepper, arrays)
+    stats = stepper.state.stats()
     assert [t.payload_bytes for t in stats.tensors] == frames
     assert [t.dense_bytes for t in stats.tensors] == [4 * a.size for a in arrays]
     # The packet is padded to a length that changes seldom.
@@ -194,20 +194,20 @@ def test_linear_presets_are_all_reduced(rng):
     mean = hvd.allreduce(tf.constant(array), op=hvd.Average).numpy()
     plain = Stepper(tfc.Compression.none)
     np.testing.assert_array_equal(aggregate(plain, [array])[0], mean)
-    assert plain.stats().total.payload_bytes == 4 * 3000
+    assert plain.state.stats().total.payload_bytes == 4 * 3000
     half = Stepper(tfc.Compression.fp16, gradient_predivide_factor=2.0)
     np.testing.assert_allclose(aggregate(half, [array])[0], mean, atol=2e-3)
-    assert half.stats().total.payload_bytes == 2 * 3000
+    assert half.state.stats().total.payload_bytes == 2 * 3000
 
 
 @pytest.mark.parametrize(("num_values", "quantum"), [(10, 64), (3000, 512), (20_000, 2048), (40_000, 1)])
 @pytest.mark.ranks
 def test_packets_are_padded_to_lengths_that_change_seldom(num_values, quantum):
-    aggregator = Stepper(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
+    stepper = Stepper(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
     array = np.ones(num_values, np.float32)
     array[0] = 0
-    mean = aggregate(aggregator, [array])[0]
+    mean = aggregate(stepper, [array])[0]
     np.testing.assert_array_equal(mean, array)
-    stats = aggregator.stats()
+    stats = stepper.state.stats()
     assert 0 <= stats.total.payload_bytes - stats.tensors[0].payload_bytes < quantum
     assert stats.total.payload_bytes % quantum == 0

@@ -18,10 +18,10 @@ class TestTables:
     ROWS, WIDTH = 50_000, 8
 
     @staticmethod
-    def aggregator(compressor):
+    def stepper(compressor):
         return Stepper(compressor)
 
-    def steps(self, aggregator, count=3):
+    def steps(self, stepper, count=3):
         """Yields, for each step, the result and the dense mean of the ranks' slices."""
         rng = np.random.default_rng(hvd.rank())
         for _ in range(count):
@@ -30,7 +30,7 @@ class TestTables:
             values = rng.standard_normal((40, self.WIDTH)).astype(np.float32)
             shape = tf.constant([self.ROWS, self.WIDTH])
             slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), shape)
-            [result] = aggregator.run([slices], ["embedding"])
+            [result] = stepper.run([slices], ["embedding"])
             dense = np.zeros((self.ROWS, self.WIDTH), np.float32)
             np.add.at(dense, ids, values)
             yield result, hvd.allreduce(tf.constant(dense), op=hvd.Average).numpy()
@@ -41,20 +41,20 @@ class TestTables:
     )
     @pytest.mark.ranks
     def test_rows_are_exact_and_stay_rows(self, spec, assert_same_on_all_ranks):
-        aggregator = self.aggregator(tfc.Compressor(spec))
-        for result, mean in self.steps(aggregator):
+        stepper = self.stepper(tfc.Compressor(spec))
+        for result, mean in self.steps(stepper):
             assert isinstance(result, tf.IndexedSlices)
             assert result.values.shape[0] < self.ROWS / 20  # A Bloom filter adds rows.
             np.testing.assert_allclose(tf.convert_to_tensor(result).numpy(), mean, atol=1e-6)
             assert_same_on_all_ranks([result.indices.numpy(), result.values.numpy()])
-        total = aggregator.stats().total
+        total = stepper.state.stats().total
         assert total.payload_bytes < 1.05 * total.dense_bytes and total.elements == 3 * 40 * self.WIDTH
 
     @pytest.mark.parametrize(
         "spec", ["nonzero|sketchml", "nonzero|skcompress", "topk|delta_adaptive|quantile"]
     )
     def test_lossy_codecs(self, spec, assert_same_on_all_ranks):
-        for result, mean in self.steps(self.aggregator(tfc.Compressor(spec))):
+        for result, mean in self.steps(self.stepper(tfc.Compressor(spec))):
             dense = tf.convert_to_tensor(result).numpy()
             assert ((dense != 0).any(axis=1) == (mean != 0).any(axis=1)).all()
             assert np.sum(dense * mean) > 0.5 * np.sum(mean * mean)
@@ -65,12 +65,12 @@ class TestTables:
         compressor = tfc.Compressor(
             "topk|delta_binary|fp16", row_sparsifier="topk:ratio=0.2", row_residual=True
         )
-        aggregator = self.aggregator(compressor)
+        stepper = self.stepper(compressor)
         arrived = given = 0
-        for result, mean in self.steps(aggregator, 6):
+        for result, mean in self.steps(stepper, 6):
             assert result.values.shape[0] <= 8 * hvd.size()
             arrived, given = arrived + tf.convert_to_tensor(result).numpy(), given + mean
-        [[slot]] = aggregator.memories.by_name().values()
+        [[slot]] = stepper.state.memories.by_name().values()
         pending = hvd.allreduce(slot, op=hvd.Average).numpy()
         np.testing.assert_allclose(arrived + pending, given, atol=1e-4)
 
@@ -80,54 +80,54 @@ class TestTables:
         compressor = tfc.Compressor(
             "topk|delta_binary|raw", row_sparsifier="topk:ratio=0.2", row_residual=True
         )
-        aggregator = self.aggregator(compressor)
-        list(self.steps(aggregator))
-        [[slot]] = aggregator.memories.by_name().values()
+        stepper = self.stepper(compressor)
+        list(self.steps(stepper))
+        [[slot]] = stepper.state.memories.by_name().values()
         before = slot.numpy()
         values = np.ones((5, self.WIDTH), np.float32)
         if everywhere or hvd.rank() == 1:
             values[2, 3] = value
         ids = tf.range(100, 105, dtype=tf.int64)
         slices = tf.IndexedSlices(tf.constant(values), ids, tf.constant([self.ROWS, self.WIDTH]))
-        [result] = aggregator.run([slices], ["embedding"])
+        [result] = stepper.run([slices], ["embedding"])
         assert np.isnan(result.values.numpy()).any()
         np.testing.assert_array_equal(slot.numpy(), before)
         assert_same_on_all_ranks([result.indices.numpy(), result.values.numpy()])
 
     def test_a_table_that_all_rows_may_touch_becomes_dense(self):
-        aggregator = self.aggregator(topk())
+        stepper = self.stepper(topk())
         ids = tf.range(5)
         slices = tf.IndexedSlices(tf.ones([5, 2]) * (hvd.rank() + 1), ids, tf.constant([10, 2]))
-        [result] = aggregator.run([slices], ["embedding"])
+        [result] = stepper.run([slices], ["embedding"])
         assert isinstance(result, tf.Tensor)
         np.testing.assert_allclose(result.numpy()[:5], (hvd.size() + 1) / 2)
         assert not result.numpy()[5:].any()
 
     def test_a_large_table_costs_its_rows(self):
         """10M x 16 floats would be 640 MB on every rank."""
-        aggregator = self.aggregator(tfc.Compressor("topk|delta_binary|raw"))
+        stepper = self.stepper(tfc.Compressor("topk|delta_binary|raw"))
         ids = tf.constant(np.random.default_rng(hvd.rank()).integers(0, 10_000_000, 1000))
         slices = tf.IndexedSlices(tf.ones([1000, 16]), ids, tf.constant([10_000_000, 16]))
         before = peak_memory()
-        [result] = aggregator.run([slices], ["embedding"])
+        [result] = stepper.run([slices], ["embedding"])
         assert result.values.shape[0] <= 1000 * hvd.size()
         assert peak_memory() - before < 100 * 2**20
-        assert aggregator.stats().total.payload_bytes < 1000 * (16 * 4 + 4) + 1000
+        assert stepper.state.stats().total.payload_bytes < 1000 * (16 * 4 + 4) + 1000
 
     def test_rows_that_a_codec_cannot_take_go_through_another(self):
         with pytest.warns(UserWarning, match="threelc.*sparse_as_dense=True"):
-            for result, mean in self.steps(self.aggregator(tfc.Compression.threelc(1.375))):
+            for result, mean in self.steps(self.stepper(tfc.Compression.threelc(1.375))):
                 assert isinstance(result, tf.IndexedSlices)
                 np.testing.assert_allclose(tf.convert_to_tensor(result).numpy(), mean, atol=1e-6)
 
     def test_rows_are_compressed_as_elements_are(self):
         """Top-k keeps back rows as it keeps back elements: what is not sent waits in a residual."""
-        aggregator = self.aggregator(tfc.Compression.topk(0.1))
+        stepper = self.stepper(tfc.Compression.topk(0.1))
         arrived = given = 0
-        for result, mean in self.steps(aggregator, 6):
+        for result, mean in self.steps(stepper, 6):
             assert result.values.shape[0] <= 4 * hvd.size()
             arrived, given = arrived + tf.convert_to_tensor(result).numpy(), given + mean
-        [[slot]] = aggregator.memories.by_name().values()
+        [[slot]] = stepper.state.memories.by_name().values()
         pending = hvd.allreduce(slot, op=hvd.Average).numpy()
         np.testing.assert_allclose(arrived + pending, given, atol=1e-4)
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress.tape import steps_of
+from tfcompress.tape import states_of
 
 EXACT = "nonzero|delta_binary|raw"
 
@@ -92,7 +92,7 @@ def test_residual_survives_a_ratio_that_changes_at_every_step():
         )
         tape = tfc.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum)
         arrived += tape.gradient(loss, [variable])[0].numpy()
-    assert len(steps_of([variable])) == 1
+    assert len(states_of([variable])) == 1
     np.testing.assert_allclose(arrived, hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy(), atol=1e-4)
 
 

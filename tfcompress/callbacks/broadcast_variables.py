@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tfcompress import comm, keras_objects
 from tfcompress.callbacks.requirements import require_distributed
+from tfcompress.checkpoint import find_state
 from tfcompress.state import tf_variable
 
 
@@ -44,6 +45,8 @@ class BroadcastVariables(tf.keras.callbacks.Callback):
         self._done = False
         if self.model.built:
             self._broadcast()
+        elif (state := find_state(self.model.optimizer)) is not None:
+            state.unsynchronised_steps = keras_objects.steps_per_execution(self.model)
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         """Broadcasts after the first batch if that built the model."""

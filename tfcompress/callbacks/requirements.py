@@ -1,7 +1,7 @@
 """What callbacks require of the model that they are given to."""
 
 from tfcompress import comm, keras_objects
-from tfcompress.checkpoint import find_step
+from tfcompress.checkpoint import find_state
 
 
 def require_distributed(model: object) -> None:
@@ -13,7 +13,7 @@ def require_distributed(model: object) -> None:
     if comm.ALL_RANKS.size() == 1 or keras_objects.has_own_train_step(model):
         return
     optimizer = model.optimizer
-    if find_step(optimizer) is not None or keras_objects.horovod_synchronises(optimizer):
+    if find_state(optimizer) is not None or keras_objects.horovod_synchronises(optimizer):
         return
     raise ValueError(
         f"the model was compiled with a plain {type(optimizer).__name__}, so each rank would train by "

@@ -1,8 +1,9 @@
 """What all routes take and return."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfcompress import comm
@@ -38,11 +39,7 @@ class Context:
 
     def scale(self) -> tf.Tensor:
         """Returns the factor that the result has over the sum of all ranks: float32 scalar."""
-        return 1.0 / self.num_ranks() if self.op == comm.AVERAGE else tf.constant(1.0)
-
-    def num_ranks(self) -> tf.Tensor:
-        """Returns the number of ranks when the graph runs, float32 scalar."""
-        return tf.cast(self.ranks.size_tensor(), tf.float32)
+        return 1.0 / self.ranks.number() if self.op == comm.AVERAGE else tf.constant(1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +115,30 @@ class Outcome:
     padding: tf.Tensor
     finite: tf.Tensor
     commit: Callable[[tf.Tensor], None]
+
+
+def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
+    """Returns the outcome of several exchanges of one step.
+
+    Args:
+      outcomes: By the positions of their gradients; together they are all positions of the step.
+    """
+
+    def commit(succeeded: tf.Tensor) -> None:
+        for outcome in outcomes.values():
+            outcome.commit(succeeded)
+
+    order = np.argsort([i for positions in outcomes for i in positions]).tolist()
+    gradients = [gradient for outcome in outcomes.values() for gradient in outcome.gradients]
+    columns = zip(*[outcome.counts.columns() for outcome in outcomes.values()], strict=True)
+    return Outcome(
+        [gradients[i] for i in order],
+        Counts(*[tf.gather(tf.concat(column, axis=0), order) for column in columns]),
+        tf.add_n([outcome.communication_nanoseconds for outcome in outcomes.values()]),
+        tf.add_n([outcome.padding for outcome in outcomes.values()]),
+        tf.reduce_all(tf.stack([outcome.finite for outcome in outcomes.values()])),
+        commit,
+    )
 
 
 def num_bytes(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -23,6 +23,7 @@ from tfcompress.routes.base import (
     Outcome,
     allreduce_wire_bytes,
     dense_wire_bytes,
+    join,
     num_bytes,
     poisoned,
 )
@@ -115,7 +116,7 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
       members: What is known of each gradient.
       gradients: The local ones.
     """
-    outcomes, order = [], []
+    outcomes = {}
     for number, positions in enumerate(_groups(members)):
         group = [members[i] for i in positions]
         encoded = encode(
@@ -124,33 +125,13 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         reduce = functools.partial(_reduce, context, group[0].route.wire_dtype)
         start = clock.time_after([encoded.payload])
         summed, end = clock.stamped(reduce(encoded.payload, label=f"payload_{number}"))
-        weight = tf.constant(1.0) if context.op == comm.AVERAGE else context.num_ranks()
+        weight = tf.constant(1.0) if context.op == comm.AVERAGE else context.ranks.number()
         outcome = finish(
             encoded, summed, weight, functools.partial(reduce, label=f"values_{number}"), context.ranks
         )
         elapsed = outcome.communication_nanoseconds + clock.nanoseconds_between(start, end)
-        outcomes.append(dataclasses.replace(outcome, communication_nanoseconds=elapsed))
-        order += positions
-    return _join(outcomes, np.argsort(order).tolist())
-
-
-def _join(outcomes: Sequence[Outcome], order: Sequence[int]) -> Outcome:
-    """Puts the outcomes of all groups together, gradients in the given order."""
-
-    def commit(succeeded: tf.Tensor) -> None:
-        for outcome in outcomes:
-            outcome.commit(succeeded)
-
-    gradients = [gradient for outcome in outcomes for gradient in outcome.gradients]
-    columns = zip(*[outcome.counts.columns() for outcome in outcomes], strict=True)
-    return Outcome(
-        [gradients[i] for i in order],
-        Counts(*[tf.gather(tf.concat(column, axis=0), order) for column in columns]),
-        tf.add_n([outcome.communication_nanoseconds for outcome in outcomes]),
-        tf.zeros([2], tf.int64),
-        tf.reduce_all(tf.stack([outcome.finite for outcome in outcomes])),
-        commit,
-    )
+        outcomes[tuple(positions)] = dataclasses.replace(outcome, communication_nanoseconds=elapsed)
+    return join(outcomes)
 
 
 def _reduce(context: Context, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:

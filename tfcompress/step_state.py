@@ -1,0 +1,258 @@
+"""What a step keeps from one call to the next, and what ranks have agreed on before the first."""
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress import comm
+from tfcompress.comm import Ranks
+from tfcompress.handshake import Agreement, agree
+from tfcompress.notices import warn_once
+from tfcompress.options import Options
+from tfcompress.policy import Policy, Transport
+from tfcompress.schedule import Schedule, compressors_of
+from tfcompress.stages import Stages
+from tfcompress.state import Gradient, Memories, Parameter, make_variable
+from tfcompress.statistics import Counter, Stats, merge, note_use
+
+
+class StepState:
+    """The plan, memories, step counter and statistics of the gradients of one model.
+
+    Variables are created when they are first needed, and the gradients' dtypes are known; also while a
+    function is traced, at any trace. Ranks compare configurations whenever a list of gradients comes that is
+    not one of those before.
+
+    Attributes:
+      options: How gradients are reduced.
+      ranks: Who exchanges.
+      plan: What to apply to which variable, and when; `change` replaces it.
+      memories: The slots of all parameters.
+      name: Prefix of the names of collectives; None before ranks have agreed.
+      unsynchronised_steps: How many of the first steps come before the program has broadcast its variables:
+        one in Horovod's examples, where the optimizer gets its variables by the first step.
+    """
+
+    def __init__(
+        self,
+        plan: Policy | Schedule,
+        options: Options | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Takes what to apply and how.
+
+        Args:
+          plan: What to apply.
+          options: How gradients are reduced (default: averaged over all ranks).
+          settings: What else must be equal on all ranks; JSON-able.
+        """
+        self.options = options or Options()
+        self.ranks = Ranks(self.options.process_set)
+        self.plan = plan
+        self.memories = Memories()
+        self.unsynchronised_steps = 1
+        # Ranks that join an elastic job make the same objects in the same order, but begin to exchange later.
+        self.name = comm.begin_exchange(comm.num_exchanges()) if comm.is_elastic() else None
+        self._settings = {**self.options.describe(), **(settings or {})}
+        self._numbers: dict[Hashable, int] = {}
+        self._stages: dict[tuple, Stages] = {}
+        self._counters: dict[tuple, Counter] = {}
+        self._steps: tf.Variable | None = None
+        self._calls: tf.Variable | None = None
+        self._prepared: tuple[int, dict[str, np.ndarray]] = (-1, {})
+
+    # ---- For a step ----------------------------------------------------------------------------------------
+
+    def enter(
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+    ) -> tuple[Stages, Counter]:
+        """Returns the stages and the counter of a list of gradients; a new list is compared between ranks.
+
+        Raises:
+          ValueError: Ranks are configured differently, or a gradient differs from its first one.
+        """
+        stages = self.stages_of(gradients, parameters, plan)
+        if not stages.is_agreed:
+            self._agree(stages)
+            stages.is_agreed = True
+        numbers = tuple(self.number(parameter) for parameter in parameters)
+        if numbers not in self._counters:
+            note_use(compressors_of(plan), self)
+            _warn_if_nothing_is_compressed(stages, plan)
+            self._counters[numbers] = Counter([self.memories.unique_name(each) for each in parameters])
+        return stages, self._counters[numbers]
+
+    def stages_of(
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+    ) -> Stages:
+        """Returns what the stages of a plan mean for a list of gradients; restored slots find theirs."""
+        names = [self.memories.unique_name(parameter) for parameter in parameters]
+        held = [self.memories.memory_of(parameter) for parameter in parameters]
+        made = Stages.resolve(plan, names, gradients, parameters, held)
+        stages = self._stages.setdefault(made.key(), made)
+        if plan is self.plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
+            stages.make_changeable()
+        needs = zip(parameters, stages.resolutions, strict=True)
+        self.memories.match_waiting([each for each, resolution in needs if resolution.num_slots])
+        return stages
+
+    def number(self, parameter: Parameter) -> int:
+        """Returns the parameter's number, in the order of first appearance."""
+        return self._numbers.setdefault(parameter.key, len(self._numbers))
+
+    def begin_step(self) -> tf.Tensor:
+        """Counts a step; returns its number from 1 on, int64 scalar."""
+        return self._steps.assign_add(1, read_value=True)
+
+    def name_of_all(self) -> str:
+        """Returns the prefix of the collectives' names, equal on all ranks, also before the first step."""
+        if self.name is None:
+            self._agree(None)
+        return self.name
+
+    def check_replicas(self, parameters: Sequence[Parameter]) -> None:
+        """Stops training where ranks hold different variables after the unsynchronised steps.
+
+        Ranks that join an elastic job are at their first step when others are not.
+        """
+        variables = [p.variable for p in parameters if p.variable is not None and p.variable.dtype.size]
+        if comm.is_elastic() or not variables:
+            return
+        calls = self._calls.assign_add(1, read_value=True)
+
+        def check() -> tf.Tensor:
+            position = self.ranks.find_difference(variables, self.name)
+            name = tf.gather([variable.name for variable in variables], tf.maximum(position, 0))
+            message = (
+                "the ranks train different models: after the first steps this variable differs between "
+                "ranks. Give fit tfc.callbacks.BroadcastVariables(0), or call "
+                "tfc.broadcast_variables(model.variables) before the first step:"
+            )
+            tf.debugging.Assert(position < 0, [message, name])
+            return tf.constant(True)
+
+        tf.cond(tf.equal(calls, self.unsynchronised_steps + 1), check, lambda: tf.constant(True))
+
+    def _agree(self, stages: Stages | None) -> None:
+        """Compares configurations; a rank that restored nothing goes on at the step of one that did."""
+        number, steps = comm.num_exchanges(), self.steps()
+        # Ranks that join an elastic job later would find nobody to compare with.
+        if comm.talks_eagerly() and not comm.is_elastic():
+            agreement = self._compare(stages)
+            number, steps = agreement.number, agreement.steps
+        if self.name is None:
+            self.name = comm.begin_exchange(number)
+        self._go_to(steps)
+
+    def _compare(self, stages: Stages | None) -> Agreement:
+        settings = {**self._settings, "ends of stages": list(stages.boundaries if stages else ())}
+        return agree(self.ranks, self.steps(), settings, stages.describe() if stages else [])
+
+    def _go_to(self, steps: int) -> None:
+        """Sets how many steps were done."""
+        if self._steps is None:
+            self._steps = make_variable(np.int64(0), "tfcompress/step")
+            self._calls = make_variable(np.int64(0), "tfcompress/calls")
+        if steps != self.steps():
+            with tf.init_scope():  # Not in the graph that is being traced, where every step would do it.
+                self._steps.assign(steps)
+
+    # ---- Between steps -------------------------------------------------------------------------------------
+
+    def change(self, plan: Policy | Schedule) -> None:
+        """Applies another plan from the next step on. Every rank must call it; memories go on.
+
+        Raises:
+          ValueError: Ranks want different things, or a gradient would need another memory, or a way to travel
+            that is in no stage of the plan before, which a traced step cannot take up.
+        """
+        changed = [stages.changed(plan) for stages in self._stages.values()]
+        for stages in changed:
+            if self.ranks.size() > 1:
+                self._compare(stages)
+        for before, after in zip(self._stages.values(), changed, strict=True):
+            before.become(after)
+        self._stages = {stages.key(): stages for stages in self._stages.values()}
+        self.plan = plan
+
+    def steps(self) -> int:
+        """Returns how many steps were done."""
+        if self._steps is None or not comm.talks_eagerly():
+            return 0
+        with tf.init_scope():
+            return int(self._steps.numpy())
+
+    def stats(self) -> Stats:
+        """Returns what was sent so far; empty before the first step and on one rank."""
+        slots = self.memories.by_name()
+        return merge([counter.read(slots) for counter in self._counters.values()])
+
+    _tfcompress_stats = stats  # What `tfc.stats` asks for.
+
+    def prepare_memories(self) -> None:
+        """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
+        slots = self.memories.by_name()
+        stacked = [tf.stack([slot.read_value() for slot in each]) for each in slots.values()]
+        if self.ranks.size() > 1:
+            name = f"{self.name}_memory"
+            stacked = self.ranks.allreduce(stacked, self.options.op, 1.0, [None] * len(stacked), name)
+        means = {name: mean.numpy() for name, mean in zip(slots, stacked, strict=True)}
+        self._prepared = (self.steps(), {**self.memories.waiting(), **means})
+
+    def pending(self) -> dict[str, np.ndarray] | None:
+        """Returns what is still to be applied: the mean (or sum) over ranks of each parameter's slots.
+
+        Does nothing collective.
+
+        Returns:
+          By the parameter's name, float32 [slots, *shape]; empty where none has a memory. None where
+          it is not known: several ranks have stepped since `prepare_memories`.
+        """
+        if not self.memories:
+            return self.memories.waiting()
+        if self.ranks.size() == 1:
+            self.prepare_memories()
+        steps, means = self._prepared
+        return means if steps == self.steps() else None
+
+    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
+        """Copies what a step changes on this rank: the number of steps, and all slots by name."""
+        return self.steps(), self.memories.snapshot()
+
+    def restore(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes back to a snapshot; slots that are not in it become zero."""
+        zeros = {name: np.zeros_like(values) for name, values in self.memories.snapshot().items()}
+        self.resume(steps, {**zeros, **memories})
+
+    def resume(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes on after so many steps with these slots; others stay as they are.
+
+        Args:
+          steps: Where a schedule stands, and what seeds derive from.
+          memories: By the parameter's name, float32 [slots, *shape].
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        self.memories.restore(memories)
+        self._go_to(steps)
+        self._prepared = (-1, {})
+
+    def resume_pending(self, steps: int, memories: Mapping[str, np.ndarray]) -> None:
+        """Goes on after so many steps with each rank's part of what `pending` returned.
+
+        Raises:
+          ValueError: They are another model's.
+        """
+        parts = 1 if self.options.op == comm.AVERAGE else self.ranks.size()
+        self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
+
+
+def _warn_if_nothing_is_compressed(stages: Stages, plan: Policy | Schedule) -> None:
+    wanted = [each for each in compressors_of(plan) if each.transport is not Transport.ALLREDUCE]
+    if wanted and not any(route.compresses for route in stages.all_routes()):
+        warn_once(
+            f"'{wanted[0].spec}' compresses no gradient of this step: all are excluded or have fewer than "
+            f"min_elements={wanted[0].min_elements} elements. Lower min_elements, or use tfc.Compression.none"
+        )
