@@ -4,7 +4,8 @@
 #   scripts/test.sh          the tests of `make test`
 #   scripts/test.sh long     those that `make test-all` runs beside: everything that `make test` leaves out, no more
 #
-#   RANKS="2 3 4"  numbers of ranks under horovodrun; what is not marked `ranks` is left to the first in `make test`
+#   RANKS="2 3 4"  numbers of ranks under horovodrun: `make test` runs all tests on the first, those marked `ranks` on
+#                  the second; the rest is for `make test-all`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/stages.sh
@@ -46,15 +47,15 @@ quick() {
   # By file: fixtures of a module are made once.
   stage "Python: one process" python -m pytest -n "$num_cores" --dist loadfile -m "not long" python_tests/single
   stage "Python: ${all_ranks[0]} ranks" under_horovodrun "${all_ranks[0]}" -m "not long" "$parallel"
-  local ranks
-  for ranks in "${all_ranks[@]:1}"; do
+  local ranks=${all_ranks[1]:-}
+  if [[ $ranks ]]; then
     stage "Python: $ranks ranks, where their number matters" under_horovodrun "$ranks" -m "ranks and not long" "$parallel"
-  done
+  fi
   if has_tf_keras; then
     TF_USE_LEGACY_KERAS=1 stage "Python: ${all_ranks[0]} ranks, tf_keras" \
       under_horovodrun "${all_ranks[0]}" -m "not long" "${keras_files[@]}"
   fi
-  stage "Python: jobs" python -m pytest -m "not long" python_tests/jobs
+  stage "Python: jobs" python -m pytest -n "$num_cores" -m "not long" python_tests/jobs
 }
 
 long() {
@@ -63,8 +64,11 @@ long() {
   stage "C++: long tests under sanitizers" run_ctest build/asan -L long
   stage "Python: one process, long tests" python -m pytest -m long python_tests/single
   local ranks
-  for ranks in "${all_ranks[@]:1}"; do
-    stage "Python: $ranks ranks, the other tests" under_horovodrun "$ranks" -m "not ranks" "$parallel"
+  if [[ ${all_ranks[1]:-} ]]; then
+    stage "Python: ${all_ranks[1]} ranks, the other tests" under_horovodrun "${all_ranks[1]}" -m "not ranks" "$parallel"
+  fi
+  for ranks in "${all_ranks[@]:2}"; do
+    stage "Python: $ranks ranks" under_horovodrun "$ranks" "$parallel"
   done
   if has_tf_keras; then
     export TF_USE_LEGACY_KERAS=1
