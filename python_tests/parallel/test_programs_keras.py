@@ -126,6 +126,33 @@ def test_a_model_loaded_with_load_model_trains_on(saved, assert_same_on_all_rank
 # Keras' beginner's examples: compile(optimizer="adam").
 
 
+def tf_keras_model(**options):
+    """Of plain tf_keras, where TensorFlow's own Keras is Keras 3; built by its first batch."""
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+    optimizer = wrapped(tfc.Compression.topk(0.1, min_elements=1), tf_keras.optimizers.SGD(0.01))
+    model.compile(optimizer, "mse", **options)
+    return model
+
+
+def test_load_model_takes_the_keras_that_wrote_the_file(tmp_path, assert_same_on_all_ranks):
+    model = tf_keras_model()
+    fit(model, numbers(20))
+    path = str(tmp_path / "model.keras")
+    tfc.prepare_checkpoint(model.optimizer)
+    model.save(path)
+    loaded = tfc.load_model(path, tfc.Compression.topk(0.1, min_elements=1))
+    assert isinstance(loaded, tf_keras.Model)
+    fit(loaded, numbers(20))
+    assert_same_on_all_ranks(loaded.get_weights())
+
+
+def test_a_model_without_variables_takes_several_steps_at_once(assert_same_on_all_ranks):
+    """The first broadcast comes after as many steps, so the check of replicas has to wait for it."""
+    model = tf_keras_model(steps_per_execution=2)
+    fit(model, numbers(48))
+    assert_same_on_all_ranks(model.get_weights())
+
+
 def test_an_optimizer_given_to_compile_as_a_string_does_not_train_apart():
     model = dense_model()
     model.compile("adam", "mse")

@@ -1,12 +1,11 @@
 """The callback that averages BatchNormalization's moving statistics over all ranks."""
 
-import tensorflow as tf
-
 from tfcompress import comm
+from tfcompress.callbacks.base import Callback
 from tfcompress.state import tf_variable
 
 
-class AverageMovingStatistics(tf.keras.callbacks.Callback):
+class AverageMovingStatistics(Callback):
     """Replaces moving means and variances by their averages over all ranks, after each epoch.
 
     Each rank normalises its own batches, so these variables differ between ranks; only testing uses them.

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-import tensorflow as tf
-
 from tfcompress import comm, keras_objects
+from tfcompress.callbacks.base import Callback
 from tfcompress.callbacks.requirements import require_distributed
 from tfcompress.checkpoint import find_state
 from tfcompress.state import tf_variable
 
 
-class BroadcastVariables(tf.keras.callbacks.Callback):
+class BroadcastVariables(Callback):
     """Starts all ranks from the same model and optimizer variables.
 
     Broadcasts before the first step, or after it where the model is built by its first batch. Residuals

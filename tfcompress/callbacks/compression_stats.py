@@ -1,13 +1,12 @@
 """The callback that shows what compression does."""
 
-import tensorflow as tf
-
 from tfcompress import comm
+from tfcompress.callbacks.base import Callback
 from tfcompress.callbacks.requirements import require_distributed
 from tfcompress.statistics import Stats, TensorStats, stats
 
 
-class CompressionStats(tf.keras.callbacks.Callback):
+class CompressionStats(Callback):
     """Adds what was sent to Keras's logs: to progress bars, History, CSVLogger and TensorBoard.
 
     Stands before callbacks that read logs. After a batch the logs hold means over the steps of the epoch

@@ -1,12 +1,11 @@
 """The callback that raises the learning rate gradually at the start of training."""
 
-import tensorflow as tf
-
 from tfcompress import comm
+from tfcompress.callbacks.base import Callback
 from tfcompress.keras_objects import learning_rate
 
 
-class LearningRateWarmup(tf.keras.callbacks.Callback):
+class LearningRateWarmup(Callback):
     """Raises the learning rate linearly, step by step, from `initial_lr / hvd.size()` to `initial_lr`.
 
     As Horovod's LearningRateWarmupCallback does ("Accurate, Large Minibatch SGD", 2.2), with Keras 3 too. Its

@@ -2,13 +2,12 @@
 
 import json
 
-import tensorflow as tf
-
 from tfcompress import comm
+from tfcompress.callbacks.base import Callback
 from tfcompress.callbacks.requirements import require_distributed
 
 
-class MetricAverage(tf.keras.callbacks.Callback):
+class MetricAverage(Callback):
     """Replaces the metrics in an epoch's logs by their average over all ranks.
 
     Must be on every rank, and stand before callbacks that decide by metrics, such as ReduceLROnPlateau,

@@ -1,11 +1,10 @@
 """The callback that lets any rank save the residuals."""
 
-import tensorflow as tf
-
+from tfcompress.callbacks.base import Callback
 from tfcompress.checkpoint import prepare_checkpoint
 
 
-class PrepareCheckpoint(tf.keras.callbacks.Callback):
+class PrepareCheckpoint(Callback):
     """Averages the residuals before a checkpoint, so that any rank can save them.
 
     Must be on every rank, whether or not the rank saves, and stand before ModelCheckpoint.
