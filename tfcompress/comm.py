@@ -2,6 +2,7 @@
 
 import functools
 import os
+import weakref
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -19,6 +20,9 @@ _BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "compl
 # object that exists on one rank only, such as the optimizer of a model loaded for evaluation, never
 # exchanges.
 _num_exchanges = 0
+
+# Broadcasts in each function that is being traced; they may be pending together.
+_num_broadcasts: "weakref.WeakKeyDictionary[tf.Graph, int]" = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -366,13 +370,27 @@ def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> Non
         if variable.dtype.name not in _BROADCAST_DTYPES + _BROADCAST_AS_BYTES:
             raise TypeError(f"variable '{variable.name}' of dtype {variable.dtype.name} cannot be broadcast")
 
+    call = _number_in_function(_num_broadcasts)
+
     # Together, in one function. By position: names may differ, where a rank has built more than others.
     @tf.function(autograph=False)
     def broadcast() -> None:
         for number, variable in enumerate(variables):
-            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{number}"))
+            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{call}_{number}"))
 
     broadcast()
+
+
+def _number_in_function(counts: "weakref.WeakKeyDictionary[tf.Graph, int]") -> int:
+    """Returns how many calls there were before in the outermost function that is being traced; 0 eagerly."""
+    if tf.executing_eagerly():
+        return 0
+    graph = tf.compat.v1.get_default_graph()
+    while getattr(graph, "outer_graph", None) is not None and graph.outer_graph.building_function:
+        graph = graph.outer_graph
+    number = counts.get(graph, 0)
+    counts[graph] = number + 1
+    return number
 
 
 def _broadcast(variable: tf.Variable, root_rank: int, name: str) -> tf.Tensor:
