@@ -103,6 +103,7 @@ class DistributedGradientTape:
         """Leaves the gradient of a source to this rank: it is not exchanged. As in Horovod."""
         self._local.append(source)
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def gradient(
         self,
         target: object,
