@@ -1,9 +1,11 @@
 """Talks to other ranks. With `elastic`, the only module that imports Horovod."""
 
 import functools
+import hashlib
+import json
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -20,6 +22,10 @@ _BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "compl
 # object that exists on one rank only, such as the optimizer of a model loaded for evaluation, never
 # exchanges.
 _num_exchanges = 0
+
+# In elastic jobs: the keys of the variables of each list of gradients that has begun to be exchanged, by what
+# describes the list; models that are alike in everything have more than one.
+_lists: dict[str, list[tuple]] = {}
 
 # Broadcasts in each function that is being traced; they may be pending together.
 _num_broadcasts: "weakref.WeakKeyDictionary[tf.Graph, int]" = weakref.WeakKeyDictionary()
@@ -57,6 +63,22 @@ def begin_exchange(number: int) -> str:
     global _num_exchanges
     _num_exchanges = number + 1
     return f"tfcompress_{number}"
+
+
+def name_of_list(description: object, keys: Sequence[Hashable]) -> str:
+    """Returns a name for the collectives of a list of gradients that ranks need not agree on.
+
+    For elastic jobs: a rank that joins has not exchanged all that others have, so serial numbers differ.
+
+    Args:
+      description: What is the same on all ranks for this list, and seldom for another one; JSON-able.
+      keys: Identify the variables within this process.
+    """
+    digest = hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
+    alike = _lists.setdefault(digest, [])
+    if tuple(keys) not in alike:
+        alike.append(tuple(keys))
+    return f"tfcompress_{digest}_{alike.index(tuple(keys))}"
 
 
 def talks_eagerly() -> bool:

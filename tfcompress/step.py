@@ -193,11 +193,12 @@ class Step:
         self._check_replicas(parameters)
         step = self._steps.assign_add(1, read_value=True)
         stage = stages.at(step)
+        name = self._name_of(stages, parameters)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
             clipped = self._clip(members, gradients)
-            outcomes = self._exchange(members, clipped, step)
+            outcomes = self._exchange(name, members, clipped, step)
             _commit(outcomes.values())
             return _in_order(outcomes)
 
@@ -210,12 +211,12 @@ class Step:
         return tf.tuple(reduced)
 
     def _exchange(
-        self, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
+        self, name: str, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
     ) -> dict[tuple[int, ...], Outcome]:
         """Sends each gradient on its route; returns the outcomes by positions."""
         context = Context(
             self._ranks,
-            self._name,
+            name,
             self._options.op,
             self._options.gradient_predivide_factor,
             self._options.num_groups,
@@ -318,6 +319,13 @@ class Step:
             self._steps = make_variable(np.int64(0), "tfcompress/step")
             self._calls = make_variable(np.int64(0), "tfcompress/calls")
         return self._steps
+
+    def _name_of(self, stages: Stages, parameters: Sequence[Parameter]) -> str:
+        """Returns the prefix of the names of a list's collectives."""
+        if comm.is_elastic() and all(parameter.variable is not None for parameter in parameters):
+            description = [self._settings, stages.gradients]
+            return comm.name_of_list(description, [parameter.key for parameter in parameters])
+        return self._name
 
     def _number(self, parameter: Parameter) -> int:
         return self._numbers.setdefault(parameter.key, len(self._numbers))
