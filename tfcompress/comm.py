@@ -1,8 +1,11 @@
 """Talks to other ranks. With `elastic`, the only module that imports Horovod."""
 
 import functools
+import hashlib
+import json
 import os
-from collections.abc import Sequence
+import weakref
+from collections.abc import Hashable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -19,6 +22,13 @@ _BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "compl
 # object that exists on one rank only, such as the optimizer of a model loaded for evaluation, never
 # exchanges.
 _num_exchanges = 0
+
+# In elastic jobs: the keys of the variables of each list of gradients that has begun to be exchanged, by what
+# describes the list; models that are alike in everything have more than one.
+_lists: dict[str, list[tuple]] = {}
+
+# Broadcasts in each function that is being traced; they may be pending together.
+_num_broadcasts: "weakref.WeakKeyDictionary[tf.Graph, int]" = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -53,6 +63,22 @@ def begin_exchange(number: int) -> str:
     global _num_exchanges
     _num_exchanges = number + 1
     return f"tfcompress_{number}"
+
+
+def name_of_list(description: object, keys: Sequence[Hashable]) -> str:
+    """Returns a name for the collectives of a list of gradients that ranks need not agree on.
+
+    For elastic jobs: a rank that joins has not exchanged all that others have, so serial numbers differ.
+
+    Args:
+      description: What is the same on all ranks for this list, and seldom for another one; JSON-able.
+      keys: Identify the variables within this process.
+    """
+    digest = hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
+    alike = _lists.setdefault(digest, [])
+    if tuple(keys) not in alike:
+        alike.append(tuple(keys))
+    return f"tfcompress_{digest}_{alike.index(tuple(keys))}"
 
 
 def talks_eagerly() -> bool:
@@ -370,13 +396,27 @@ def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> Non
         if variable.dtype.name not in _BROADCAST_DTYPES + _BROADCAST_AS_BYTES:
             raise TypeError(f"variable '{variable.name}' of dtype {variable.dtype.name} cannot be broadcast")
 
+    call = _number_in_function(_num_broadcasts)
+
     # Together, in one function. By position: names may differ, where a rank has built more than others.
     @tf.function(autograph=False)
     def broadcast() -> None:
         for number, variable in enumerate(variables):
-            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{number}"))
+            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{call}_{number}"))
 
     broadcast()
+
+
+def _number_in_function(counts: "weakref.WeakKeyDictionary[tf.Graph, int]") -> int:
+    """Returns how many calls there were before in the outermost function that is being traced; 0 eagerly."""
+    if tf.executing_eagerly():
+        return 0
+    graph = tf.compat.v1.get_default_graph()
+    while getattr(graph, "outer_graph", None) is not None and graph.outer_graph.building_function:
+        graph = graph.outer_graph
+    number = counts.get(graph, 0)
+    counts[graph] = number + 1
+    return number
 
 
 def _broadcast(variable: tf.Variable, root_rank: int, name: str) -> tf.Tensor:

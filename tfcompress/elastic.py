@@ -26,7 +26,7 @@ from tfcompress import comm
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.keras_objects import innermost, training_variables
 from tfcompress.step_state import StepState
-from tfcompress.tape import begin_at, states_of
+from tfcompress.tape import begin_at, counts_of, states_of
 
 try:
     from horovod.common.elastic import ObjectState as _ObjectState
@@ -152,15 +152,15 @@ class KerasState(_ObjectState):
         comm.broadcast_variables(self._variables, root_rank)
         attributes = {name: getattr(self, name) for name in self._saved_state}
         counts = [holder.snapshot()[0] for holder in self._holders()]
-        attributes, counts = comm.broadcast_object((attributes, counts), root_rank)
+        of_tapes = counts_of(self.model.variables)
+        attributes, counts, of_tapes = comm.broadcast_object((attributes, counts, of_tapes), root_rank)
         for name, value in attributes.items():
             setattr(self, name, value)
         if is_new:
             # Tapes have made their steps on old ranks only. They come last, and are missing here.
-            mine = self._holders()
-            for holder, count in zip(mine, counts, strict=False):
+            for holder, count in zip(self._holders(), counts, strict=False):
                 holder.restore(count, {})
-            begin_at(self.model.variables, max(counts[len(mine) :], default=0))
+            begin_at(self.model.variables, of_tapes)
 
     def _holders(self) -> list[LocalAccumulator | StepState]:
         """All that keep something from step to step which is this rank's own."""

@@ -252,6 +252,7 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
     state.change(plan)
 
 
+@tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
 def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
     """Overwrites variables on all ranks with those of one rank. Every rank must call it.
 

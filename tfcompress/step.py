@@ -95,10 +95,11 @@ class Step:
         self.state.check_replicas(parameters)
         step = self.state.begin_step()
         stage = stages.at(step)
+        name = self.state.name_of(stages, parameters)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
-            outcome = self._exchange(members, self._clip(members, gradients), step)
+            outcome = self._exchange(name, members, self._clip(members, gradients), step)
             outcome.commit(outcome.finite)
             return (
                 outcome.gradients,
@@ -115,11 +116,13 @@ class Step:
         # All or none: a packet that turns out to be broken leaves every variable as it was.
         return tf.tuple(reduced)
 
-    def _exchange(self, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor) -> Outcome:
+    def _exchange(
+        self, name: str, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
+    ) -> Outcome:
         """Sends each gradient on its route."""
         context = Context(
             self._ranks,
-            self.state.name,
+            name,
             self._options.op,
             self._options.gradient_predivide_factor,
             self._options.num_groups,

@@ -101,6 +101,13 @@ class StepState:
         """Returns the parameter's number, in the order of first appearance."""
         return self._numbers.setdefault(parameter.key, len(self._numbers))
 
+    def name_of(self, stages: Stages, parameters: Sequence[Parameter]) -> str:
+        """Returns the prefix of the names of a list's collectives, equal on all ranks."""
+        if comm.is_elastic() and all(parameter.variable is not None for parameter in parameters):
+            description = [self._settings, stages.gradients]
+            return comm.name_of_list(description, [parameter.key for parameter in parameters])
+        return self.name
+
     def begin_step(self) -> tf.Tensor:
         """Counts a step; returns its number from 1 on, int64 scalar."""
         return self._steps.assign_add(1, read_value=True)

@@ -14,7 +14,7 @@ from tfcompress.statistics import Stats, merge
 from tfcompress.step import Step
 from tfcompress.step_state import StepState
 
-# What variables carry: the steps that they take part in, and the step that new ones begin with.
+# What variables carry, by options: the steps that they take part in, and the counts that new ones begin with.
 _STEPS, _FIRST_STEP = "_tfcompress_tape_steps", "_tfcompress_tape_first_step"
 
 
@@ -101,6 +101,7 @@ class DistributedGradientTape:
         """Leaves the gradient of a source to this rank: it is not exchanged. As in Horovod."""
         self._local.append(source)
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def gradient(
         self,
         target: object,
@@ -148,10 +149,23 @@ def states_of(variables: Sequence[object]) -> list[StepState]:
     return list(dict.fromkeys(found))
 
 
-def begin_at(variables: Sequence[object], step: int) -> None:
-    """Makes steps of these variables that do not exist yet count from one that others are at."""
-    for variable in variables:
-        tf_variable(variable).__dict__[_FIRST_STEP] = step
+def counts_of(variables: Sequence[object]) -> list[tuple[int, str, int]]:
+    """Returns how many steps the tapes of variables have done: position of the variable, options, count."""
+    return [
+        (position, _text(options), step.state.steps())
+        for position, variable in enumerate(variables)
+        for options, step in _kept(variable, _STEPS, {}).items()
+    ]
+
+
+def begin_at(variables: Sequence[object], counts: Sequence[tuple[int, str, int]]) -> None:
+    """Makes steps of these variables that do not exist yet count from where another rank's are."""
+    for position, options, count in counts:
+        tf_variable(variables[position]).__dict__.setdefault(_FIRST_STEP, {})[options] = count
+
+
+def _text(options: Options) -> str:
+    return str(options.describe())
 
 
 def _kept(variable: object, name: str, default: object) -> object:
@@ -168,8 +182,9 @@ def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: object, options: 
     found = [_kept(variable, _STEPS, {}).get(options) for variable in variables]
     steps = list(dict.fromkeys(step for step in found if step is not None))
     step = steps[0] if steps else Step(plan, options)
-    if not steps and (first := max((_kept(each, _FIRST_STEP, 0) for each in variables), default=0)):
-        step.state.restore(first, {})
+    first = [_kept(variable, _FIRST_STEP, {}).get(_text(options), 0) for variable in variables]
+    if not steps and any(first):
+        step.state.restore(max(first), {})
     for other in steps[1:]:  # Sources that had tapes of their own before.
         step.state.memories.adopt(other.state.memories, [parameter_of(variable) for variable in variables])
     for variable in variables:

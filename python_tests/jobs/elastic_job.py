@@ -1,4 +1,4 @@
-"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER loop|fit|tape VICTIM`.
+"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER loop|fit|tape|phases VICTIM`.
 
 The gradient of the model's weights is the input itself, small integers that depend on the rank's name and
 the step alone, and gradients are summed: float32 holds every sum exactly.
@@ -6,6 +6,9 @@ the step alone, and gradients are summed: float32 holds every sum exactly.
 The host named VICTIM kills itself in the middle of step 13, with its gradient computed and all others
 waiting for it. Commits are after steps 5, 10, ..., so three steps are done again. Where the others can
 go on without it, they wait after step 20 until Horovod has told them of a new host.
+
+In the mode `phases` a tape trains one layer before step 20 and another tape another layer from then on, so
+that a new rank has never made the first one.
 """
 
 import os
@@ -20,12 +23,16 @@ import tensorflow as tf
 
 import tfcompress as tfc
 from tfcompress.checkpoint import state_of
+from tfcompress.state import parameter_of
 from tfcompress.tape import states_of
 
 FOLDER, MODE, VICTIM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 NAME = os.environ["HOROVOD_HOSTNAME"]  # Each host has one slot.
 SIZE, NUM_STEPS, STEPS_PER_COMMIT, FATAL_STEP, MEETING_STEP = 40, 40, 5, 13, 20
 COMPRESSION = tfc.Compression.topk(0.1, min_elements=1)
+if MODE == "phases":  # Its sums need the same step on all ranks, and say so where it is not.
+    COMPRESSION = tfc.Compression.shared_randomk(0.1, min_elements=1)
+NUM_PARTS = 2 if MODE == "phases" else 1
 keras = tf.keras
 
 
@@ -47,10 +54,10 @@ class InputAsGradient(keras.Model):
 
     def __init__(self):
         super().__init__()
-        self.dense = keras.layers.Dense(1, use_bias=False)
+        self.parts = [keras.layers.Dense(1, use_bias=False) for _ in range(NUM_PARTS)]
 
     def call(self, inputs):
-        return self.dense(inputs)
+        return tf.concat([part(inputs) for part in self.parts], axis=1)
 
 
 def loss_of(_, output):
@@ -61,10 +68,10 @@ def make_model():
     model = InputAsGradient()
     model(np.zeros([1, SIZE], np.float32))
     # Ranks start from different weights: the state has to make them equal.
-    model.set_weights([np.full([SIZE, 1], hvd.rank() + 1.0, np.float32)])
+    model.set_weights([np.full([SIZE, 1], hvd.rank() + 1.0, np.float32)] * NUM_PARTS)
     optimizer = keras.optimizers.SGD(1.0)
-    if MODE != "tape":
-        optimizer = tfc.DistributedOptimizer(optimizer, COMPRESSION, op=hvd.Sum)
+    if MODE in ("loop", "fit"):
+        optimizer = tfc.DistributedOptimizer(optimizer, compression=COMPRESSION, op=hvd.Sum)
     model.compile(optimizer, loss_of, jit_compile=False)
     return model
 
@@ -76,22 +83,36 @@ done = {}  # The gradient of each step; that of a step done again replaces the f
 events = []
 
 
+def part_at(step):
+    """The number of the layer that a step trains."""
+    return int(NUM_PARTS > 1 and step >= MEETING_STEP)
+
+
 def residual():
-    states = states_of(model.variables) if MODE == "tape" else [state_of(model.optimizer)]
-    memories = [memory for each in states for memory in each.memories.by_name().values()]
-    slots = [slot.numpy().ravel() for memory in memories for slot in memory]
-    return np.concatenate(slots) if slots else np.zeros(SIZE, np.float32)
+    states = [state_of(model.optimizer)] if MODE in ("loop", "fit") else states_of(model.variables)
+    slots = {name: slot for state in states for name, [slot] in state.memories.by_name().items()}
+    names = [parameter_of(variable).name for variable in model.trainable_variables]
+    return np.concatenate(
+        [slots[name].numpy().ravel() if name in slots else np.zeros(SIZE) for name in names]
+    )
+
+
+def in_its_part(step):
+    """The gradient of all weights at a step, float64 [NUM_PARTS * SIZE]."""
+    gradient = np.zeros([NUM_PARTS, SIZE])
+    gradient[part_at(step)] = done[step]
+    return gradient.ravel()
 
 
 def write(file, state):
     """What this rank has at a commit, and what it did to get there."""
-    gradients = [done[step] for step in done if step < state.step]
+    gradients = [in_its_part(step) for step in done if step < state.step]
     temporary = FOLDER / f"{file}.writing.npz"
     np.savez(
         temporary,
-        weights=model.get_weights()[0].ravel(),
+        weights=np.concatenate(model.get_weights()).ravel(),
         residual=residual(),
-        gradient_sum=sum(gradients, np.zeros(SIZE)),
+        gradient_sum=sum(gradients, np.zeros(NUM_PARTS * SIZE)),
         step=state.step,
         rank=hvd.rank(),
         size=hvd.size(),
@@ -111,21 +132,23 @@ def before_commit(state):
 
 
 @tf.function
-def train_step(x, step):
+def train_step(x, step, part):
     step = tf.numpy_function(die_if_due, [step], tf.int64)
     with tf.control_dependencies([step]):
         with tf.GradientTape() as tape:
-            loss = loss_of(None, model(x))
-    if MODE == "tape":
-        tape = tfc.DistributedGradientTape(tape, COMPRESSION, op=hvd.Sum)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            loss = loss_of(None, model(x)[:, part])
+    if MODE in ("tape", "phases"):
+        tape = tfc.DistributedGradientTape(tape, compression=COMPRESSION, op=hvd.Sum)
+    trained = model.parts[part].trainable_variables
+    gradients = tape.gradient(loss, trained)
+    model.optimizer.apply_gradients(zip(gradients, trained, strict=True))
 
 
 def run_loop(state):
     while state.step < NUM_STEPS:
         done[state.step] = gradient_at(state.step)
-        train_step(tf.constant(done[state.step][np.newaxis]), tf.constant(state.step, tf.int64))
+        x = tf.constant(done[state.step][np.newaxis])
+        train_step(x, tf.constant(state.step, tf.int64), part_at(state.step))
         state.step += 1
         if state.step % STEPS_PER_COMMIT == 0:
             before_commit(state)

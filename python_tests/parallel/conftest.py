@@ -4,6 +4,7 @@ tests.
 A rank that fails stops at once (-x), and horovodrun then ends the others: none waits for it.
 """
 
+import logging
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -27,6 +28,17 @@ collect_ignore = ["test_keras3.py"] if _LEGACY else ["test_tf_keras.py"]
 @pytest.fixture(autouse=True, scope="session")
 def _several_ranks():
     assert hvd.size() > 1, "start these tests with horovodrun -np 2 or more: one rank exchanges nothing"
+
+
+@pytest.fixture(autouse=True)
+def _autograph_has_nothing_to_say():
+    """It reads what a program's tf.function calls, and warns of what it cannot."""
+    messages, handler = [], logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    tf.get_logger().addHandler(handler)
+    yield
+    tf.get_logger().removeHandler(handler)
+    assert not [message for message in messages if "AutoGraph could not" in message]
 
 
 @pytest.fixture

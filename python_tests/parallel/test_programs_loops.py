@@ -52,6 +52,30 @@ def test_the_exchange_begins_at_the_second_call(spec, assert_same_on_all_ranks):
     assert_same_on_all_ranks(model.get_weights())
 
 
+# Horovod's tensorflow2_mnist.py: the model and then the optimizer, in the same function as the first step.
+
+
+def test_two_broadcasts_in_one_function(assert_same_on_all_ranks):
+    """They may be pending together; large variables come first, so that the second call does not wait."""
+    first = [tf.Variable(tf.fill([size], 1.0 + hvd.rank())) for size in (500_000, 3)]
+    second = [tf.Variable(tf.fill([size], 10.0 * (1 + hvd.rank()))) for size in (3, 500_000)]
+
+    @tf.function
+    def step(is_first, condition):
+        if is_first:
+            tfc.broadcast_variables(first, root_rank=0)
+            tfc.broadcast_variables(second, root_rank=0)
+        if condition:  # A tf.cond: a function of its own.
+            tfc.broadcast_variables(first, root_rank=1)
+
+    step(True, tf.constant(False))
+    assert_same_on_all_ranks([variable.numpy() for variable in first + second])
+    assert second[0].numpy()[0] == 10.0
+    first[1].assign_add(tf.fill([3], float(hvd.rank())))
+    step(False, tf.constant(True))
+    assert first[1].numpy()[0] == 2.0
+
+
 # Keras' guide "Transfer learning and fine-tuning" as a loop: the head first, then all layers.
 
 
