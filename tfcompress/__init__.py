@@ -38,7 +38,7 @@ _LAZY = {
     "make_compressor": "tfcompress.presets",
     "prepare_checkpoint": "tfcompress.checkpoint",
     "set_compression": "tfcompress.keras",
-    "stats": "tfcompress.statistics",
+    "stats": "tfcompress.sources",
 }
 # Public modules.
 _MODULES = ("callbacks", "catalogue", "codecs", "cuda", "elastic", "measure")

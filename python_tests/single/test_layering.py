@@ -228,7 +228,6 @@ LATE = {
     ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
     ("tfcompress.cli.console", "tfcompress.cli.figures"),  # The same of matplotlib.
     ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
-    ("tfcompress.statistics", "tfcompress.tape"),  # Tapes count with the statistics.
 }
 
 

@@ -3,7 +3,8 @@
 from tfcompress import comm
 from tfcompress.callbacks.base import Callback
 from tfcompress.callbacks.requirements import require_distributed
-from tfcompress.statistics import Stats, TensorStats, stats
+from tfcompress.sources import stats
+from tfcompress.statistics import Stats, TensorStats
 
 
 class CompressionStats(Callback):

@@ -1,0 +1,61 @@
+"""Where statistics are found: optimizers, tapes, models and compressors."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress.policy import Compressor
+from tfcompress.statistics import Stats, merge, users_of
+from tfcompress.tape import states_of
+
+
+def stats(source: object, residual_norms: bool = True) -> Stats:
+    """Returns what an optimizer, tape, model or compressor has sent so far on this rank.
+
+    Args:
+      source: What `tfc.DistributedOptimizer` or `tfc.DistributedGradientTape` returned, a Keras
+        LossScaleOptimizer around it; a Keras model, for its optimizer and for tapes that were made inside a
+        function; or a compressor, for all optimizers and tapes that use it, stock Horovod's included. Tensors
+        that Horovod's all-reduce carried uncompressed count with their full size.
+      residual_norms: Whether to read all residuals for their norms (default). Without, the call reads two
+        small variables and can be made at every step.
+
+    Returns:
+      The statistics; `str` of them is a table, `summary()` one line, `since(earlier)` a difference.
+
+    Raises:
+      TypeError: `source` is none of these.
+    """
+    counted = merge([holder._tfcompress_stats() for holder in _holders(source)])
+    return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
+
+
+def _holders(source: object) -> list[object]:
+    if isinstance(source, Compressor):
+        return users_of(source)
+    if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
+        optimizer = getattr(source, "optimizer", None)
+        tapes = states_of(source.trainable_variables)
+        return [*(_holders(optimizer) if _holder_of(optimizer) else []), *tapes]
+    holder = _holder_of(source)
+    if holder is None:
+        raise TypeError(
+            f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
+            "tfc.DistributedGradientTape returned, a Keras model, or a compressor"
+        )
+    return [holder]
+
+
+def _holder_of(source: object) -> object | None:
+    while not hasattr(source, "_tfcompress_stats") and hasattr(source, "inner_optimizer"):
+        source = source.inner_optimizer
+    return source if hasattr(source, "_tfcompress_stats") else None
+
+
+def _norms(slots: Sequence[Sequence[tf.Variable]]) -> np.ndarray:
+    """Euclidean norm of each tensor's residual, its first slot; float64 [tensors]."""
+    # One pass, no temporary of the slot's size. NaN stays with its tensor, and with the total.
+    halves = [sum((tf.cast(tf.nn.l2_loss(slot), tf.float64) for slot in owned[:1]), 0.0) for owned in slots]
+    return np.sqrt(2.0 * np.asarray(halves, np.float64))
