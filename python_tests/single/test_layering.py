@@ -226,7 +226,7 @@ LIGHT = (
 # Imports within functions, which close no circle when modules are imported.
 LATE = {
     ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
-    ("tfcompress.cli.console", "tfcompress.cli.figures"),  # The same of matplotlib.
+    ("tfcompress.cli.plotting", "tfcompress.cli.figures"),  # The same of matplotlib.
     ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
 }
 

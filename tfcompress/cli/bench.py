@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import tfcompress as tfc
-from tfcompress.cli import arrays, console
+from tfcompress.cli import arrays, console, plotting
 from tfcompress.cli.coding import is_summed, make_coding
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
       SystemExit: The file has no array to compress, or a spec is invalid or does not fit an array.
     """
-    figures = console.figures_for(arguments.plot)
+    figures = plotting.figures_for(arguments.plot)
     specs = {text: spec_of(text) for text in arguments.specs}
     tensors, notes = _finite(*arrays.read(arguments.file))
     if not tensors:

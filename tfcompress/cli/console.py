@@ -3,9 +3,7 @@
 import argparse
 import json
 import os
-import pathlib
 import sys
-import types
 from typing import TextIO
 
 import rich.box
@@ -71,24 +69,6 @@ def make_progress() -> rich.progress.Progress:
     """Returns a progress bar on stderr, which shows only on a terminal."""
     console = _console(sys.stderr)
     return rich.progress.Progress(console=console, disable=not console.is_terminal, transient=True)
-
-
-def figures_for(path: pathlib.Path | None) -> types.ModuleType | None:
-    """Returns the module that draws figures, or None without a path.
-
-    Raises:
-      SystemExit: matplotlib is missing or cannot write the file. Raised before any work is done.
-    """
-    if path is None:
-        return None
-    try:
-        from tfcompress.cli import figures
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-        raise SystemExit("--plot needs matplotlib: pip install 'tfcompress[cli]'") from error
-    figures.check(path)
-    return figures
 
 
 def number(value: float | None, digits: int = 2) -> str:

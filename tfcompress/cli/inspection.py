@@ -3,7 +3,7 @@
 import argparse
 import pathlib
 
-from tfcompress.cli import array_report, arrays, console, frame_report
+from tfcompress.cli import array_report, arrays, console, frame_report, plotting
 
 _DESCRIPTION = """Describe frames on disk, or the arrays of a .npy or .npz file.
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
       SystemExit: The file cannot be read, is broken, or holds neither frames nor arrays.
     """
-    figures = console.figures_for(arguments.plot)
+    figures = plotting.figures_for(arguments.plot)
     if arrays.is_array_file(arguments.file):
         magnitudes = array_report.report(arguments.file, arguments.json)
     else:
