@@ -25,14 +25,15 @@ def best_seconds(
       least_seconds: Time that all runs together take at least.
       prepare: Is called before every run, outside the time.
     """
-    times: list[float] = []
-    while len(times) < repeats or sum(times) < least_seconds:
+    best, total, runs = math.inf, 0.0, 0
+    while runs < repeats or total < least_seconds:
         if prepare is not None:
             prepare()
         begin = time.perf_counter()
         call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+        elapsed = time.perf_counter() - begin
+        best, total, runs = min(best, elapsed), total + elapsed, runs + 1
+    return best
 
 
 def memcpy_seconds(num_floats: int, least_seconds: float = 0.15) -> float:
