@@ -331,7 +331,9 @@ class Ranks:
             ignore_name_scope=True,
             process_set=self._set(),
         )
-        differs = tf.reduce_any(gathered != gathered[:1], axis=0)
+        differs = tf.reduce_any(
+            tf.not_equal(gathered, gathered[:1]), axis=0
+        )  # `!=` is not, in TF1-style graphs.
         return tf.where(
             tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
         )

@@ -53,6 +53,7 @@ class _Distributed:
 class _Keras3(_Distributed):
     """For Keras 3: `fit` and custom loops all arrive at `apply`."""
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def apply(self, grads: Iterable, trainable_variables: Iterable | None = None) -> None:
         variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
         if not self.built and variables:
@@ -65,6 +66,7 @@ class _Keras3(_Distributed):
 class _Keras2(_Distributed):
     """For Keras 2 and tf_keras, legacy optimizers too: all paths arrive at `apply_gradients`."""
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def apply_gradients(self, grads_and_vars: Iterable, *args: object, **kwargs: object) -> object:
         grads, variables = zip(*grads_and_vars, strict=True)
         with tf.init_scope():  # Not in the branch of a tf.cond, where accumulation applies.

@@ -1,5 +1,6 @@
 """What a step keeps from one call to the next, and what ranks have agreed on before the first."""
 
+import json
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
@@ -200,12 +201,23 @@ class StepState:
     def prepare_memories(self) -> None:
         """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
         slots = self.memories.by_name()
-        stacked = [tf.stack([slot.read_value() for slot in each]) for each in slots.values()]
+        held = {name: tf.stack([slot.read_value() for slot in each]) for name, each in slots.items()}
         if self.ranks.size() > 1:
             name = f"{self.name}_memory"
+            if comm.is_elastic():
+                held, name = self._with_those_of_others(held), "tfcompress_memory"
+            stacked = list(held.values())
             stacked = self.ranks.allreduce(stacked, self.options.op, 1.0, [None] * len(stacked), name)
-        means = {name: mean.numpy() for name, mean in zip(slots, stacked, strict=True)}
+            held = dict(zip(held, stacked, strict=True))
+        means = {name: mean.numpy() for name, mean in held.items()}
         self._prepared = (self.steps(), {**self.memories.waiting(), **means})
+
+    def _with_those_of_others(self, held: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Adds zeros for memories that a rank which joined later has not, in an order that all ranks have."""
+        shapes = {name: each.shape.as_list() for name, each in held.items()}
+        for message in self.ranks.gather_messages(json.dumps(shapes).encode()):
+            shapes |= json.loads(message)
+        return {name: held.get(name, tf.zeros(shape)) for name, shape in sorted(shapes.items())}
 
     def pending(self) -> dict[str, np.ndarray] | None:
         """Returns what is still to be applied: the mean (or sum) over ranks of each parameter's slots.

@@ -123,6 +123,18 @@ def test_a_model_loaded_with_load_model_trains_on(saved, assert_same_on_all_rank
     assert_same_on_all_ranks(loaded.get_weights())
 
 
+# Horovod's test of its broadcast callback.
+
+
+def test_a_model_with_nothing_to_train_may_have_any_optimizer(assert_same_on_all_ranks):
+    model = dense_model()
+    for layer in model.layers:
+        layer.trainable = False
+    model.compile("sgd", "mse")
+    fit(model, numbers(8))
+    assert_same_on_all_ranks(model.get_weights())
+
+
 # Keras' beginner's examples: compile(optimizer="adam").
 
 

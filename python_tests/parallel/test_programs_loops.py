@@ -178,6 +178,27 @@ def test_statistics_of_a_tape_made_inside_a_function(spec):
     assert total.payload_bytes > 0
 
 
+# Several losses, each with gradients of its own: multi-task learning, gradient penalties.
+
+
+@pytest.mark.parametrize("spec", [SUMMED, WITHOUT_MEMORY, WITH_MEMORY])
+def test_two_gradients_of_the_same_variables_in_one_function(spec):
+    """They may be pending together, and nothing but their names tells them apart."""
+    variable, compressor = tf.Variable(tf.zeros([300_000])), tfc.Compressor(spec.replace("0.1", "1.0"))
+    given = np.random.default_rng(hvd.rank()).standard_normal([2, 300_000]).astype(np.float32)
+
+    @tf.function
+    def step():
+        with tf.GradientTape(persistent=True) as tape:
+            losses = [tf.reduce_sum(variable * given[0]), tf.reduce_sum(variable * given[1])]
+        tape = tfc.DistributedGradientTape(tape, compression=compressor)
+        return [tape.gradient(loss, variable) for loss in losses]
+
+    for _ in range(3):
+        for gradient, own in zip(step(), given, strict=True):
+            np.testing.assert_allclose(gradient, exact_mean(own), atol=1e-6)
+
+
 # Horovod's own arguments, in Horovod's order, as hvd.DistributedGradientTape takes them.
 
 

@@ -57,6 +57,30 @@ def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
     assert close.mean() > (0.95 if name == "shared_randomk" else 0.999)
 
 
+@pytest.mark.parametrize("name", COMPRESSORS)
+def test_our_tape_in_a_graph_with_a_session(name, assert_same_on_all_ranks):
+    """As `test_partial_distributed_gradient_tape` of Horovod does; the same promise as above."""
+    given = np.float32(np.random.default_rng(hvd.rank()).standard_normal(400))
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable("w", initializer=np.zeros(400, np.float32))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * given)
+        tape = tfc.DistributedGradientTape(tape, compression=COMPRESSORS[name]())
+        try:
+            train = variable.assign_sub(tape.gradient(loss, [variable])[0])
+        except Refused as error:
+            assert name not in ("none", "fp16"), error
+            assert re.search(r"compat\.v1|TF1|[Ss]ession", str(error)), error
+            return
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            session.run(train)
+        arrived = -session.run(variable) / 3
+    assert_same_on_all_ranks([arrived])
+    tolerance = {"none": 1e-5, "fp16": 5e-3}.get(name, 0.5)
+    np.testing.assert_allclose(arrived, exact_mean(given), atol=tolerance)
+
+
 def test_our_wrapper_refuses_the_optimizers_of_such_graphs():
     with pytest.raises(Refused, match=r"compat\.v1|TF1"):
         tfc.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), compression=tfc.Compression.topk())

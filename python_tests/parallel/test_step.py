@@ -7,6 +7,7 @@ import tensorflow as tf
 from stepping import Stepper
 
 import tfcompress as tfc
+from tfcompress.state import Parameter
 
 EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
 SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2)]
@@ -134,6 +135,19 @@ def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_sa
     [result] = aggregate(stepper, [array])
     assert np.isfinite(result).all()
     assert_same_on_all_ranks([result])
+
+
+@pytest.mark.ranks
+def test_memories_of_a_rank_that_joined_an_elastic_job_later(monkeypatch):
+    """It has none of variables that others trained before, and counts as zeros in their mean."""
+    monkeypatch.setenv("HOROVOD_ELASTIC", "1")
+    step = Stepper(tfc.Compression.topk(0.1, min_elements=1))
+    for name in ["now", "before"] if hvd.rank() == 0 else ["now"]:
+        [slot] = step.memories.slots_of(Parameter(name, name, tf.TensorShape([3])), "residual", 1, False)
+        slot.assign([2.0, 4.0, 6.0])
+    step.prepare_memories()
+    np.testing.assert_array_equal(step.pending()["now"], [[2, 4, 6]])
+    np.testing.assert_allclose(step.pending()["before"], np.array([[2, 4, 6]]) / hvd.size())
 
 
 @pytest.mark.ranks

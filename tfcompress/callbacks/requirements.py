@@ -12,6 +12,8 @@ def require_distributed(model: object) -> None:
     """
     if comm.ALL_RANKS.size() == 1 or keras_objects.has_own_train_step(model):
         return
+    if model.built and not model.trainable_variables:
+        return
     optimizer = model.optimizer
     if find_state(optimizer) is not None or keras_objects.horovod_synchronises(optimizer):
         return
