@@ -141,13 +141,13 @@ def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_sa
 def test_memories_of_a_rank_that_joined_an_elastic_job_later(monkeypatch):
     """It has none of variables that others trained before, and counts as zeros in their mean."""
     monkeypatch.setenv("HOROVOD_ELASTIC", "1")
-    step = Stepper(tfc.Compression.topk(0.1, min_elements=1))
+    state = Stepper(tfc.Compression.topk(0.1, min_elements=1)).state
     for name in ["now", "before"] if hvd.rank() == 0 else ["now"]:
-        [slot] = step.memories.slots_of(Parameter(name, name, tf.TensorShape([3])), "residual", 1, False)
+        [slot] = state.memories.slots_of(Parameter(name, name, tf.TensorShape([3])), "residual", 1, False)
         slot.assign([2.0, 4.0, 6.0])
-    step.prepare_memories()
-    np.testing.assert_array_equal(step.pending()["now"], [[2, 4, 6]])
-    np.testing.assert_allclose(step.pending()["before"], np.array([[2, 4, 6]]) / hvd.size())
+    state.prepare_memories()
+    np.testing.assert_array_equal(state.pending()["now"], [[2, 4, 6]])
+    np.testing.assert_allclose(state.pending()["before"], np.array([[2, 4, 6]]) / hvd.size())
 
 
 @pytest.mark.ranks
