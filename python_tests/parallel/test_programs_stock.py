@@ -26,6 +26,16 @@ COMPRESSORS = {
 # Horovod's tensorflow_mnist.py and tensorflow_word2vec.py, and deepmd-kit's trainer: graphs and sessions.
 
 
+@pytest.fixture(params=["of TF2", "of TF1"])
+def shapes(request):
+    """`tf.disable_v2_behavior()` makes other shapes, whose dimensions are objects."""
+    if request.param == "of TF1":
+        v1.disable_v2_tensorshape()
+    yield
+    v1.enable_v2_tensorshape()
+
+
+@pytest.mark.usefixtures("shapes")
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
     """Trains, what is held back arriving later, or is refused as the graph is built, saying what to use."""
