@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
@@ -192,7 +193,7 @@ class Step:
         _refuse_xla()
         stages, counter = self._enter(gradients, parameters, plan)
         self._check_replicas(parameters)
-        step = self._steps.assign_add(1, read_value=True)
+        step = self._begin_step()
         stage = stages.at(step)
         name = self._name_of(stages, parameters)
 
@@ -260,7 +261,7 @@ class Step:
             return None
         stages, counter = self._enter([gradient], [parameter], self._plan)
         members = self._members(stages, 0, None, [gradient], [parameter])
-        seed = linear.shared_seed(members[0], 0, self._steps.assign_add(1, read_value=True))
+        seed = linear.shared_seed(members[0], 0, self._begin_step())
         encoded = linear.encode(members, self._clip(members, [gradient]), seed)
         return PendingSum(encoded, self._ranks, f"{self._name}_values", counter)
 
@@ -327,6 +328,15 @@ class Step:
             description = [self._settings, stages.gradients]
             return comm.name_of_list(description, [parameter.key for parameter in parameters])
         return self._name
+
+    def _begin_step(self) -> tf.Tensor:
+        """Counts a step; returns its number, from 1."""
+        if comm.talks_eagerly():
+            return self._steps.assign_add(1, read_value=True)
+        # TF1-style programs may have made the operation that initialises variables before.
+        numbers = itertools.count(1)
+        step = tf.numpy_function(lambda: np.int64(next(numbers)), [], tf.int64)
+        return tf.ensure_shape(step, [])
 
     def _number(self, parameter: Parameter) -> int:
         return self._numbers.setdefault(parameter.key, len(self._numbers))

@@ -67,6 +67,22 @@ def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
     assert close.mean() > (0.95 if name == "shared_randomk" else 0.999)
 
 
+def test_a_graph_whose_variables_are_initialised_before_it_is_complete(assert_same_on_all_ranks):
+    """Horovod's tensorflow_synthetic_benchmark.py; seeds of random codecs differ from step to step."""
+    given = np.float32(np.random.default_rng(hvd.rank()).standard_normal(400))
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable("w", initializer=np.zeros(400, np.float32))
+        session.run(v1.global_variables_initializer())
+        compressor = tfc.Compressor("randomk:ratio=0.1|raw|raw", min_elements=0)
+        optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(1.0), compression=compressor)
+        train = optimizer.minimize(tf.reduce_sum(variable * given), var_list=[variable])
+        for _ in range(2):
+            session.run(train)
+        moved = session.run(variable)
+    assert_same_on_all_ranks([moved])
+    assert 40 * hvd.size() < np.count_nonzero(moved) <= 80 * hvd.size()
+
+
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_our_tape_in_a_graph_with_a_session(name, assert_same_on_all_ranks):
     """As `test_partial_distributed_gradient_tape` of Horovod does; the same promise as above."""
