@@ -1,5 +1,6 @@
 """What a step keeps from one call to the next, and what ranks have agreed on before the first."""
 
+import itertools
 import json
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -111,7 +112,12 @@ class StepState:
 
     def begin_step(self) -> tf.Tensor:
         """Counts a step; returns its number from 1 on, int64 scalar."""
-        return self._steps.assign_add(1, read_value=True)
+        if comm.talks_eagerly():
+            return self._steps.assign_add(1, read_value=True)
+        # TF1-style programs may have made the operation that initialises variables before.
+        numbers = itertools.count(1)
+        step = tf.numpy_function(lambda: np.int64(next(numbers)), [], tf.int64)
+        return tf.ensure_shape(step, [])
 
     def name_of_all(self) -> str:
         """Returns the prefix of the collectives' names, equal on all ranks, also before the first step."""

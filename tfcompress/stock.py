@@ -169,7 +169,7 @@ class HorovodAdapter:
                 "compressor for each model"
             )
         name = f"gradient_{number}"
-        key = (number, tensor.dtype, tuple(tensor.shape))
+        key = (number, tensor.dtype, str(tensor.shape))  # Shapes of TF1 have no hash.
         if key not in self._steps:
             self._steps[key] = Step(self._compressor)
         return Parameter(name, name, tensor.shape), self._steps[key]

@@ -131,6 +131,18 @@ class DistributedGradientTape:
         reduced = self._step.reduce(gradients, parameters, self._plan, local)
         return tf.nest.pack_sequence_as(sources, reduced)
 
+    def get_local_and_global_gradients(
+        self, target: object, sources: Sequence, output_gradients: object = None
+    ) -> tuple[list[tuple], list[tuple]]:
+        """Returns (source, gradient) pairs of local sources and of all others, as Horovod's tape does."""
+        pairs = list(zip(sources, self.gradient(target, sources, output_gradients), strict=True))
+        local_ids = {id(tf_variable(source)) for source in self._local}
+        is_local = [id(tf_variable(source)) in local_ids for source in sources]
+        return (
+            [pair for pair, local in zip(pairs, is_local, strict=True) if local],
+            [pair for pair, local in zip(pairs, is_local, strict=True) if not local],
+        )
+
     def jacobian(self, *args: object, **kwargs: object) -> None:
         """Refuses: it would be this rank's own, from a tape whose gradients are those of all ranks."""
         raise NotImplementedError("jacobian is not reduced over ranks: take it from the wrapped tape")

@@ -272,6 +272,20 @@ def test_unconnected_gradients(kind):
         np.testing.assert_array_equal(gradients[1], np.zeros(5))
 
 
+def test_gradients_of_local_sources_apart():
+    """PartialDistributedGradientTape of Horovod's tests, with our tape in it."""
+    variables = [tf.Variable([1.0]), tf.Variable([1.0])]
+    with tf.GradientTape() as tape:
+        loss = (hvd.rank() + 1.0) * tf.add_n([tf.reduce_sum(variable) for variable in variables])
+    tape = tfc.DistributedGradientTape(tape, scale_local_gradients=False)
+    tape.register_local_source(variables[0])
+    [(local, of_local)], [(shared, of_shared)] = tape.get_local_and_global_gradients(loss, variables)
+    assert local is variables[0]
+    assert shared is variables[1]
+    assert of_local.numpy() == hvd.rank() + 1
+    assert of_shared.numpy() == (hvd.size() + 1) / 2
+
+
 @pytest.mark.parametrize("name", ["jacobian", "batch_jacobian"])
 def test_jacobians_are_refused(name):
     """They would be this rank's alone, from a tape whose gradients are all ranks'."""

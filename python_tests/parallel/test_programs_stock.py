@@ -26,6 +26,16 @@ COMPRESSORS = {
 # Horovod's tensorflow_mnist.py and tensorflow_word2vec.py, and deepmd-kit's trainer: graphs and sessions.
 
 
+@pytest.fixture(params=["of TF2", "of TF1"])
+def shapes(request):
+    """`tf.disable_v2_behavior()` makes other shapes, whose dimensions are objects."""
+    if request.param == "of TF1":
+        v1.disable_v2_tensorshape()
+    yield
+    v1.enable_v2_tensorshape()
+
+
+@pytest.mark.usefixtures("shapes")
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
     """Trains, what is held back arriving later, or is refused as the graph is built, saying what to use."""
@@ -55,6 +65,22 @@ def test_a_graph_with_a_session(name, assert_same_on_all_ranks):
     tolerance = {"none": 1e-5, "fp16": 5e-3, "qsgd": 0.5}.get(name, 1e-5)
     close = np.isclose(arrived, exact_mean(given), atol=tolerance)
     assert close.mean() > (0.95 if name == "shared_randomk" else 0.999)
+
+
+def test_a_graph_whose_variables_are_initialised_before_it_is_complete(assert_same_on_all_ranks):
+    """Horovod's tensorflow_synthetic_benchmark.py; seeds of random codecs differ from step to step."""
+    given = np.float32(np.random.default_rng(hvd.rank()).standard_normal(400))
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable("w", initializer=np.zeros(400, np.float32))
+        session.run(v1.global_variables_initializer())
+        compressor = tfc.Compressor("randomk:ratio=0.1|raw|raw", min_elements=0)
+        optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(1.0), compression=compressor)
+        train = optimizer.minimize(tf.reduce_sum(variable * given), var_list=[variable])
+        for _ in range(2):
+            session.run(train)
+        moved = session.run(variable)
+    assert_same_on_all_ranks([moved])
+    assert 40 * hvd.size() < np.count_nonzero(moved) <= 80 * hvd.size()
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
