@@ -11,6 +11,7 @@
 #define TFCOMPRESS_CORE_CODEC_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/executor.h"
@@ -113,6 +114,16 @@ class IndexCodec {
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 
+// Decodes values [begin, end) of a section to values[0], values[1], ...: finite numbers, or
+// DataLoss. `begin` is a multiple of kDecodeChunk, and end - begin at most that. May be called from
+// several threads at once, as long as the section exists.
+using ChunkDecoder = std::function<Status(int64_t begin, int64_t end, float* values)>;
+inline constexpr int64_t kDecodeChunk = 4096;  // 16 KiB of floats: they stay in a core's L1.
+
+// Calls body(begin, end) for the chunks of [0, k); the first failure that it returns is returned.
+Status ForEachDecodeChunk(int64_t k, Executor* executor,
+                          const std::function<Status(int64_t begin, int64_t end)>& body);
+
 // Codes the k values of a support, in the order of their indices. May look at the indices (to hash
 // them). A codec that sorts carries its own permutation in its section.
 class ValueCodec {
@@ -127,9 +138,16 @@ class ValueCodec {
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,
                         const CodecContext& context, Bytes* out) const = 0;
+  // A codec whose values decode apart from each other, and whatever their indices, checks what
+  // precedes them in the section, and its length, and sets `decoder`. Then sums and memories take
+  // the values chunk by chunk, and no vector holds all of them. Others leave `decoder` empty, and
+  // override Decode.
+  virtual Status Open(ByteSpan /*section*/, uint32_t /*k*/, ChunkDecoder* /*decoder*/) const {
+    return OkStatus();
+  }
   // Fills `values`, of size support.size(), with finite numbers, or fails with DataLoss.
   virtual Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
-                        Span<float> values) const = 0;
+                        Span<float> values) const;
   // Lower bound of the section of k > 0 values, whatever the encoder's parameters: the pipeline
   // refuses a shorter one before anything is allocated.
   virtual uint64_t MinEncodedBytes(uint32_t k) const = 0;
@@ -196,7 +214,7 @@ struct MemorySlots {
 };
 
 // What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
-// start as zeros and that the caller stores.
+// start as zeros and that the caller stores. The first one, if any, has what is pending.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -205,10 +223,18 @@ class Memory {
   // not be finite, `finite` is false, the result is empty, and slots.after is as slots.before.
   virtual Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                        const CodecContext& context, bool* finite) const = 0;
-  // Takes what was sent out of slots.after. `decoded` is what receivers decode of Compensate's
-  // result.
-  virtual void Update(const SparseTensor& decoded, const MemorySlots& slots,
-                      const CodecContext& context) const = 0;
+  // Takes what was sent out of what is pending in slots.after. `decoded` is what receivers decode
+  // of Compensate's result.
+  void Update(const SparseTensor& decoded, const MemorySlots& slots,
+              const CodecContext& context) const;
+  // The same where everything was sent, as `section`.
+  static Status UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,
+                          const MemorySlots& slots, const CodecContext& context);
+
+ protected:
+  // Clears what the other slots hold of sent elements.
+  virtual void ForgetSent(const Support& /*sent*/, const MemorySlots& /*slots*/,
+                          const CodecContext& /*context*/) const {}
 };
 
 // Fails with DataLoss for a section of less than `least` bytes; `what` names it, "index section".

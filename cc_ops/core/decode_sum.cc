@@ -5,6 +5,7 @@
 
 #include "core/float_mode.h"
 #include "core/pipeline.h"
+#include "core/simd.h"
 #include "core/stopwatch.h"
 
 namespace tfcompress {
@@ -14,12 +15,19 @@ namespace {
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
 
+// sum[i] += scale * values[i]
+void AddScaled(const float* values, float scale, int64_t count, float* sum) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) sum[i] += scale * values[i];
+  });
+}
+
 // Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
 void AddScaled(const SparseTensor& decoded, float scale, Executor* executor, Span<float> sum) {
   const float* values = decoded.values.data();
   if (decoded.everything) {
     ForEachBlock(executor, sum.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) sum[i] += scale * values[i];
+      AddScaled(values + begin, scale, end - begin, sum.data() + begin);
     });
     return;
   }
@@ -53,15 +61,48 @@ struct TensorFrames {
   const Frame& OfRank(int64_t rank) const { return frames[rank * stride + first]; }
 };
 
+// If chunks of every rank's frame decode apart, sums the tensor chunk by chunk over all ranks, and
+// sets `done`.
+Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& target,
+                   Executor* executor, bool* done) {
+  std::vector<ChunkDecoder> decoders(static_cast<size_t>(frames.num_ranks()));
+  for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
+    TFC_RETURN_IF_ERROR(OpenFrame(frames.OfRank(rank), &decoders[rank])
+                            .WithContext(FrameName(rank, frames.position)));
+    if (!decoders[rank]) return OkStatus();
+  }
+  *done = true;
+  return ForEachDecodeChunk(target.n, executor, [&](int64_t begin, int64_t end) {
+    float values[kDecodeChunk];
+    float wide[kDecodeChunk];
+    float* sum = target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) + begin : wide;
+    std::fill(sum, sum + (end - begin), 0.0f);
+    for (size_t rank = 0; rank < decoders.size(); ++rank) {
+      TFC_RETURN_IF_ERROR(decoders[rank](begin, end, values)
+                              .WithContext("value section")
+                              .WithContext(FrameName(static_cast<int64_t>(rank), frames.position)));
+      AddScaled(values, scale, end - begin, sum);
+    }
+    if (sum != wide) return OkStatus();
+    NarrowFromFloat({wide, static_cast<size_t>(end - begin)}, target.dtype, SerialExecutor(),
+                    static_cast<unsigned char*>(target.data) + begin * DTypeBytes(target.dtype));
+    return OkStatus();
+  });
+}
+
 // Sums a tensor over the ranks, one frame at a time in rank order.
 Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
                  Executor* executor, bool* finite) {
+  *finite = true;
+  bool done = false;
+  TFC_RETURN_IF_ERROR(SumInChunks(frames, scale, target, executor, &done));
+  if (done) return OkStatus();
+
   std::vector<float> wide(target.dtype == DType::kFloat32 ? 0 : target.n);
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
   Fill(0.0f, executor, sum);
-  *finite = true;
   SparseTensor decoded;
   for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
     const Frame& frame = frames.OfRank(rank);

@@ -18,10 +18,18 @@ Status EncodeSections(const Compressor& compressor, Span<const float> dense,
   if (support.size() == 0) return OkStatus();
 
   const bool remembers = compressor.memory().num_slots() > 0;
+  const bool sends_all = support.everything() && compressor.value() != nullptr;
+  const size_t begin = frame->size();
   SparseTensor decoded;
   TFC_RETURN_IF_ERROR(compressor.codec().Encode({dense, support}, context, frame, num_index_bytes,
-                                                &header->k, remembers ? &decoded : nullptr));
-  if (remembers) compressor.memory().Update(decoded, slots, context);
+                                                &header->k,
+                                                remembers && !sends_all ? &decoded : nullptr));
+  if (!remembers) return OkStatus();
+  if (sends_all) {
+    const ByteSpan section(frame->data() + begin, frame->size() - begin);
+    return Memory::UpdateAll(*compressor.value(), section, header->n, slots, context);
+  }
+  compressor.memory().Update(decoded, slots, context);
   return OkStatus();
 }
 

@@ -29,17 +29,13 @@ class Momentum : public Memory {
     return Accumulate(gradient, slots, context, finite, PlainMomentum{rate_});
   }
 
-  void Update(const SparseTensor& decoded, const MemorySlots& slots,
-              const CodecContext& context) const override {
-    float* residual = slots.after[kResidualSlot];
+ protected:
+  void ForgetSent(const Support& sent, const MemorySlots& slots,
+                  const CodecContext& context) const override {
+    if (!MasksVelocity(sent.size(), sent.n())) return;
     float* velocity = slots.after[kVelocitySlot];
-    const float* values = decoded.values.data();
-    const Support support = decoded.support();
-    const bool masks = MasksVelocity(support.size(), support.n());
-    ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) residual[support[i]] -= values[i];
-      if (!masks) return;
-      for (int64_t i = begin; i < end; ++i) velocity[support[i]] = 0;
+    ForEachBlock(context.executor, sent.size(), [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) velocity[sent[i]] = 0;
     });
   }
 

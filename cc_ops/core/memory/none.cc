@@ -9,10 +9,10 @@ class None : public Memory {
   int num_slots() const override { return 0; }
   Span<const float> Compensate(Span<const float> gradient, const MemorySlots&,
                                const CodecContext& context, bool* finite) const override {
-    *finite = AllFinite(context.executor, gradient.size(), [&](int64_t i) { return gradient[i]; });
+    *finite = AllFinite(context.executor, gradient.size(),
+                        [g = gradient.data()](int64_t i) { return g[i]; });
     return *finite ? gradient : Span<const float>();
   }
-  void Update(const SparseTensor&, const MemorySlots&, const CodecContext&) const override {}
 };
 
 }  // namespace

@@ -32,16 +32,6 @@ class Residual : public Memory {
     std::copy(before, before + n, after);
     return {};
   }
-
-  void Update(const SparseTensor& decoded, const MemorySlots& slots,
-              const CodecContext& context) const override {
-    float* residual = slots.after[0];
-    const float* values = decoded.values.data();
-    const Support support = decoded.support();
-    ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) residual[support[i]] -= values[i];
-    });
-  }
 };
 
 }  // namespace

@@ -28,16 +28,12 @@ class Quantile : public ValueCodec {
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     std::vector<float> means;
-    TFC_RETURN_IF_ERROR(ReadMeans(values.size(), &reader, &means));
+    TFC_RETURN_IF_ERROR(ReadMeans(k, &reader, &means));
     const int num_bits = BitsFor(means.size());
-    ByteSpan packed;
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
-    return LookUpCodes(packed, num_bits, means, context.executor, values).WithContext("quantile");
+    return OpenTable(k, num_bits, std::move(means), &reader, decoder).WithContext("quantile");
   }
 
   // One bucket: no code has a bit.
