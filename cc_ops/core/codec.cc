@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/simd.h"
-
 namespace tfcompress {
 
 Status CheckNumElements(const char* what, uint64_t n) {
@@ -44,41 +42,6 @@ double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values) {
   std::vector<double> errors(values.size());
   codec.MaxErrors(values, Span<double>(errors));
   return errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
-}
-
-void Memory::Update(const SparseTensor& decoded, const MemorySlots& slots,
-                    const CodecContext& context) const {
-  if (slots.size() == 0) return;
-  float* const pending = slots.after[0];
-  const float* const values = decoded.values.data();
-  const Support support = decoded.support();
-  ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) pending[support[i]] -= values[i];
-  });
-  ForgetSent(support, slots, context);
-}
-
-Status Memory::UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,
-                         const MemorySlots& slots, const CodecContext& context) {
-  ChunkDecoder decode;
-  std::vector<float> all;
-  TFC_RETURN_IF_ERROR(value.Open(section, n, &decode));
-  if (!decode) {
-    all.resize(n);
-    TFC_RETURN_IF_ERROR(value.Decode(section, Support::Everything(n), context, Span<float>(all)));
-    decode = [&](int64_t begin, int64_t end, float* values) {
-      std::copy(all.begin() + begin, all.begin() + end, values);
-      return OkStatus();
-    };
-  }
-  return ForEachDecodeChunk(n, context.executor, [&](int64_t begin, int64_t end) {
-    float values[kDecodeChunk];
-    TFC_RETURN_IF_ERROR(decode(begin, end, values));
-    Vectorized([count = end - begin, pending = slots.after[0] + begin, sent = values + 0] {
-      for (int64_t i = 0; i < count; ++i) pending[i] -= sent[i];
-    });
-    return OkStatus();
-  });
 }
 
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {

@@ -72,12 +72,17 @@ enum class Implied {
   kSeeded,      // It is SeededSupport(n, k, seed), see seeded_support.h.
 };
 
+class SparsifierByMagnitude;
+class Collector;
+
 // Chooses the support of a dense vector.
 class Sparsifier {
  public:
   virtual ~Sparsifier() = default;
   // Unless nothing is implied, no index is sent.
   virtual Implied implied() const { return Implied::kNothing; }
+  // For one that selects by magnitude: see sparsify/by_magnitude.h.
+  virtual const SparsifierByMagnitude* by_magnitude() const { return nullptr; }
   // Overwrites `indices` with the chosen support, ascending. Deterministic: the same bits for every
   // executor.
   virtual Status Select(Span<const float> dense, const CodecContext& context,
@@ -166,8 +171,8 @@ double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values);
 // What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
 // changes the support (a Bloom filter) takes the values of added elements from `dense`.
 //
-// Where a vector of n elements would be too large, `gathered` is given instead: the values of the
-// support alone, in its order. Only a codec that does not need `dense` takes it.
+// `gathered` are the values of the support, in its order, where they are at hand. Where a vector of
+// n elements would be too large, they are given instead of it, to codecs that do not need `dense`.
 struct SparseInput {
   Span<const float> dense;
   Support support;
@@ -219,10 +224,15 @@ class Memory {
  public:
   virtual ~Memory() = default;
   virtual int num_slots() const = 0;
-  // The vector to compress: `gradient` itself or one of slots.after. When any of its elements would
-  // not be finite, `finite` is false, the result is empty, and slots.after is as slots.before.
-  virtual Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
-                                       const CodecContext& context, bool* finite) const = 0;
+  // The vector to compress: `gradient` itself or slots.after[0], which may be the same vector. When
+  // any of its elements would not be finite, `finite` is false, the result is empty, and
+  // slots.after is as slots.before. `collector`, unless it is null, looks at the result.
+  Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
+                               const CodecContext& context, bool* finite,
+                               Collector* collector = nullptr) const;
+  // Stores `count` elements of that result, from `begin` on, before it is made.
+  void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+                      int64_t count, float* elements) const;
   // Takes what was sent out of what is pending in slots.after. `decoded` is what receivers decode
   // of Compensate's result.
   void Update(const SparseTensor& decoded, const MemorySlots& slots,
@@ -232,6 +242,12 @@ class Memory {
                           const MemorySlots& slots, const CodecContext& context);
 
  protected:
+  static constexpr int kMaxSlots = 2;
+
+  // Makes `count` elements of the result, slots.after[0] where there are slots, and says whether
+  // they are all finite. The pointers are those of the first of these elements.
+  virtual bool CompensateChunk(const float* gradient, const float* const* before,
+                               float* const* after, int64_t count) const = 0;
   // Clears what the other slots hold of sent elements.
   virtual void ForgetSent(const Support& /*sent*/, const MemorySlots& /*slots*/,
                           const CodecContext& /*context*/) const {}

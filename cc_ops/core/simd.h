@@ -21,6 +21,16 @@
              "f16c,lzcnt,popcnt" TFC_VECTOR_WIDTH)))
 #endif
 
+// Before a loop whose iterations touch only elements of their own index, though vectors may be the
+// same.
+#if defined(__clang__)
+#define TFC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define TFC_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define TFC_INDEPENDENT
+#endif
+
 namespace tfcompress {
 
 // Ascending: each has what those before it have. kBaseline is what the compiler may use anywhere:

@@ -7,11 +7,11 @@ namespace {
 class None : public Memory {
  public:
   int num_slots() const override { return 0; }
-  Span<const float> Compensate(Span<const float> gradient, const MemorySlots&,
-                               const CodecContext& context, bool* finite) const override {
-    *finite = AllFinite(context.executor, gradient.size(),
-                        [g = gradient.data()](int64_t i) { return g[i]; });
-    return *finite ? gradient : Span<const float>();
+
+ private:
+  bool CompensateChunk(const float* gradient, const float* const*, float* const*,
+                       int64_t count) const override {
+    return AllFinite(gradient, count);
   }
 };
 
