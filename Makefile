@@ -41,7 +41,7 @@ bench: tools  ## speed of the codecs and of the TensorFlow ops (BENCH_ARGS="--be
 	cmake -S . -B build/bench -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
 	cmake --build build/bench
 	build/bench/cc_tests/codec_benchmark $(BENCH_ARGS)
-	python benchmarks/op_speed.py
+	python cc_tests/bench/op_speed.py
 
 lint: tools  ## formatting and static checks
 	ruff format --check .

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <string>
 
+#include "core/collect.h"
 #include "core/hash.h"
 #include "core/registry.h"
-#include "core/sparsify/collect.h"
 #include "make_part.h"
 
 namespace tfcompress {

@@ -32,7 +32,7 @@ uint32_t ExtendByTable(ByteSpan bytes, uint32_t state) {
 
 // The instruction has a latency of three cycles and starts every cycle: three parts of a chunk are
 // computed side by side.
-constexpr size_t kPartBytes = 1024;
+constexpr size_t kPartBytes = 256;
 constexpr int kParts = 3;
 
 // What kPartBytes zero bytes make of a state: a linear function of its bits, looked up by bytes.

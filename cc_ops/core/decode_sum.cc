@@ -22,26 +22,30 @@ void AddScaled(const float* values, float scale, int64_t count, float* sum) {
   });
 }
 
+// The first of them, of a sum that is 0: sum[i] = 0 + scale * sum[i]
+void ScaleFirst(float scale, int64_t count, float* sum) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) sum[i] = 0.0f + scale * sum[i];
+  });
+}
+
 // Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
-void AddScaled(const SparseTensor& decoded, float scale, Executor* executor, Span<float> sum) {
+// The first time `sum` counts as 0: a block is cleared right before elements of it are added.
+void AddScaled(const SparseTensor& decoded, float scale, bool first, Executor* executor,
+               Span<float> sum) {
   const float* values = decoded.values.data();
-  if (decoded.everything) {
-    ForEachBlock(executor, sum.size(), [&](int64_t, int64_t begin, int64_t end) {
-      AddScaled(values + begin, scale, end - begin, sum.data() + begin);
-    });
-    return;
-  }
   const std::vector<uint32_t>& indices = decoded.indices;
-  // About kBlockElements sent elements a task, however thin they are spread.
-  const int64_t num_tasks = std::max<int64_t>(1, NumBlocks(indices.size()));
-  const auto universe_per_task = static_cast<int64_t>((sum.size() + num_tasks - 1) / num_tasks);
   const auto add = [&](int64_t, int64_t begin, int64_t end) {
+    if (first) std::fill(sum.begin() + begin, sum.begin() + end, 0.0f);
+    if (decoded.everything) {
+      return AddScaled(values + begin, scale, end - begin, sum.data() + begin);
+    }
     auto i = std::lower_bound(indices.begin(), indices.end(), static_cast<uint32_t>(begin)) -
              indices.begin();
     for (; i < static_cast<int64_t>(indices.size()) && indices[i] < end; ++i)
       sum[indices[i]] += scale * values[i];
   };
-  ForEachBlock(executor, sum.size(), add, std::max<int64_t>(1, universe_per_task));
+  ForEachBlock(executor, sum.size(), add);
 }
 
 void Fill(float value, Executor* executor, Span<float> out) {
@@ -76,12 +80,17 @@ Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& tar
     float values[kDecodeChunk];
     float wide[kDecodeChunk];
     float* sum = target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) + begin : wide;
-    std::fill(sum, sum + (end - begin), 0.0f);
     for (size_t rank = 0; rank < decoders.size(); ++rank) {
-      TFC_RETURN_IF_ERROR(decoders[rank](begin, end, values)
-                              .WithContext("value section")
-                              .WithContext(FrameName(static_cast<int64_t>(rank), frames.position)));
-      AddScaled(values, scale, end - begin, sum);
+      const Status status = decoders[rank](begin, end, rank == 0 ? sum : values);
+      if (!status.ok()) {
+        return status.WithContext("value section")
+            .WithContext(FrameName(static_cast<int64_t>(rank), frames.position));
+      }
+      if (rank == 0) {
+        ScaleFirst(scale, end - begin, sum);
+      } else {
+        AddScaled(values, scale, end - begin, sum);
+      }
     }
     if (sum != wide) return OkStatus();
     NarrowFromFloat({wide, static_cast<size_t>(end - begin)}, target.dtype, SerialExecutor(),
@@ -102,14 +111,13 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
-  Fill(0.0f, executor, sum);
   SparseTensor decoded;
   for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
     const Frame& frame = frames.OfRank(rank);
     TFC_RETURN_IF_ERROR(
         DecodeFrame(frame, executor, &decoded).WithContext(FrameName(rank, frames.position)));
     *finite &= !frame.header.nonfinite;
-    AddScaled(decoded, scale, executor, sum);
+    AddScaled(decoded, scale, /*first=*/rank == 0, executor, sum);
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);

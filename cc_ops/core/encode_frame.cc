@@ -1,9 +1,9 @@
 #include <optional>
 
+#include "core/by_magnitude.h"
 #include "core/float_mode.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
-#include "core/sparsify/by_magnitude.h"
 
 namespace tfcompress {
 namespace {

@@ -5,10 +5,10 @@
 #include <limits>
 #include <memory>
 
+#include "core/collect.h"
 #include "core/float_order.h"
 #include "core/hash.h"
 #include "core/seeded_support.h"
-#include "core/sparsify/collect.h"
 #include "core/sparsify/select_largest.h"
 
 namespace tfcompress {

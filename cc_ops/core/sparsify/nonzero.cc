@@ -1,5 +1,5 @@
+#include "core/by_magnitude.h"
 #include "core/registry.h"
-#include "core/sparsify/by_magnitude.h"
 
 namespace tfcompress {
 namespace {

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/collect.h"
 #include "core/hash.h"
-#include "core/sparsify/collect.h"
 
 namespace tfcompress {
 namespace {

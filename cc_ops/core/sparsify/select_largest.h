@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/by_magnitude.h"
 #include "core/executor.h"
 #include "core/span.h"
-#include "core/sparsify/by_magnitude.h"
 
 namespace tfcompress {
 

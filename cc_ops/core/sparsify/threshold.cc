@@ -1,7 +1,7 @@
 #include <limits>
 
+#include "core/by_magnitude.h"
 #include "core/registry.h"
-#include "core/sparsify/by_magnitude.h"
 
 namespace tfcompress {
 namespace {

@@ -1,7 +1,7 @@
 // topk: the k elements of largest magnitude (Top-r of DeepReduce 1, Top-k of FastSGD 5).
 
+#include "core/by_magnitude.h"
 #include "core/registry.h"
-#include "core/sparsify/by_magnitude.h"
 #include "core/sparsify/num_selected.h"
 #include "core/sparsify/select_largest.h"
 

@@ -1,4 +1,4 @@
-#include "core/sparsify/collect.h"
+#include "core/collect.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "core/codec.h"
+#include "core/collect.h"
 #include "core/simd.h"
-#include "core/sparsify/collect.h"
 
 namespace tfcompress {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/sparsify/by_magnitude.h"
+#include "core/by_magnitude.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,12 +1,12 @@
 // Sparsifiers that select by magnitude alone: elements are looked at once, where they are made.
-#ifndef TFCOMPRESS_CORE_SPARSIFY_BY_MAGNITUDE_H_
-#define TFCOMPRESS_CORE_SPARSIFY_BY_MAGNITUDE_H_
+#ifndef TFCOMPRESS_CORE_BY_MAGNITUDE_H_
+#define TFCOMPRESS_CORE_BY_MAGNITUDE_H_
 
 #include <cstdint>
 #include <functional>
 
 #include "core/codec.h"
-#include "core/sparsify/collect.h"
+#include "core/collect.h"
 
 namespace tfcompress {
 
@@ -30,4 +30,4 @@ class SparsifierByMagnitude : public Sparsifier {
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CORE_SPARSIFY_BY_MAGNITUDE_H_
+#endif  // TFCOMPRESS_CORE_BY_MAGNITUDE_H_

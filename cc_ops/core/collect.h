@@ -1,7 +1,7 @@
 // Listing the elements whose magnitude reaches a bound: what `nonzero`, `threshold` and `topk`
 // share.
-#ifndef TFCOMPRESS_CORE_SPARSIFY_COLLECT_H_
-#define TFCOMPRESS_CORE_SPARSIFY_COLLECT_H_
+#ifndef TFCOMPRESS_CORE_COLLECT_H_
+#define TFCOMPRESS_CORE_COLLECT_H_
 
 #include <cstdint>
 #include <vector>
@@ -46,4 +46,4 @@ Candidates CollectAtLeast(Span<const float> dense, uint32_t min_magnitude, Execu
 
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CORE_SPARSIFY_COLLECT_H_
+#endif  // TFCOMPRESS_CORE_COLLECT_H_

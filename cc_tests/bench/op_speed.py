@@ -1,7 +1,7 @@
 """Times the TensorFlow ops on a gradient that is new in each step, in memcpys of it from the same run.
 
-    python benchmarks/op_speed.py                 # 10M elements, one thread
-    python benchmarks/op_speed.py --n 1e6 --threads 2
+    python cc_tests/bench/op_speed.py                 # 10M elements, one thread
+    python cc_tests/bench/op_speed.py --n 1e6 --threads 2
 
 A step makes a gradient, encodes it, and assigns the new slots, as a training step does; the time of the same
 function without the op is taken off. Decoding is `decode_sum` of the packets of one rank, and what each
@@ -62,6 +62,7 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
 
 
 def decode_seconds(frame: tf.Tensor, n: int, ranks: int, repeats: int) -> float:
+    """Returns the time to sum the same frame from each of `ranks` ranks."""
     packets = tf.concat([frame] * ranks, 0)
 
     @tf.function
@@ -74,11 +75,13 @@ def decode_seconds(frame: tf.Tensor, n: int, ranks: int, repeats: int) -> float:
 
 
 def cell(seconds: float, copy: float, target: float | None) -> str:
+    """Returns a time in memcpys beside its target."""
     ratio = seconds / copy
     return f"{ratio:.2f}" + ("" if target is None else f" / {target}" + ("" if ratio <= target else " !"))
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
