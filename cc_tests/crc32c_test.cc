@@ -53,6 +53,14 @@ TEST(Crc32c, MatchesTheDefinitionAtEveryLengthAndAlignment) {
   }
 }
 
+TEST(Crc32c, MatchesTheDefinitionOverManyChunks) {
+  const Bytes bytes = RandomBytes(20'000);
+  for (const size_t size : {3071, 3072, 3073, 6144, 9999, 20'000}) {
+    const ByteSpan part(bytes.data(), size);
+    ASSERT_EQ(Crc32c(part), Crc32cBitByBit(part)) << size;
+  }
+}
+
 TEST(Crc32c, ContinuesOverASecondPart) {
   const Bytes bytes = RandomBytes(101);
   const ByteSpan all(bytes);

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <string>
 
+#include "core/collect.h"
 #include "core/hash.h"
 #include "core/registry.h"
-#include "core/sparsify/collect.h"
 #include "make_part.h"
 
 namespace tfcompress {
@@ -146,17 +146,15 @@ TEST(CollectAtLeast, AgreesWithTheDefinition) {
   ThreadExecutor threads(4);
   for (const float bound : {1e-30f, 0.1f, 2.0f, 1e30f}) {
     std::vector<uint32_t> expected;
-    std::vector<uint32_t> expected_magnitudes;
+    std::vector<float> expected_values;
     for (uint32_t i = 0; i < kLarge; ++i) {
       if (std::fabs(dense[i]) < bound) continue;
       expected.push_back(i);
-      expected_magnitudes.push_back(MagnitudeBits(dense[i]));
+      expected_values.push_back(dense[i]);
     }
-    std::vector<uint32_t> indices;
-    std::vector<uint32_t> magnitudes;
-    CollectAtLeast(dense, MagnitudeBits(bound), &threads, &indices, &magnitudes);
-    EXPECT_EQ(indices, expected);
-    EXPECT_EQ(magnitudes, expected_magnitudes);
+    const Candidates found = CollectAtLeast(dense, MagnitudeBits(bound), &threads);
+    EXPECT_EQ(found.indices, expected);
+    EXPECT_EQ(found.values, expected_values);
   }
 }
 
@@ -171,9 +169,7 @@ TEST(CollectAtLeast, ListsEveryPatternOfNeighbours) {
         dense[i] = passes ? -1.0f : 0.5f;
         if (passes) expected.push_back(i);
       }
-      std::vector<uint32_t> indices;
-      CollectAtLeast(dense, MagnitudeBits(1.0f), SerialExecutor(), &indices);
-      ASSERT_EQ(indices, expected);
+      ASSERT_EQ(CollectAtLeast(dense, MagnitudeBits(1.0f), SerialExecutor()).indices, expected);
     }
   }
 }

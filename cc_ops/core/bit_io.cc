@@ -1,20 +1,79 @@
 #include "core/bit_io.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/byte_io.h"
+#include "core/simd.h"
 
 namespace tfcompress {
 namespace {
 
-// A block starts at a byte boundary for every width, since its number of values is a multiple of 8.
-static_assert(kBlockElements % 8 == 0);
+// Up to 8 bits: eight values are as many bytes as a value has bits. They meet in the 64 bits of a
+// word, first as bytes, then in pairs, fours and all eight.
+constexpr int kMaxNarrowBits = 8;
+constexpr int64_t kGroup = 8;
+constexpr int64_t kChunkGroups = 512;
 
-void PackBlock(Span<const uint32_t> values, int num_bits, unsigned char* out) {
+void PackNarrow(const uint32_t* values, int64_t count, int num_bits, unsigned char* out) {
+  const int64_t num_groups = NumBlocks(count, kGroup);
+  const int gap = 8 - num_bits;
+  uint64_t buffer[kChunkGroups];
+  buffer[num_groups - 1] = 0;  // The last group may have fewer values.
+  uint64_t* const words = buffer;
+  auto* const bytes = reinterpret_cast<unsigned char*>(buffer);
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(values[i]);
+    for (int64_t group = 0; group < num_groups; ++group) {
+      uint64_t x = words[group];
+      x = (x & 0x00FF00FF00FF00FF) | (x & 0xFF00FF00FF00FF00) >> gap;
+      x = (x & 0x0000FFFF0000FFFF) | (x & 0xFFFF0000FFFF0000) >> (2 * gap);
+      words[group] = (x & 0x00000000FFFFFFFF) | (x & 0xFFFFFFFF00000000) >> (4 * gap);
+    }
+  });
+  // A word reaches past its group, where the next one is stored after it.
+  const auto num_bytes = static_cast<int64_t>(PackedBytes(count, num_bits));
+  int64_t begin = 0;
+  const uint64_t* word = words;
+  for (; begin + 8 <= num_bytes; begin += num_bits) StoreUnaligned(out + begin, *word++);
+  for (; begin < num_bytes; begin += num_bits)
+    std::memcpy(out + begin, word++, std::min<int64_t>(num_bits, num_bytes - begin));
+}
+
+void UnpackNarrow(const unsigned char* packed, int64_t count, int num_bits, uint32_t* values) {
+  const int64_t num_groups = NumBlocks(count, kGroup);
+  const auto num_bytes = static_cast<int64_t>(PackedBytes(count, num_bits));
+  uint64_t buffer[kChunkGroups];
+  uint64_t* const words = buffer;
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(buffer);
+  int64_t begin = 0;
+  uint64_t* word = words;
+  for (; begin + 8 <= num_bytes; begin += num_bits)
+    *word++ = LoadUnaligned<uint64_t>(packed + begin);
+  for (; begin < num_bytes; begin += num_bits) {
+    *word = 0;
+    std::memcpy(word++, packed + begin, num_bytes - begin);
+  }
+  const int gap = 8 - num_bits;
+  const uint64_t four = (uint64_t{1} << (4 * num_bits)) - 1;
+  const uint64_t two = ((uint64_t{1} << (2 * num_bits)) - 1) * 0x0000000100000001;
+  const uint64_t one = ((uint64_t{1} << num_bits) - 1) * 0x0001000100010001;
+  Vectorized([=] {
+    for (int64_t group = 0; group < num_groups; ++group) {
+      uint64_t x = words[group];
+      x = (x & four) | (x << (4 * gap) & four << 32);
+      x = (x & two) | (x << (2 * gap) & two << 16);
+      words[group] = (x & one) | (x << gap & one << 8);
+    }
+    for (int64_t i = 0; i < count; ++i) values[i] = bytes[i];
+  });
+}
+
+void PackWide(const uint32_t* values, int64_t count, int num_bits, unsigned char* out) {
   uint64_t pending = 0;
   int num_pending = 0;
-  for (uint32_t value : values) {
-    pending |= static_cast<uint64_t>(value) << num_pending;
+  for (int64_t i = 0; i < count; ++i) {
+    pending |= static_cast<uint64_t>(values[i]) << num_pending;
     num_pending += num_bits;
     if (num_pending >= 32) {
       StoreUnaligned(out, static_cast<uint32_t>(pending));
@@ -27,11 +86,31 @@ void PackBlock(Span<const uint32_t> values, int num_bits, unsigned char* out) {
     *out++ = static_cast<unsigned char>(pending);
 }
 
-uint64_t LoadUpTo8(const unsigned char* p, const unsigned char* end) {
-  if (end - p >= 8) return LoadUnaligned<uint64_t>(p);
-  uint64_t word = 0;
-  for (int i = 0; p + i < end; ++i) word |= static_cast<uint64_t>(p[i]) << (8 * i);
-  return word;
+void UnpackWide(const unsigned char* packed, int64_t count, int num_bits, uint32_t* values) {
+  const uint64_t mask = (uint64_t{1} << num_bits) - 1;
+  const auto num_bytes = static_cast<int64_t>(PackedBytes(count, num_bits));
+  uint64_t bit = 0;
+  int64_t i = 0;
+  for (; i < count && static_cast<int64_t>(bit / 8) + 8 <= num_bytes; ++i, bit += num_bits) {
+    const auto word = LoadUnaligned<uint64_t>(packed + bit / 8);
+    values[i] = static_cast<uint32_t>(word >> (bit % 8) & mask);
+  }
+  for (; i < count; ++i, bit += num_bits) {
+    uint64_t word = 0;
+    std::memcpy(&word, packed + bit / 8, num_bytes - bit / 8);
+    values[i] = static_cast<uint32_t>(word >> (bit % 8) & mask);
+  }
+}
+
+// Calls body(begin, end) for the chunks of [0, count). A chunk starts at a byte for every width,
+// since its number of values is a multiple of 8.
+template <typename Body>
+void ForEachChunk(Executor* executor, int64_t count, const Body& body) {
+  constexpr int64_t kChunk = kGroup * kChunkGroups;
+  static_assert(kBlockElements % kChunk == 0);
+  ForEachBlock(executor, count, [&](int64_t, int64_t begin, int64_t end) {
+    for (; begin < end; begin += kChunk) body(begin, std::min(end, begin + kChunk));
+  });
 }
 
 }  // namespace
@@ -39,8 +118,9 @@ uint64_t LoadUpTo8(const unsigned char* p, const unsigned char* end) {
 void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor,
               unsigned char* packed) {
   if (num_bits == 0) return;
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    PackBlock(values.subspan(begin, end - begin), num_bits, packed + begin / 8 * num_bits);
+  const auto pack = num_bits <= kMaxNarrowBits ? PackNarrow : PackWide;
+  ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
+    pack(values.data() + begin, end - begin, num_bits, packed + begin / 8 * num_bits);
   });
 }
 
@@ -49,13 +129,9 @@ void UnpackBits(ByteSpan packed, int num_bits, Executor* executor, Span<uint32_t
     std::fill(values.begin(), values.end(), 0);
     return;
   }
-  const uint64_t mask = (uint64_t{1} << num_bits) - 1;
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    uint64_t bit = static_cast<uint64_t>(begin) * num_bits;
-    for (int64_t i = begin; i < end; ++i, bit += num_bits) {
-      values[i] = static_cast<uint32_t>(
-          (LoadUpTo8(packed.data() + bit / 8, packed.end()) >> (bit % 8)) & mask);
-    }
+  const auto unpack = num_bits <= kMaxNarrowBits ? UnpackNarrow : UnpackWide;
+  ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
+    unpack(packed.data() + begin / 8 * num_bits, end - begin, num_bits, values.data() + begin);
   });
 }
 

@@ -14,6 +14,26 @@ Status CheckSectionBytes(const char* what, ByteSpan section, uint64_t least) {
   return DataLoss(what, " of ", section.size(), " bytes, what it holds takes at least ", least);
 }
 
+Status ForEachDecodeChunk(int64_t k, Executor* executor,
+                          const std::function<Status(int64_t begin, int64_t end)>& body) {
+  std::vector<Status> statuses(static_cast<size_t>(NumBlocks(k)));
+  ForEachBlock(executor, k, [&](int64_t block, int64_t begin, int64_t end) {
+    for (; begin < end && statuses[block].ok(); begin += kDecodeChunk)
+      statuses[block] = body(begin, std::min(end, begin + kDecodeChunk));
+  });
+  for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
+  return OkStatus();
+}
+
+Status ValueCodec::Decode(ByteSpan section, const Support& support, const CodecContext& context,
+                          Span<float> values) const {
+  ChunkDecoder decode;
+  TFC_RETURN_IF_ERROR(Open(section, static_cast<uint32_t>(support.size()), &decode));
+  return ForEachDecodeChunk(values.size(), context.executor, [&](int64_t begin, int64_t end) {
+    return decode(begin, end, values.data() + begin);
+  });
+}
+
 void ValueCodec::MaxErrors(Span<const float> values, Span<double> errors) const {
   std::fill(errors.begin(), errors.end(), MaxError(values));
 }

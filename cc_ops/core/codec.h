@@ -11,6 +11,7 @@
 #define TFCOMPRESS_CORE_CODEC_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/executor.h"
@@ -71,12 +72,17 @@ enum class Implied {
   kSeeded,      // It is SeededSupport(n, k, seed), see seeded_support.h.
 };
 
+class SparsifierByMagnitude;
+class Collector;
+
 // Chooses the support of a dense vector.
 class Sparsifier {
  public:
   virtual ~Sparsifier() = default;
   // Unless nothing is implied, no index is sent.
   virtual Implied implied() const { return Implied::kNothing; }
+  // For one that selects by magnitude: see sparsify/by_magnitude.h.
+  virtual const SparsifierByMagnitude* by_magnitude() const { return nullptr; }
   // Overwrites `indices` with the chosen support, ascending. Deterministic: the same bits for every
   // executor.
   virtual Status Select(Span<const float> dense, const CodecContext& context,
@@ -113,6 +119,16 @@ class IndexCodec {
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 
+// Decodes values [begin, end) of a section to values[0], values[1], ...: finite numbers, or
+// DataLoss. `begin` is a multiple of kDecodeChunk, and end - begin at most that. May be called from
+// several threads at once, as long as the section exists.
+using ChunkDecoder = std::function<Status(int64_t begin, int64_t end, float* values)>;
+inline constexpr int64_t kDecodeChunk = 4096;  // 16 KiB of floats: they stay in a core's L1.
+
+// Calls body(begin, end) for the chunks of [0, k); the first failure that it returns is returned.
+Status ForEachDecodeChunk(int64_t k, Executor* executor,
+                          const std::function<Status(int64_t begin, int64_t end)>& body);
+
 // Codes the k values of a support, in the order of their indices. May look at the indices (to hash
 // them). A codec that sorts carries its own permutation in its section.
 class ValueCodec {
@@ -127,9 +143,16 @@ class ValueCodec {
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,
                         const CodecContext& context, Bytes* out) const = 0;
+  // A codec whose values decode apart from each other, and whatever their indices, checks what
+  // precedes them in the section, and its length, and sets `decoder`. Then sums and memories take
+  // the values chunk by chunk, and no vector holds all of them. Others leave `decoder` empty, and
+  // override Decode.
+  virtual Status Open(ByteSpan /*section*/, uint32_t /*k*/, ChunkDecoder* /*decoder*/) const {
+    return OkStatus();
+  }
   // Fills `values`, of size support.size(), with finite numbers, or fails with DataLoss.
   virtual Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
-                        Span<float> values) const = 0;
+                        Span<float> values) const;
   // Lower bound of the section of k > 0 values, whatever the encoder's parameters: the pipeline
   // refuses a shorter one before anything is allocated.
   virtual uint64_t MinEncodedBytes(uint32_t k) const = 0;
@@ -148,8 +171,8 @@ double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values);
 // What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
 // changes the support (a Bloom filter) takes the values of added elements from `dense`.
 //
-// Where a vector of n elements would be too large, `gathered` is given instead: the values of the
-// support alone, in its order. Only a codec that does not need `dense` takes it.
+// `gathered` are the values of the support, in its order, where they are at hand. Where a vector of
+// n elements would be too large, they are given instead of it, to codecs that do not need `dense`.
 struct SparseInput {
   Span<const float> dense;
   Support support;
@@ -196,19 +219,38 @@ struct MemorySlots {
 };
 
 // What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
-// start as zeros and that the caller stores.
+// start as zeros and that the caller stores. The first one, if any, has what is pending.
 class Memory {
  public:
   virtual ~Memory() = default;
   virtual int num_slots() const = 0;
-  // The vector to compress: `gradient` itself or one of slots.after. When any of its elements would
-  // not be finite, `finite` is false, the result is empty, and slots.after is as slots.before.
-  virtual Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
-                                       const CodecContext& context, bool* finite) const = 0;
-  // Takes what was sent out of slots.after. `decoded` is what receivers decode of Compensate's
-  // result.
-  virtual void Update(const SparseTensor& decoded, const MemorySlots& slots,
-                      const CodecContext& context) const = 0;
+  // The vector to compress: `gradient` itself or slots.after[0], which may be the same vector. When
+  // any of its elements would not be finite, `finite` is false, the result is empty, and
+  // slots.after is as slots.before. `collector`, unless it is null, looks at the result.
+  Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
+                               const CodecContext& context, bool* finite,
+                               Collector* collector = nullptr) const;
+  // Stores `count` elements of that result, from `begin` on, before it is made.
+  void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+                      int64_t count, float* elements) const;
+  // Takes what was sent out of what is pending in slots.after. `decoded` is what receivers decode
+  // of Compensate's result.
+  void Update(const SparseTensor& decoded, const MemorySlots& slots,
+              const CodecContext& context) const;
+  // The same where everything was sent, as `section`.
+  static Status UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,
+                          const MemorySlots& slots, const CodecContext& context);
+
+ protected:
+  static constexpr int kMaxSlots = 2;
+
+  // Makes `count` elements of the result, slots.after[0] where there are slots, and says whether
+  // they are all finite. The pointers are those of the first of these elements.
+  virtual bool CompensateChunk(const float* gradient, const float* const* before,
+                               float* const* after, int64_t count) const = 0;
+  // Clears what the other slots hold of sent elements.
+  virtual void ForgetSent(const Support& /*sent*/, const MemorySlots& /*slots*/,
+                          const CodecContext& /*context*/) const {}
 };
 
 // Fails with DataLoss for a section of less than `least` bytes; `what` names it, "index section".

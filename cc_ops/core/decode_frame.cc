@@ -20,6 +20,16 @@ Result<FrameCodecs> FindCodecs(const FrameHeader& header) {
   return codecs;
 }
 
+Status OpenFrame(const Frame& frame, ChunkDecoder* decoder) {
+  const FrameHeader& header = frame.header;
+  if (header.support != SupportKind::kEverything || header.k == 0) return OkStatus();
+  TFC_RETURN_IF_ERROR(VerifyChecksum(frame));
+  TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));
+  TFC_RETURN_IF_ERROR(
+      CheckSections(nullptr, *codecs.value, frame.sections, header.n, header.k, header.k));
+  return codecs.value->Open(frame.sections.values, header.k, decoder).WithContext("value section");
+}
+
 Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
   const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(VerifyChecksum(frame));

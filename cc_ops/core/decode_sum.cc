@@ -5,6 +5,7 @@
 
 #include "core/float_mode.h"
 #include "core/pipeline.h"
+#include "core/simd.h"
 #include "core/stopwatch.h"
 
 namespace tfcompress {
@@ -14,26 +15,37 @@ namespace {
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
 
+// sum[i] += scale * values[i]
+void AddScaled(const float* values, float scale, int64_t count, float* sum) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) sum[i] += scale * values[i];
+  });
+}
+
+// The first of them, of a sum that is 0: sum[i] = 0 + scale * sum[i]
+void ScaleFirst(float scale, int64_t count, float* sum) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) sum[i] = 0.0f + scale * sum[i];
+  });
+}
+
 // Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
-void AddScaled(const SparseTensor& decoded, float scale, Executor* executor, Span<float> sum) {
+// The first time `sum` counts as 0: a block is cleared right before elements of it are added.
+void AddScaled(const SparseTensor& decoded, float scale, bool first, Executor* executor,
+               Span<float> sum) {
   const float* values = decoded.values.data();
-  if (decoded.everything) {
-    ForEachBlock(executor, sum.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) sum[i] += scale * values[i];
-    });
-    return;
-  }
   const std::vector<uint32_t>& indices = decoded.indices;
-  // About kBlockElements sent elements a task, however thin they are spread.
-  const int64_t num_tasks = std::max<int64_t>(1, NumBlocks(indices.size()));
-  const auto universe_per_task = static_cast<int64_t>((sum.size() + num_tasks - 1) / num_tasks);
   const auto add = [&](int64_t, int64_t begin, int64_t end) {
+    if (first) std::fill(sum.begin() + begin, sum.begin() + end, 0.0f);
+    if (decoded.everything) {
+      return AddScaled(values + begin, scale, end - begin, sum.data() + begin);
+    }
     auto i = std::lower_bound(indices.begin(), indices.end(), static_cast<uint32_t>(begin)) -
              indices.begin();
     for (; i < static_cast<int64_t>(indices.size()) && indices[i] < end; ++i)
       sum[indices[i]] += scale * values[i];
   };
-  ForEachBlock(executor, sum.size(), add, std::max<int64_t>(1, universe_per_task));
+  ForEachBlock(executor, sum.size(), add);
 }
 
 void Fill(float value, Executor* executor, Span<float> out) {
@@ -53,22 +65,59 @@ struct TensorFrames {
   const Frame& OfRank(int64_t rank) const { return frames[rank * stride + first]; }
 };
 
+// If chunks of every rank's frame decode apart, sums the tensor chunk by chunk over all ranks, and
+// sets `done`.
+Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& target,
+                   Executor* executor, bool* done) {
+  std::vector<ChunkDecoder> decoders(static_cast<size_t>(frames.num_ranks()));
+  for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
+    TFC_RETURN_IF_ERROR(OpenFrame(frames.OfRank(rank), &decoders[rank])
+                            .WithContext(FrameName(rank, frames.position)));
+    if (!decoders[rank]) return OkStatus();
+  }
+  *done = true;
+  return ForEachDecodeChunk(target.n, executor, [&](int64_t begin, int64_t end) {
+    float values[kDecodeChunk];
+    float wide[kDecodeChunk];
+    float* sum = target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) + begin : wide;
+    for (size_t rank = 0; rank < decoders.size(); ++rank) {
+      const Status status = decoders[rank](begin, end, rank == 0 ? sum : values);
+      if (!status.ok()) {
+        return status.WithContext("value section")
+            .WithContext(FrameName(static_cast<int64_t>(rank), frames.position));
+      }
+      if (rank == 0) {
+        ScaleFirst(scale, end - begin, sum);
+      } else {
+        AddScaled(values, scale, end - begin, sum);
+      }
+    }
+    if (sum != wide) return OkStatus();
+    NarrowFromFloat({wide, static_cast<size_t>(end - begin)}, target.dtype, SerialExecutor(),
+                    static_cast<unsigned char*>(target.data) + begin * DTypeBytes(target.dtype));
+    return OkStatus();
+  });
+}
+
 // Sums a tensor over the ranks, one frame at a time in rank order.
 Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
                  Executor* executor, bool* finite) {
+  *finite = true;
+  bool done = false;
+  TFC_RETURN_IF_ERROR(SumInChunks(frames, scale, target, executor, &done));
+  if (done) return OkStatus();
+
   std::vector<float> wide(target.dtype == DType::kFloat32 ? 0 : target.n);
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
-  Fill(0.0f, executor, sum);
-  *finite = true;
   SparseTensor decoded;
   for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
     const Frame& frame = frames.OfRank(rank);
     TFC_RETURN_IF_ERROR(
         DecodeFrame(frame, executor, &decoded).WithContext(FrameName(rank, frames.position)));
     *finite &= !frame.header.nonfinite;
-    AddScaled(decoded, scale, executor, sum);
+    AddScaled(decoded, scale, /*first=*/rank == 0, executor, sum);
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);

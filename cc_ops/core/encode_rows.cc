@@ -245,7 +245,7 @@ Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_spars
   rows.header.value_id = compressor.value_id();
   rows.header.seed = context.seed;
   rows.header.nonfinite = !AllFinite(context.executor, touched.values.size(),
-                                     [&](int64_t i) { return touched.values[i]; });
+                                     [x = touched.values.data()](int64_t i) { return x[i]; });
   const auto append_sections = [&](uint64_t* num_index_bytes) {
     TFC_RETURN_IF_ERROR(
         ChooseRows(row_sparsifier, touched, slices.width, context, &storage, &rows.chosen));

@@ -5,25 +5,36 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 #include "core/executor.h"
+#include "core/float_order.h"
+#include "core/simd.h"
 
 namespace tfcompress {
 
-// Whether element(0) ... element(n - 1), floats, are all finite. Branch-free inside a block, so
-// that the compiler vectorises it.
+inline bool AllFinite(const float* values, int64_t count) {
+  uint32_t any_bad = 0;
+  Vectorized([=, out = &any_bad] {
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < count; ++i) bad |= !IsFiniteBits(FloatBits(values[i]));
+    *out = bad;
+  });
+  return any_bad == 0;
+}
+
+// Whether element(0) ... element(n - 1), floats, are all finite. `element` captures by value.
 template <typename Element>
 bool AllFinite(Executor* executor, int64_t n, const Element& element) {
   std::atomic<bool> finite{true};
   ForEachBlock(executor, n, [&](int64_t, int64_t begin, int64_t end) {
     uint32_t any_bad = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const float value = element(i);
-      uint32_t bits;
-      std::memcpy(&bits, &value, sizeof(bits));
-      any_bad |= (bits & 0x7F800000u) == 0x7F800000u;
-    }
+    Vectorized([=, out = &any_bad] {
+      uint32_t bad = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        bad |= !IsFiniteBits(FloatBits(element(i)));
+      }
+      *out = bad;
+    });
     if (any_bad) finite = false;
   });
   return finite;
@@ -36,10 +47,7 @@ uint32_t MaxMagnitude(Executor* executor, int64_t n, const Element& element) {
   ForEachBlock(executor, n, [&](int64_t, int64_t begin, int64_t end) {
     uint32_t of_block = 0;
     for (int64_t i = begin; i < end; ++i) {
-      const float value = element(i);
-      uint32_t bits;
-      std::memcpy(&bits, &value, sizeof(bits));
-      bits &= 0x7FFFFFFFu;
+      const uint32_t bits = FloatBits(element(i)) & kFloatMagnitudeBits;
       of_block = bits > of_block ? bits : of_block;
     }
     uint32_t known = max;

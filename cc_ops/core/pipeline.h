@@ -35,6 +35,10 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
 // `out` has no NaN. Checks the checksum first. Fails with DataLoss for a frame of rows: see rows.h.
 Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out);
 
+// For the frame of a dense tensor whose values are all sent, and decode apart from each other:
+// checks the checksum and the section's length, and sets `decoder`. Leaves it empty for others.
+Status OpenFrame(const Frame& frame, ChunkDecoder* decoder);
+
 // The output for the sum of one tensor: n elements that DecodeSum overwrites.
 struct SumTarget {
   void* data;

@@ -70,8 +70,12 @@ Status ProductCodec::Encode(const SparseInput& input, const CodecContext& contex
     if (support.size() == 0) return EncodeNothing(support, num_index_bytes, k, decoded);
     Support source = support;
     TFC_RETURN_IF_ERROR(EncodeSupport(*index_, support, context, out, &changed, &support, &source));
-    gathered = Gather(input.dense, source.indices(), context.executor);
-    values = gathered;
+    if (source.indices().data() == input.support.indices().data() && !input.gathered.empty()) {
+      values = input.gathered;
+    } else {
+      gathered = Gather(input.dense, source.indices(), context.executor);
+      values = gathered;
+    }
   }
   *num_index_bytes = out->size() - begin;
   *k = static_cast<uint32_t>(support.size());

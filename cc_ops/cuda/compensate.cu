@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/collect.h"
 #include "core/float_order.h"
-#include "core/sparsify/collect.h"
 #include "cuda/compensate.h"
 #include "cuda/digits.h"
 #include "cuda/tiles.h"

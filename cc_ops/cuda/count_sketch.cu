@@ -1,8 +1,8 @@
 #include <utility>
 
+#include "core/collect.h"
 #include "core/float_order.h"
 #include "core/sketch/cell_unit.h"
-#include "core/sparsify/collect.h"
 #include "cuda/count_sketch.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"

@@ -1,10 +1,10 @@
 #include "cuda/device_variants.h"
 
 #include "core/bit_io.h"
+#include "core/collect.h"
 #include "core/frame_codecs.h"
 #include "core/joint/grouped_sketch.h"
 #include "core/registry.h"
-#include "core/sparsify/collect.h"
 #include "core/spec.h"
 
 namespace tfcompress {

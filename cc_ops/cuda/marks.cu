@@ -1,4 +1,4 @@
-#include "core/sparsify/collect.h"
+#include "core/collect.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"

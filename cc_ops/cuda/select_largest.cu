@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/sparsify/collect.h"
+#include "core/collect.h"
 #include "cuda/cuda_status.h"
 #include "cuda/scan.h"
 #include "cuda/select_largest.h"

@@ -23,12 +23,13 @@ absl::Status MemoryCache::Get(const std::string& spec, MemoryOfSpec* memory) {
 }
 
 absl::Status ReadCompensateInputs(tensorflow::OpKernelContext* ctx, MemoryCache* memories,
-                                  CompensateInputs* inputs) {
+                                  GradientBuffer gradient_buffer, CompensateInputs* inputs) {
   const tensorflow::Tensor& gradient = ctx->input(0);
   tensorflow::tstring spec;
   TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
   TF_RETURN_IF_ERROR(memories->Get(spec, &inputs->memory));
-  TF_RETURN_IF_ERROR(AllocateSlots(ctx, *inputs->memory.memory, spec, gradient, 0, &inputs->slots));
+  TF_RETURN_IF_ERROR(
+      AllocateSlots(ctx, *inputs->memory.memory, spec, gradient_buffer, 0, &inputs->slots));
   inputs->gradient = {gradient.data(), ToDType(gradient.dtype()),
                       static_cast<uint64_t>(gradient.NumElements())};
   return absl::OkStatus();

@@ -39,9 +39,10 @@ struct CompensateInputs {
   int finite_output() const { return memory.memory->num_slots(); }  // After the new slots.
 };
 
-// Reads the inputs, and allocates the new slots, which are the outputs from 0 on.
+// Reads the inputs, and allocates the new slots, which are the outputs from 0 on. The first one may
+// be the gradient's memory.
 absl::Status ReadCompensateInputs(tensorflow::OpKernelContext* ctx, MemoryCache* memories,
-                                  CompensateInputs* inputs);
+                                  GradientBuffer gradient_buffer, CompensateInputs* inputs);
 
 }  // namespace tfcompress
 

@@ -18,7 +18,8 @@ class CompensateKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     CompensateInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadCompensateInputs(ctx, &memories_, &inputs));
+    OP_REQUIRES_OK(
+        ctx, ReadCompensateInputs(ctx, &memories_, GradientBuffer::kBecomesFirstSlot, &inputs));
     const GradientView& gradient = inputs.gradient;
     PoolExecutor executor(ctx);
     std::vector<float> widened;

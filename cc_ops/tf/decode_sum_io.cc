@@ -45,14 +45,16 @@ absl::Status ReadSumInputs(OpKernelContext* ctx, const SumAttributes& attributes
   return absl::OkStatus();
 }
 
-absl::Status AllocateSums(OpKernelContext* ctx, std::vector<SumTarget>* targets) {
+absl::Status AllocateSums(OpKernelContext* ctx, KeptOutputs* kept,
+                          std::vector<SumTarget>* targets) {
   tensorflow::OpInputList shapes;
   TF_RETURN_IF_ERROR(ctx->input_list("shapes", &shapes));
   for (int i = 0; i < shapes.size(); ++i) {
     TensorShape shape;
     TF_RETURN_IF_ERROR(tensorflow::tensor::MakeShape(shapes[i], &shape));
     Tensor* sum;
-    TF_RETURN_IF_ERROR(ctx->allocate_output(i, shape, &sum));
+    TF_RETURN_IF_ERROR(kept == nullptr ? ctx->allocate_output(i, shape, &sum)
+                                       : kept->Allocate(ctx, i, shape, &sum));
     targets->push_back(
         {sum->data(), ToDType(sum->dtype()), static_cast<uint64_t>(sum->NumElements())});
   }

@@ -9,6 +9,7 @@
 #include "core/packets.h"
 #include "core/pipeline.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/kept_outputs.h"
 
 namespace tfcompress {
 
@@ -28,8 +29,9 @@ struct SumInputs {
 absl::Status ReadSumInputs(tensorflow::OpKernelContext* ctx, const SumAttributes& attributes,
                            SumInputs* inputs);
 
-// Allocates the sums, with the shapes given by the inputs "shapes".
-absl::Status AllocateSums(tensorflow::OpKernelContext* ctx, std::vector<SumTarget>* targets);
+// Allocates the sums, with the shapes given by the inputs "shapes"; `kept` may be null.
+absl::Status AllocateSums(tensorflow::OpKernelContext* ctx, KeptOutputs* kept,
+                          std::vector<SumTarget>* targets);
 
 // Fills the outputs after the sums.
 absl::Status OutputStats(tensorflow::OpKernelContext* ctx, const std::vector<DecodeStats>& stats);

@@ -22,7 +22,7 @@ class DecodeSumKernel : public tensorflow::OpKernel {
     SumInputs inputs;
     OP_REQUIRES_OK(ctx, ReadSumInputs(ctx, attributes_, &inputs));
     std::vector<SumTarget> targets;
-    OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
+    OP_REQUIRES_OK(ctx, AllocateSums(ctx, &kept_, &targets));
 
     std::vector<DecodeStats> stats(targets.size());
     PoolExecutor executor(ctx);
@@ -33,6 +33,7 @@ class DecodeSumKernel : public tensorflow::OpKernel {
 
  private:
   SumAttributes attributes_;
+  KeptOutputs kept_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>DecodeSum").Device(tensorflow::DEVICE_CPU),

@@ -6,7 +6,7 @@
 namespace tfcompress {
 
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
-                              EncodeInputs* inputs) {
+                              GradientBuffer gradient_buffer, EncodeInputs* inputs) {
   const tensorflow::Tensor& gradient = ctx->input(0);
   int64_t seed = 0;
   tensorflow::tstring spec;
@@ -15,7 +15,7 @@ absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache*
   TF_RETURN_IF_ERROR(compressors->Get(spec, &inputs->compressor));
   constexpr int kNewSlots = 2;
   TF_RETURN_IF_ERROR(AllocateSlots(ctx, inputs->compressor->memory(), inputs->compressor->spec(),
-                                   gradient, kNewSlots, &inputs->slots));
+                                   gradient_buffer, kNewSlots, &inputs->slots));
   inputs->gradient = {gradient.data(), ToDType(gradient.dtype()),
                       static_cast<uint64_t>(gradient.NumElements())};
   inputs->seed = static_cast<uint64_t>(seed);

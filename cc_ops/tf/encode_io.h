@@ -21,9 +21,10 @@ struct EncodeInputs {
   SlotVectors slots;
 };
 
-// Reads the inputs, and allocates the new slots, which are the outputs from 2 on.
+// Reads the inputs, and allocates the new slots, which are the outputs from 2 on. The first one may
+// be the gradient's memory.
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
-                              EncodeInputs* inputs);
+                              GradientBuffer gradient_buffer, EncodeInputs* inputs);
 
 }  // namespace tfcompress
 

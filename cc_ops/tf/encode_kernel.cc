@@ -4,6 +4,7 @@
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
+#include "tf/scratch.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -18,18 +19,21 @@ class EncodeKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     EncodeInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, &inputs));
+    OP_REQUIRES_OK(
+        ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kBecomesFirstSlot, &inputs));
     PoolExecutor executor(ctx);
     const CodecContext context{inputs.seed, &executor};
-    Bytes frame;
+    Scratch<Bytes>::Lease frame = frames_.Take();
+    frame->clear();
     const Stopwatch stopwatch;
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeFrame(*inputs.compressor, inputs.gradient,
-                                                 inputs.slots.slots(), context, &frame)));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frame, stopwatch.nanoseconds()));
+                                                 inputs.slots.slots(), context, frame.get())));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, *frame, stopwatch.nanoseconds()));
   }
 
  private:
   CompressorCache compressors_;
+  Scratch<Bytes> frames_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode").Device(tensorflow::DEVICE_CPU), EncodeKernel);

@@ -8,7 +8,9 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 absl::Status AllocateSlots(OpKernelContext* ctx, const Memory& memory, const std::string& spec,
-                           const Tensor& gradient, int first_output, SlotVectors* vectors) {
+                           GradientBuffer gradient_buffer, int first_output, SlotVectors* vectors) {
+  constexpr int kGradient = 0;
+  const Tensor& gradient = ctx->input(kGradient);
   tensorflow::OpInputList slots;
   TF_RETURN_IF_ERROR(ctx->input_list("slots", &slots));
   if (slots.size() != memory.num_slots()) {
@@ -22,7 +24,10 @@ absl::Status AllocateSlots(OpKernelContext* ctx, const Memory& memory, const std
                                                      gradient.NumElements()));
     }
     Tensor* after;
-    TF_RETURN_IF_ERROR(ctx->allocate_output(first_output + i, slots[i].shape(), &after));
+    std::vector<int> candidates;  // Inputs whose buffer the output may take.
+    if (i == 0 && gradient_buffer == GradientBuffer::kBecomesFirstSlot) candidates = {kGradient};
+    TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_output(candidates, first_output + i,
+                                                             slots[i].shape(), &after));
     vectors->before.push_back(slots[i].flat<float>().data());
     vectors->after.push_back(after->flat<float>().data());
   }

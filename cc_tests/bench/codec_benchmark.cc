@@ -257,39 +257,51 @@ void RegisterLinear(const RegistryRow<LinearCodec>& row, const std::string& dens
   });
 }
 
-// Measures a whole step: EncodeFrame with its memory, and DecodeSum over one rank.
+// Measures a whole step: EncodeFrame with its memory, and DecodeSum over one rank. As in the
+// TensorFlow op, the gradient is a new vector in each step, whose memory becomes the first slot.
 void RegisterPipeline(const std::string& spec, const std::string& density) {
-  const auto compressor = Compressor::FromSpec(spec);
-  if (!compressor.ok()) return;
-  using Slots = std::vector<std::vector<float>>;
-  const Slots empty(compressor.value()->memory().num_slots());
-  const auto encode = [=](Slots* storage, Bytes* frame, benchmark::State* state) {
-    std::vector<float*> slots;
-    for (std::vector<float>& slot : *storage) {
-      slot.resize(kElements);
-      slots.push_back(slot.data());
-    }
+  const auto parsed = Compressor::FromSpec(spec);
+  if (!parsed.ok()) return;
+  const std::shared_ptr<const Compressor> compressor = parsed.value();
+  using Floats = std::vector<float>;
+  const auto encode = [=](std::vector<Floats>* before, std::vector<Floats>* after, Bytes* frame,
+                          benchmark::State* state) {
+    std::vector<const float*> from;
+    std::vector<float*> to;
+    for (const Floats& slot : *before) from.push_back(slot.data());
+    for (Floats& slot : *after) to.push_back(slot.data());
     frame->clear();
-    Check(EncodeFrame(*compressor.value(), {DenseGradient().data(), DType::kFloat32, kElements},
-                      Span<float* const>(slots), Context(), frame),
+    const float* gradient = after->empty() ? DenseGradient().data() : to[0];
+    Check(EncodeFrame(*compressor, {gradient, DType::kFloat32, kElements},
+                      {Span<const float* const>(from), Span<float* const>(to)}, Context(), frame),
           state);
+    std::swap(*before, *after);
+  };
+  const auto zeros = [=] {
+    return std::vector<Floats>(compressor->memory().num_slots(), Floats(kElements));
   };
   const auto set_counters = [=](const Bytes& frame, benchmark::State* state) {
     SetCounters(static_cast<double>(frame.size()), kElements * std::stod(density), state);
   };
   const std::string name = "pipeline/" + spec + "/" + density;
   Register(name + "/encode", [=](benchmark::State& state) {
-    Slots slots = empty;
+    std::vector<Floats> before = zeros(), after = zeros();
     Bytes frame;
     DenseGradient();
-    for (auto _ : state) encode(&slots, &frame, &state);
+    for (auto _ : state) {
+      state.PauseTiming();
+      if (!after.empty()) after[0] = DenseGradient();
+      state.ResumeTiming();
+      encode(&before, &after, &frame, &state);
+    }
     set_counters(frame, &state);
   });
   Register(name + "/decode", [=](benchmark::State& state) {
-    Slots slots = empty;
+    std::vector<Floats> before = zeros(), after = zeros();
+    if (!after.empty()) after[0] = DenseGradient();
     std::vector<float> sum(kElements);
     Bytes frame;
-    encode(&slots, &frame, &state);
+    encode(&before, &after, &frame, &state);
     const SumTarget target = {sum.data(), DType::kFloat32, kElements};
     for (auto _ : state) {
       Check(DecodeSum(frame, 1, 1.0f, Span<const SumTarget>(&target, 1), SerialExecutor(), {}),
@@ -321,6 +333,12 @@ void RegisterAll() {
   for (const uint32_t columns : {1'000'000u, 1u << 20}) RegisterCountSketch(columns);
   RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");
   RegisterPipeline("momentum|topk:ratio=0.01|delta_binary|raw", "0.01");
+  RegisterPipeline("topk:ratio=0.01|bloom|raw", "0.01");
+  for (const char* codec : {"qsgd", "uniform", "quantile", "log", "fp16"}) {
+    RegisterPipeline(std::string("dense|raw|") + codec, "1");
+  }
+  RegisterPipeline("residual|dense|raw|qsgd", "1");
+  RegisterPipeline("nonzero|sketchml", "1");
 }
 
 // Measures the median of several copies. The first copy only faults the pages in.

@@ -149,6 +149,33 @@ class TestEncode:
         _, new_slot = encode_with_slots(gradient, [slot], EXACT)
         assert new_slot.shape == [6]
 
+    # In a function nobody else holds the gradient: its memory becomes the new slot.
+    @pytest.mark.parametrize("factor", [1.0, np.nan])
+    @pytest.mark.parametrize("spec", [*SPECS, "momentum|topk:ratio=0.1|delta_binary|raw"])
+    def test_gradient_whose_memory_is_taken(self, spec, factor):
+        gradient, slots = gradient_of(1000), [slot_of(1000, seed=1), slot_of(1000, seed=2)]
+        slots = slots[: 2 if spec.startswith("momentum") else 1]
+        step = tf.function(lambda gradient: encode_with_slots(gradient * factor, slots, spec))
+        expected = encode_with_slots(gradient * factor, slots, spec)
+        for found, wanted in zip(step(gradient), expected, strict=True):
+            assert_same_bits(found, wanted)
+        assert_same_bits(gradient, gradient_of(1000))
+
+    def test_gradient_that_others_read_stays_as_it_is(self):
+        slot = slot_of(1000, seed=1)
+
+        @tf.function
+        def step(given):
+            gradient = given * 2.0
+            frame, new_slot = encode_with_slots(gradient, [slot], EXACT)
+            with tf.control_dependencies([frame]):
+                return new_slot, tf.reshape(gradient, [10, 100])
+
+        given = gradient_of(1000)
+        new_slot, gradient = step(given)
+        assert_same_bits(new_slot, encode_with_slots(given * 2.0, [slot], EXACT)[1])
+        assert_same_bits(gradient, given * 2.0)
+
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     @pytest.mark.parametrize("spec", SPECS)
     def test_nonfinite_gradient_repeats_the_slot_and_decodes_to_nan(self, spec, bad):
@@ -255,6 +282,15 @@ class TestEncode:
 
 
 class TestDecodeSum:
+    def test_sums_of_earlier_steps_stay_as_they_are(self):
+        n = (32 << 20) // 4 + 1  # Large enough for the op to use the memory of a sum again.
+        frames = [encode(tf.fill([n], float(i)), spec="dense|raw|uniform") for i in range(4)]
+        decode = tf.function(lambda frame: decode_sum(frame, shapes=[[n]])[0])
+        kept = decode(frames[1])
+        for i in (0, 2, 3):
+            assert np.all(decode(frames[i]) == i)
+        assert np.all(kept == 1)
+
     def test_mean_of_several_tensors_and_ranks(self):
         num_ranks, shapes = 3, [[20, 50], [7], []]
         random = np.random.default_rng(0)

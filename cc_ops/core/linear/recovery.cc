@@ -5,10 +5,10 @@
 #include <limits>
 #include <memory>
 
+#include "core/collect.h"
 #include "core/float_order.h"
 #include "core/hash.h"
 #include "core/seeded_support.h"
-#include "core/sparsify/collect.h"
 #include "core/sparsify/select_largest.h"
 
 namespace tfcompress {
@@ -80,7 +80,7 @@ void HeavyMix(const CountSketch& sketch, Span<const float> table, int64_t n, int
   const auto count = static_cast<size_t>(std::min(k, n));
   const double squared_norm = sketch.SquaredNorm(table, context.executor);
   const uint32_t bound = LeastMagnitude(squared_norm / static_cast<double>(k));
-  CollectAtLeast(estimates.span(), bound, context.executor, indices);
+  *indices = CollectAtLeast(estimates.span(), bound, context.executor).indices;
   if (indices->size() > count) SelectLargest(estimates.span(), count, context.executor, indices);
   constexpr uint64_t kFill =
       1000;  // Greater than all row numbers, so that no row uses this hash function.

@@ -8,8 +8,6 @@
 // The residual after the step doubles as the compensated vector, as in `residual`. At the sent
 // indices both are cleared: a stale velocity there would overshoot what was just applied. If
 // everything is sent, nothing is stale and the velocity stays: plain momentum.
-#include <algorithm>
-
 #include "core/finite.h"
 #include "core/memory/momentum_step.h"
 #include "core/registry.h"
@@ -23,54 +21,41 @@ class Momentum : public Memory {
 
   int num_slots() const override { return kNumMomentumSlots; }
 
-  Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
-                               const CodecContext& context, bool* finite) const override {
-    if (nesterov_) return Accumulate(gradient, slots, context, finite, NesterovMomentum{rate_});
-    return Accumulate(gradient, slots, context, finite, PlainMomentum{rate_});
-  }
-
-  void Update(const SparseTensor& decoded, const MemorySlots& slots,
-              const CodecContext& context) const override {
-    float* residual = slots.after[kResidualSlot];
-    float* velocity = slots.after[kVelocitySlot];
-    const float* values = decoded.values.data();
-    const Support support = decoded.support();
-    const bool masks = MasksVelocity(support.size(), support.n());
-    ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) residual[support[i]] -= values[i];
-      if (!masks) return;
-      for (int64_t i = begin; i < end; ++i) velocity[support[i]] = 0;
-    });
-  }
-
  private:
-  // Applies `next` to each element, in one pass. Only the residual is checked: it is not finite if
-  // the velocity is not.
-  template <typename Next>
-  static Span<const float> Accumulate(Span<const float> gradient, const MemorySlots& slots,
-                                      const CodecContext& context, bool* finite, const Next& next) {
-    const float* g = gradient.data();
-    const float* residual = slots.before[kResidualSlot];
-    const float* velocity = slots.before[kVelocitySlot];
-    float* residual_after = slots.after[kResidualSlot];
-    float* velocity_after = slots.after[kVelocitySlot];
-    const auto n = static_cast<int64_t>(gradient.size());
-    // In place, check before writing, since a non-finite step must leave the slots unchanged.
-    if (residual == residual_after || velocity == velocity_after) {
-      *finite = AllFinite(context.executor, n, [=](int64_t i) {
-        return next(g[i], {residual[i], velocity[i]}).residual;
-      });
-      if (!*finite) return {};
-    }
-    *finite = AllFinite(context.executor, n, [=](int64_t i) {
-      const MomentumState after = next(g[i], {residual[i], velocity[i]});
-      velocity_after[i] = after.velocity;
-      return residual_after[i] = after.residual;
+  void ForgetSent(const Support& sent, const MemorySlots& slots,
+                  const CodecContext& context) const override {
+    if (!MasksVelocity(sent.size(), sent.n())) return;
+    float* velocity = slots.after[kVelocitySlot];
+    ForEachBlock(context.executor, sent.size(), [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) velocity[sent[i]] = 0;
     });
-    if (*finite) return {residual_after, gradient.size()};
-    std::copy(residual, residual + n, residual_after);
-    std::copy(velocity, velocity + n, velocity_after);
-    return {};
+  }
+
+  bool CompensateChunk(const float* gradient, const float* const* before, float* const* after,
+                       int64_t count) const override {
+    return nesterov_ ? Accumulate(gradient, before, after, count, NesterovMomentum{rate_})
+                     : Accumulate(gradient, before, after, count, PlainMomentum{rate_});
+  }
+
+  // Only the residual is checked: it is not finite if the velocity is not.
+  template <typename Next>
+  static bool Accumulate(const float* gradient, const float* const* before, float* const* after,
+                         int64_t count, Next next) {
+    uint32_t any_bad = 0;
+    Vectorized([=, residual = before[kResidualSlot], velocity = before[kVelocitySlot],
+                residual_after = after[kResidualSlot], velocity_after = after[kVelocitySlot],
+                out = &any_bad] {
+      uint32_t bad = 0;
+      TFC_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) {
+        const MomentumState state = next(gradient[i], {residual[i], velocity[i]});
+        velocity_after[i] = state.velocity;
+        residual_after[i] = state.residual;
+        bad |= !IsFiniteBits(FloatBits(state.residual));
+      }
+      *out = bad;
+    });
+    return any_bad == 0;
   }
 
   float rate_;

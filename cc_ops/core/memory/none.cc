@@ -7,12 +7,12 @@ namespace {
 class None : public Memory {
  public:
   int num_slots() const override { return 0; }
-  Span<const float> Compensate(Span<const float> gradient, const MemorySlots&,
-                               const CodecContext& context, bool* finite) const override {
-    *finite = AllFinite(context.executor, gradient.size(), [&](int64_t i) { return gradient[i]; });
-    return *finite ? gradient : Span<const float>();
+
+ private:
+  bool CompensateChunk(const float* gradient, const float* const*, float* const*,
+                       int64_t count) const override {
+    return AllFinite(gradient, count);
   }
-  void Update(const SparseTensor&, const MemorySlots&, const CodecContext&) const override {}
 };
 
 }  // namespace

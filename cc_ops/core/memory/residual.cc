@@ -3,8 +3,6 @@
 // The slot after the step doubles as the compensated vector: Compensate writes
 // c = gradient + residual there, Update subtracts the decoded values at the k sent indices. The
 // slot is then c - decoded, at a cost of O(k) in addition to the sum.
-#include <algorithm>
-
 #include "core/finite.h"
 #include "core/registry.h"
 
@@ -15,32 +13,21 @@ class Residual : public Memory {
  public:
   int num_slots() const override { return 1; }
 
-  Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
-                               const CodecContext& context, bool* finite) const override {
-    const float* g = gradient.data();
-    const float* before = slots.before[0];
-    float* after = slots.after[0];
-    const auto n = static_cast<int64_t>(gradient.size());
-    // In place, check before writing, since a non-finite step must leave the residual unchanged.
-    if (before == after) {
-      *finite = AllFinite(context.executor, n, [=](int64_t i) { return g[i] + before[i]; });
-      if (!*finite) return {};
-    }
-    *finite =
-        AllFinite(context.executor, n, [=](int64_t i) { return after[i] = g[i] + before[i]; });
-    if (*finite) return {after, gradient.size()};
-    std::copy(before, before + n, after);
-    return {};
-  }
-
-  void Update(const SparseTensor& decoded, const MemorySlots& slots,
-              const CodecContext& context) const override {
-    float* residual = slots.after[0];
-    const float* values = decoded.values.data();
-    const Support support = decoded.support();
-    ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) residual[support[i]] -= values[i];
+ private:
+  bool CompensateChunk(const float* gradient, const float* const* before, float* const* after,
+                       int64_t count) const override {
+    uint32_t any_bad = 0;
+    Vectorized([=, residual = before[0], sum = after[0], out = &any_bad] {
+      uint32_t bad = 0;
+      TFC_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) {
+        const float compensated = gradient[i] + residual[i];
+        sum[i] = compensated;
+        bad |= !IsFiniteBits(FloatBits(compensated));
+      }
+      *out = bad;
     });
+    return any_bad == 0;
   }
 };
 

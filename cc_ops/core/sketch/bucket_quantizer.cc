@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/bit_io.h"
 #include "core/float_order.h"
+#include "core/simd.h"
 #include "core/sketch/quantile_sketch.h"
 
 namespace tfcompress {
@@ -15,9 +15,13 @@ namespace {
 bool HasBothSigns(Span<const float> values, Executor* executor) {
   std::vector<int64_t> num_negative(NumBlocks(values.size()));
   ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
-    uint32_t count = 0;
-    for (int64_t i = begin; i < end; ++i) count += IsNegative(values[i]);
-    num_negative[block] = count;
+    uint32_t negative = 0;
+    Vectorized([=, x = values.data(), out = &negative] {
+      uint32_t count = 0;
+      for (int64_t i = begin; i < end; ++i) count += IsNegative(x[i]);
+      *out = count;
+    });
+    num_negative[block] = negative;
   });
   const auto total = std::accumulate(num_negative.begin(), num_negative.end(), int64_t{0});
   return total > 0 && total < static_cast<int64_t>(values.size());
@@ -48,51 +52,6 @@ std::vector<uint32_t> ChooseSplits(Span<const float> values, uint32_t max_bucket
   return splits;
 }
 
-// Counts, for many keys, the splits that are not above them: the bucket of the key.
-class SplitSearch {
- public:
-  explicit SplitSearch(std::vector<uint32_t> splits)
-      : half_((uint32_t{1} << BitsFor(splits.size() + 1)) / 2), splits_(std::move(splits)) {
-    splits_.resize(2 * half_, 0xFFFFFFFFu);  // Above the key of every finite float.
-  }
-
-  void Find(Span<const float> values, uint32_t* codes) const {
-    // Copies that `codes` cannot alias: otherwise they are loaded again after every store.
-    const uint32_t* splits = splits_.data();
-    const uint32_t half = half_;
-    size_t i = 0;
-    for (; i + kLanes <= values.size(); i += kLanes) {
-      FindLanes(splits, half, values.data() + i, codes + i);
-    }
-    float rest[kLanes] = {};
-    uint32_t rest_codes[kLanes];
-    std::copy(values.begin() + i, values.end(), rest);
-    FindLanes(splits, half, rest, rest_codes);
-    std::copy_n(rest_codes, values.size() - i, codes + i);
-  }
-
- private:
-  // A binary search waits for memory at each step; so many of them go down side by side.
-  static constexpr int kLanes = 8;
-
-  static void FindLanes(const uint32_t* splits, uint32_t half, const float* values,
-                        uint32_t* codes) {
-    uint32_t keys[kLanes];
-    uint32_t found[kLanes] = {};
-    for (int lane = 0; lane < kLanes; ++lane) keys[lane] = OrderedKey(values[lane]);
-    for (; half > 0; half /= 2) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const uint32_t above = found[lane] + half;
-        found[lane] = splits[above - 1] <= keys[lane] ? above : found[lane];
-      }
-    }
-    std::copy_n(found, kLanes, codes);
-  }
-
-  uint32_t half_;  // Half of the number of splits after padding to 2^i - 1 and one more.
-  std::vector<uint32_t> splits_;
-};
-
 // Sums of buckets over one block of values.
 struct BucketSums {
   std::vector<double> sums;
@@ -117,29 +76,98 @@ std::vector<float> MergeMeans(const std::vector<BucketSums>& blocks, size_t num_
   return means;
 }
 
+// Intervals for `num_values` values: so many that most have one split at most, and no more than
+// values.
+int IntervalShift(uint32_t first, uint32_t last, size_t num_values) {
+  const auto max_intervals = static_cast<uint32_t>(std::min<size_t>(num_values, 65536));
+  int shift = 0;
+  while ((last >> shift) - (first >> shift) >= max_intervals) ++shift;
+  return shift;
+}
+
+// The splits in each interval of keys that have all but the lowest `shift` bits in common.
+SplitIntervals IntervalsOf(const std::vector<uint32_t>& splits, size_t num_values) {
+  SplitIntervals intervals;
+  if (splits.empty()) return intervals;
+  intervals.shift = IntervalShift(splits.front(), splits.back(), num_values);
+  intervals.first = splits.front() >> intervals.shift;
+  intervals.last = splits.back() >> intervals.shift;
+  intervals.num_below.resize(intervals.last - intervals.first + 1);
+  size_t split = 0;
+  for (size_t i = 0; i < intervals.num_below.size(); ++i) {
+    intervals.num_below[i] = static_cast<uint32_t>(split);
+    while (split < splits.size() && splits[split] >> intervals.shift == intervals.first + i)
+      ++split;
+    const auto num_splits = static_cast<uint32_t>(split) - intervals.num_below[i];
+    while (1u << intervals.num_steps <= num_splits) ++intervals.num_steps;
+  }
+  return intervals;
+}
+
 }  // namespace
 
-BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Executor* executor) {
-  if (values.empty()) return {};
-  std::vector<uint32_t> splits = ChooseSplits(values, max_buckets, executor);
-  const size_t num_buckets = splits.size() + 1;
-  const SplitSearch search(std::move(splits));
-  const auto block_elements = static_cast<int64_t>(BucketBlockElements(num_buckets));
+BucketQuantizer::BucketQuantizer(Span<const float> values, uint32_t max_buckets, Executor* executor)
+    : splits_(ChooseSplits(values, max_buckets, executor)), num_splits_(splits_.size()) {
+  intervals_ = IntervalsOf(splits_, values.size());
+  // A step may look past the last split.
+  splits_.resize(num_splits_ + (size_t{1} << intervals_.num_steps), 0xFFFFFFFFu);
+}
 
-  BucketCodes result;
-  result.codes.resize(values.size());
+void BucketQuantizer::Find(const float* values, int64_t count, uint32_t* codes) const {
+  if (num_splits_ == 0) {
+    std::fill(codes, codes + count, 0);
+    return;
+  }
+  const uint32_t first = intervals_.first << intervals_.shift;
+  const uint32_t last = intervals_.last << intervals_.shift;
+  const uint32_t* const splits = splits_.data();
+  const uint32_t* const num_below = intervals_.num_below.data();
+  uint32_t keys[kChunk];
+  Vectorized([=, shift = intervals_.shift, keys = keys + 0] {
+    for (int64_t i = 0; i < count; ++i) {
+      keys[i] = OrderedKey(values[i]);
+      codes[i] = (std::min(std::max(keys[i], first), last) - first) >> shift;
+    }
+  });
+  for (int64_t i = 0; i < count; ++i) codes[i] = num_below[codes[i]];
+  for (uint32_t half = (1u << intervals_.num_steps) / 2; half > 0; half /= 2) {
+    // A product, since a branch would be guessed wrong half of the time.
+    for (int64_t i = 0; i < count; ++i) codes[i] += half * (splits[codes[i] + half - 1] <= keys[i]);
+  }
+}
+
+std::vector<float> BucketQuantizer::Quantize(
+    Span<const float> values, Executor* executor,
+    const std::function<void(int64_t begin, int64_t end, const uint32_t* codes)>& use_codes) const {
+  const auto block_elements = static_cast<int64_t>(BucketBlockElements(num_buckets()));
   std::vector<BucketSums> blocks(NumBlocks(values.size(), block_elements));
-  auto quantize = [&](int64_t block, int64_t begin, int64_t end) {
-    search.Find(values.subspan(begin, end - begin), result.codes.data() + begin);
-    BucketSums sums{std::vector<double>(num_buckets), std::vector<uint32_t>(num_buckets)};
-    for (int64_t i = begin; i < end; ++i) {
-      sums.sums[result.codes[i]] += values[i];
-      ++sums.counts[result.codes[i]];
+  const auto quantize = [&](int64_t block, int64_t begin, int64_t block_end) {
+    BucketSums sums{std::vector<double>(num_buckets()), std::vector<uint32_t>(num_buckets())};
+    uint32_t codes[kChunk];
+    for (; begin < block_end; begin += kChunk) {
+      const int64_t end = std::min(block_end, begin + kChunk);
+      Find(values.data() + begin, end - begin, codes);
+      for (int64_t i = begin; i < end; ++i) {
+        sums.sums[codes[i - begin]] += values[i];
+        ++sums.counts[codes[i - begin]];
+      }
+      use_codes(begin, end, codes);
     }
     blocks[block] = std::move(sums);
   };
   ForEachBlock(executor, values.size(), quantize, block_elements);
-  result.means = MergeMeans(blocks, num_buckets);
+  return MergeMeans(blocks, num_buckets());
+}
+
+BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Executor* executor) {
+  if (values.empty()) return {};
+  const BucketQuantizer quantizer(values, max_buckets, executor);
+  BucketCodes result;
+  result.codes.resize(values.size());
+  result.means =
+      quantizer.Quantize(values, executor, [&](int64_t begin, int64_t end, const uint32_t* codes) {
+        std::copy(codes, codes + (end - begin), result.codes.data() + begin);
+      });
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/executor.h"
@@ -15,6 +16,40 @@ namespace tfcompress {
 
 // What a code of 16 bits can tell apart.
 inline constexpr uint32_t kMaxQuantileBuckets = 65536;
+
+// Where the splits are: keys that differ in their lowest `shift` bits alone are an interval.
+struct SplitIntervals {
+  int shift = 0;
+  uint32_t first = 0;  // Intervals of the first and of the last split.
+  uint32_t last = 0;
+  std::vector<uint32_t> num_below;  // Splits in the intervals before each of them.
+  int num_steps = 0;                // Of a binary search within an interval.
+};
+
+// Puts values into buckets as QuantizeToBuckets does, a chunk at a time.
+class BucketQuantizer {
+ public:
+  static constexpr int64_t kChunk = 4096;
+
+  // Chooses the buckets of these values, of which there is one at least.
+  BucketQuantizer(Span<const float> values, uint32_t max_buckets, Executor* executor);
+
+  size_t num_buckets() const { return num_splits_ + 1; }
+  // Returns the means of the buckets, and hands the codes of the same values to
+  // use_codes(begin, end, codes), at most kChunk at a time, from several threads. `begin` is a
+  // multiple of kChunk.
+  std::vector<float> Quantize(Span<const float> values, Executor* executor,
+                              const std::function<void(int64_t begin, int64_t end,
+                                                       const uint32_t* codes)>& use_codes) const;
+
+ private:
+  // Counts, for each value, the splits that are not above its key.
+  void Find(const float* values, int64_t count, uint32_t* codes) const;
+
+  std::vector<uint32_t> splits_;  // And keys above that of every finite float.
+  size_t num_splits_;
+  SplitIntervals intervals_;
+};
 
 struct BucketCodes {
   std::vector<float> means;     // Non-decreasing, one a bucket.

@@ -1,16 +1,13 @@
+#include "core/by_magnitude.h"
 #include "core/registry.h"
-#include "core/sparsify/collect.h"
 
 namespace tfcompress {
 namespace {
 
-class Nonzero : public Sparsifier {
+class Nonzero : public SparsifierByMagnitude {
  public:
-  Status Select(Span<const float> dense, const CodecContext& context,
-                std::vector<uint32_t>* indices) const override {
-    constexpr uint32_t kSmallestDenormal = 1;
-    CollectAtLeast(dense, kSmallestDenormal, context.executor, indices);
-    return OkStatus();
+  uint32_t LeastMagnitude(int64_t, const ReadElements&) const override {
+    return 1;  // Of the smallest subnormal number.
   }
 };
 

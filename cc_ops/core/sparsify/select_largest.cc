@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+#include <utility>
 
+#include "core/collect.h"
 #include "core/hash.h"
-#include "core/sparsify/collect.h"
 
 namespace tfcompress {
 namespace {
@@ -85,28 +85,36 @@ Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
       k, executor);
 }
 
-// Returns a magnitude that is almost certainly not above the k-th largest of `dense`, and not far
-// below it.
-uint32_t SampleLowerBound(Span<const float> dense, int64_t k, Executor* executor) {
-  constexpr int64_t kSampleSize = 1 << 15;
-  const int64_t n = static_cast<int64_t>(dense.size());
-  if (n <= kSampleSize) return SelectCut(dense, k, executor).magnitude;
-
-  // Draw one element from each of kSampleSize equal strata, at a hashed position, so that periods
-  // in the layout of a weight do not bias the sample.
-  std::vector<uint32_t> sample(kSampleSize);
-  const auto stratum_elements = static_cast<uint32_t>(n / kSampleSize);
-  for (int64_t i = 0; i < kSampleSize; ++i) {
-    const auto place =
-        FastRange32(static_cast<uint32_t>(HashKey(static_cast<uint64_t>(i), 0)), stratum_elements);
-    sample[i] = MagnitudeBits(dense.data()[i * n / kSampleSize + place]);
+// Magnitudes of all of up to kSampleSize elements, or of one element from each of kSampleSize equal
+// strata, at a hashed position, so that periods in the layout of a weight do not bias the sample.
+constexpr int64_t kSampleSize = 1 << 15;
+std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
+  std::vector<float> elements(static_cast<size_t>(std::min(n, kSampleSize)));
+  if (n <= kSampleSize) {
+    read(0, n, elements.data());
+  } else {
+    const auto stratum_elements = static_cast<uint32_t>(n / kSampleSize);
+    for (int64_t i = 0; i < kSampleSize; ++i) {
+      const auto hash = static_cast<uint32_t>(HashKey(static_cast<uint64_t>(i), 0));
+      read(i * n / kSampleSize + FastRange32(hash, stratum_elements), 1, &elements[i]);
+    }
   }
+  std::vector<uint32_t> magnitudes(elements.size());
+  std::transform(elements.begin(), elements.end(), magnitudes.begin(), MagnitudeBits);
+  return magnitudes;
+}
+
+// Returns a magnitude that is almost certainly not above the k-th largest of n > k > 0 elements,
+// and not far below it.
+uint32_t SampleLowerBound(int64_t n, int64_t k, const ReadElements& read) {
+  const std::vector<uint32_t> sample = Sample(n, read);
+  if (n <= kSampleSize) return SelectCut(sample, k, SerialExecutor()).magnitude;
   // The number of sampled elements among the k largest has mean `expected` and at most its root as
   // deviation: five deviations more of the sample reach below the k-th largest.
   const double expected =
       static_cast<double>(kSampleSize) * static_cast<double>(k) / static_cast<double>(n);
   const auto rank = static_cast<int64_t>(expected + 5 * std::sqrt(expected) + 8);
-  return rank < kSampleSize ? SelectCut(sample, rank, executor).magnitude : 0;
+  return rank < kSampleSize ? SelectCut(sample, rank, SerialExecutor()).magnitude : 0;
 }
 
 // Appends the first `count` elements of this magnitude, or all when there are fewer.
@@ -120,48 +128,62 @@ void AppendTies(Span<const float> dense, uint32_t magnitude, size_t count,
 }
 
 // Keeps the elements above the cut and its first ties.
-void KeepAbove(Cut cut, const std::vector<uint32_t>& magnitudes, std::vector<uint32_t>* indices) {
-  uint32_t* kept = indices->data();
+void KeepAbove(Cut cut, Candidates* candidates) {
+  uint32_t* indices = candidates->indices.data();
+  float* values = candidates->values.data();
   size_t count = 0;
-  for (size_t i = 0; i < magnitudes.size(); ++i) {
-    const bool is_tie = magnitudes[i] == cut.magnitude && cut.num_ties > 0;
+  for (size_t i = 0; i < candidates->values.size(); ++i) {
+    const uint32_t magnitude = MagnitudeBits(values[i]);
+    const bool is_tie = magnitude == cut.magnitude && cut.num_ties > 0;
     cut.num_ties -= is_tie;
-    kept[count] = kept[i];
-    count += is_tie || magnitudes[i] > cut.magnitude;
+    indices[count] = indices[i];
+    values[count] = values[i];
+    count += is_tie || magnitude > cut.magnitude;
   }
-  indices->resize(count);
-}
-
-// Selects the k largest given a lower bound of the k-th largest magnitude; returns false if the
-// bound was too high. Elements equal to the bound are added only as far as needed: otherwise a
-// gradient that is mostly zeros would list all of them.
-bool SelectFrom(uint32_t lower_bound, Span<const float> dense, size_t k, Executor* executor,
-                std::vector<uint32_t>* indices) {
-  std::vector<uint32_t> magnitudes;
-  CollectAtLeast(dense, lower_bound + 1, executor, indices, &magnitudes);
-  if (indices->size() >= k) {
-    KeepAbove(SelectCut(magnitudes, static_cast<int64_t>(k), executor), magnitudes, indices);
-    return true;
-  }
-  const auto num_above = static_cast<std::ptrdiff_t>(indices->size());
-  AppendTies(dense, lower_bound, k - indices->size(), indices);
-  std::inplace_merge(indices->begin(), indices->begin() + num_above, indices->end());
-  return indices->size() == k;
+  candidates->indices.resize(count);
+  candidates->values.resize(count);
 }
 
 }  // namespace
 
+uint32_t LeastOfLargest(int64_t n, int64_t k, const ReadElements& read) {
+  return k < n ? SampleLowerBound(n, k, read) + 1 : 0;
+}
+
+void KeepLargest(Span<const float> dense, size_t k, uint32_t least_magnitude, Executor* executor,
+                 Candidates* candidates) {
+  const auto count = static_cast<int64_t>(k);
+  std::vector<uint32_t>& indices = candidates->indices;
+  if (indices.size() < k) {
+    // Elements just below the candidates may do; else the cut is that of all elements.
+    const size_t num_above = indices.size();
+    AppendTies(dense, least_magnitude - 1, k - num_above, &indices);
+    if (indices.size() < k) {
+      const Cut cut = SelectCut(dense, count, executor);
+      *candidates = CollectAtLeast(dense, cut.magnitude, executor);
+      return KeepAbove(cut, candidates);
+    }
+    std::inplace_merge(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(num_above),
+                       indices.end());
+    candidates->values.resize(k);
+    for (size_t i = 0; i < k; ++i) candidates->values[i] = dense[indices[i]];
+  } else if (indices.size() > k) {
+    KeepAbove(SelectCut(Span<const float>(candidates->values), count, executor), candidates);
+  }
+}
+
 void SelectLargest(Span<const float> dense, size_t k, Executor* executor,
                    std::vector<uint32_t>* indices) {
-  const auto count = static_cast<int64_t>(k);
-  if (k == dense.size()) {
-    indices->resize(k);
-    std::iota(indices->begin(), indices->end(), 0u);
-  } else if (k == 0) {
-    indices->clear();
-  } else if (!SelectFrom(SampleLowerBound(dense, count, executor), dense, k, executor, indices)) {
-    SelectFrom(SelectCut(dense, count, executor).magnitude, dense, k, executor, indices);
-  }
+  indices->clear();
+  if (k == 0) return;
+  const auto read = [&](int64_t begin, int64_t count, float* elements) {
+    std::copy_n(dense.data() + begin, count, elements);
+  };
+  const auto n = static_cast<int64_t>(dense.size());
+  const uint32_t least = LeastOfLargest(n, static_cast<int64_t>(k), read);
+  Candidates candidates = CollectAtLeast(dense, least, executor);
+  KeepLargest(dense, k, least, executor, &candidates);
+  *indices = std::move(candidates.indices);
 }
 
 }  // namespace tfcompress

@@ -1,20 +1,16 @@
 #include <limits>
 
+#include "core/by_magnitude.h"
 #include "core/registry.h"
-#include "core/sparsify/collect.h"
 
 namespace tfcompress {
 namespace {
 
-class Threshold : public Sparsifier {
+class Threshold : public SparsifierByMagnitude {
  public:
   explicit Threshold(float tau) : min_magnitude_(MagnitudeBits(tau)) {}
 
-  Status Select(Span<const float> dense, const CodecContext& context,
-                std::vector<uint32_t>* indices) const override {
-    CollectAtLeast(dense, min_magnitude_, context.executor, indices);
-    return OkStatus();
-  }
+  uint32_t LeastMagnitude(int64_t, const ReadElements&) const override { return min_magnitude_; }
 
  private:
   uint32_t min_magnitude_;

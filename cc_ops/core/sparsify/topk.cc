@@ -1,5 +1,6 @@
 // topk: the k elements of largest magnitude (Top-r of DeepReduce 1, Top-k of FastSGD 5).
 
+#include "core/by_magnitude.h"
 #include "core/registry.h"
 #include "core/sparsify/num_selected.h"
 #include "core/sparsify/select_largest.h"
@@ -7,14 +8,17 @@
 namespace tfcompress {
 namespace {
 
-class TopK : public Sparsifier {
+class TopK : public SparsifierByMagnitude {
  public:
   explicit TopK(double ratio) : ratio_(ratio) {}
 
-  Status Select(Span<const float> dense, const CodecContext& context,
-                std::vector<uint32_t>* indices) const override {
-    SelectLargest(dense, NumSelected(ratio_, dense.size()), context.executor, indices);
-    return OkStatus();
+  uint32_t LeastMagnitude(int64_t n, const ReadElements& read) const override {
+    return LeastOfLargest(n, static_cast<int64_t>(NumSelected(ratio_, n)), read);
+  }
+  void Choose(Span<const float> dense, uint32_t least_magnitude, Executor* executor,
+              Candidates* candidates) const override {
+    const size_t k = NumSelected(ratio_, dense.size());
+    KeepLargest(dense, k, least_magnitude, executor, candidates);
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "core/executor.h"
 #include "core/float_order.h"
+#include "core/simd.h"
 #include "core/span.h"
 
 namespace tfcompress {
@@ -51,7 +52,11 @@ double SumParts(int64_t begin, int64_t end, const Term& term) {
 // Returns the sum of term(i) over [0, k), as the sum of the sums of blocks.
 template <typename Term>
 double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
-  const auto reduce = [&](int64_t begin, int64_t end) { return SumParts(begin, end, term); };
+  const auto reduce = [&](int64_t begin, int64_t end) {
+    double sum = 0;
+    Vectorized([=, out = &sum, &term] { *out = SumParts(begin, end, term); });
+    return sum;
+  };
   double sum = 0;
   for (double block : ReduceBlocks<double>(k, executor, reduce)) sum += block;
   return sum;
@@ -62,9 +67,12 @@ inline float LargestMagnitude(Span<const float> values, Executor* executor) {
   // Compares as signed integers, which every vector unit supports.
   const auto reduce = [&](int64_t begin, int64_t end) {
     int32_t largest = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      largest = std::max(largest, static_cast<int32_t>(FloatBits(values[i]) & kFloatMagnitudeBits));
-    }
+    Vectorized([=, x = values.data(), out = &largest] {
+      int32_t max = 0;
+      for (int64_t i = begin; i < end; ++i)
+        max = std::max(max, static_cast<int32_t>(FloatBits(x[i]) & kFloatMagnitudeBits));
+      *out = max;
+    });
     return largest;
   };
   int32_t largest = 0;

@@ -1,61 +1,38 @@
 // fp16 and bf16: values rounded to 16 bits, see half_formats.h.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "core/byte_io.h"
+#include "core/finite.h"
 #include "core/registry.h"
+#include "core/simd.h"
 #include "core/value/half_formats.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef TFC_HAS_X86_SIMD
 #include <immintrin.h>
-#define TFC_HAS_F16C 1
 #endif
 
 namespace tfcompress {
 namespace {
 
-// A format: its conversions over arrays at any alignment, and its limits.
-struct Fp16 {
-  static constexpr const char* kName = "fp16";
-  static constexpr double kLargest = 65504.0;
-  static constexpr double kHalfUnit = 0x1p-11;       // Relative error of a normal number.
-  static constexpr double kHalfSubnormal = 0x1p-25;  // Absolute error of a subnormal number.
-
-  static uint16_t Narrow(float value) { return SaturatingHalf(value); }
-  static float Widen(uint16_t half) { return HalfToFloat(half); }
-  static bool IsFinite(uint16_t half) { return IsFiniteHalf(half); }
-
-  // Convert a multiple of 8 elements and return how many, with the same bits as Narrow and Widen.
-  static int64_t NarrowVector(const float* values, int64_t count, unsigned char* out);
-  static int64_t WidenVector(const unsigned char* in, int64_t count, float* values);
-};
-
-struct Bf16 {
-  static constexpr const char* kName = "bf16";
-  static constexpr double kLargest = 0x1.FEp127;
-  static constexpr double kHalfUnit = 0x1p-8;
-  static constexpr double kHalfSubnormal = 0x1p-134;
-
-  static uint16_t Narrow(float value) { return SaturatingBFloat16(value); }
-  static float Widen(uint16_t bfloat16) { return BFloat16ToFloat(bfloat16); }
-  static bool IsFinite(uint16_t bfloat16) { return IsFiniteBFloat16(bfloat16); }
-
-  // The compiler turns the plain loops into vector code.
-  static int64_t NarrowVector(const float*, int64_t, unsigned char*) { return 0; }
-  static int64_t WidenVector(const unsigned char*, int64_t, float*) { return 0; }
-};
-
-#ifdef TFC_HAS_F16C
-
-bool HasF16c() {
-  // Every processor with AVX2 has F16C, for which not every compiler can test.
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
+// What the compiler makes vector code of.
+template <uint16_t (*Narrow)(float)>
+void NarrowLoop(const float* values, int64_t count, unsigned char* out) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) StoreUnaligned(out + 2 * i, Narrow(values[i]));
+  });
+}
+template <float (*Widen)(uint16_t)>
+void WidenLoop(const unsigned char* in, int64_t count, float* values) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < count; ++i) values[i] = Widen(LoadUnaligned<uint16_t>(in + 2 * i));
+  });
 }
 
-__attribute__((target("f16c,avx"))) void NarrowF16c(const float* values, int64_t count,
-                                                    unsigned char* out) {
+#ifdef TFC_HAS_X86_SIMD
+
+// Multiples of 8 elements, with the same bits as SaturatingHalf and HalfToFloat.
+TFC_AVX2 void NarrowF16c(const float* values, int64_t count, unsigned char* out) {
   const __m256 largest = _mm256_set1_ps(65504.0f);
   const __m256 lowest = _mm256_set1_ps(-65504.0f);
   for (int64_t i = 0; i < count; i += 8) {
@@ -66,33 +43,51 @@ __attribute__((target("f16c,avx"))) void NarrowF16c(const float* values, int64_t
   }
 }
 
-__attribute__((target("f16c,avx"))) void WidenF16c(const unsigned char* in, int64_t count,
-                                                   float* values) {
+TFC_AVX2 void WidenF16c(const unsigned char* in, int64_t count, float* values) {
   for (int64_t i = 0; i < count; i += 8) {
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + 2 * i));
     _mm256_storeu_ps(values + i, _mm256_cvtph_ps(halves));
   }
 }
 
+int64_t NumByF16c(int64_t count) { return CurrentSimd() >= Simd::kAvx2 ? count / 8 * 8 : 0; }
+
 #else
 
-bool HasF16c() { return false; }
 void NarrowF16c(const float*, int64_t, unsigned char*) {}
 void WidenF16c(const unsigned char*, int64_t, float*) {}
+int64_t NumByF16c(int64_t) { return 0; }
 
-#endif  // TFC_HAS_F16C
+#endif  // TFC_HAS_X86_SIMD
 
-int64_t Fp16::NarrowVector(const float* values, int64_t count, unsigned char* out) {
-  const int64_t num_done = HasF16c() ? count / 8 * 8 : 0;
-  if (num_done > 0) NarrowF16c(values, num_done, out);
-  return num_done;
-}
+// A format: its conversions over arrays at any alignment, and its limits.
+struct Fp16 {
+  static constexpr const char* kName = "fp16";
+  static constexpr double kLargest = 65504.0;
+  static constexpr double kHalfUnit = 0x1p-11;       // Relative error of a normal number.
+  static constexpr double kHalfSubnormal = 0x1p-25;  // Absolute error of a subnormal number.
 
-int64_t Fp16::WidenVector(const unsigned char* in, int64_t count, float* values) {
-  const int64_t num_done = HasF16c() ? count / 8 * 8 : 0;
-  if (num_done > 0) WidenF16c(in, num_done, values);
-  return num_done;
-}
+  static void NarrowArray(const float* values, int64_t count, unsigned char* out) {
+    const int64_t num_done = NumByF16c(count);
+    NarrowF16c(values, num_done, out);
+    NarrowLoop<SaturatingHalf>(values + num_done, count - num_done, out + 2 * num_done);
+  }
+  static void WidenArray(const unsigned char* in, int64_t count, float* values) {
+    const int64_t num_done = NumByF16c(count);
+    WidenF16c(in, num_done, values);
+    WidenLoop<HalfToFloat>(in + 2 * num_done, count - num_done, values + num_done);
+  }
+};
+
+struct Bf16 {
+  static constexpr const char* kName = "bf16";
+  static constexpr double kLargest = 0x1.FEp127;
+  static constexpr double kHalfUnit = 0x1p-8;
+  static constexpr double kHalfSubnormal = 0x1p-134;
+
+  static constexpr auto NarrowArray = NarrowLoop<SaturatingBFloat16>;
+  static constexpr auto WidenArray = WidenLoop<BFloat16ToFloat>;
+};
 
 template <typename Format>
 class HalfFloat : public ValueCodec {
@@ -101,30 +96,21 @@ class HalfFloat : public ValueCodec {
                 Bytes* out) const override {
     unsigned char* section = ByteWriter(out).Extend(2 * values.size());
     ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-      int64_t i = begin + Format::NarrowVector(&values[begin], end - begin, section + 2 * begin);
-      for (; i < end; ++i) StoreUnaligned(section + 2 * i, Format::Narrow(values[i]));
+      Format::NarrowArray(values.data() + begin, end - begin, section + 2 * begin);
     });
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     ByteSpan bytes;
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("values", 2 * uint64_t{values.size()}, &bytes));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("values", 2 * uint64_t{k}, &bytes));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd(Format::kName));
-    std::atomic<bool> finite{true};
-    ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-      const unsigned char* in = bytes.data();
-      bool block_finite = true;
-      for (int64_t i = begin; i < end; ++i) {
-        block_finite &= Format::IsFinite(LoadUnaligned<uint16_t>(in + 2 * i));
-      }
-      if (!block_finite) finite = false;
-      int64_t i = begin + Format::WidenVector(in + 2 * begin, end - begin, &values[begin]);
-      for (; i < end; ++i) values[i] = Format::Widen(LoadUnaligned<uint16_t>(in + 2 * i));
-    });
-    if (!finite) return DataLoss(Format::kName, ": a value is not finite");
+    *decoder = [=](int64_t begin, int64_t end, float* values) {
+      Format::WidenArray(bytes.data() + 2 * begin, end - begin, values);
+      if (AllFinite(values, end - begin)) return OkStatus();
+      return DataLoss(Format::kName, ": a value is not finite");
+    };
     return OkStatus();
   }
 

@@ -4,71 +4,76 @@
 #define TFCOMPRESS_CORE_VALUE_PACKED_CODES_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "core/bit_io.h"
+#include "core/byte_io.h"
+#include "core/codec.h"
 #include "core/executor.h"
+#include "core/simd.h"
 #include "core/span.h"
 #include "core/status.h"
 
 namespace tfcompress {
 
-// A multiple of 8, so that a chunk of packed codes starts at a byte.
-inline constexpr int64_t kPackedChunkElements = 4096;
-static_assert(kBlockElements % kPackedChunkElements == 0);
-
-// Calls body(begin, end) for the chunks of [0, k). The chunks of a block run on one thread.
-template <typename Body>
-void ForEachChunk(int64_t k, Executor* executor, const Body& body) {
-  ForEachBlock(executor, k, [&](int64_t, int64_t begin, int64_t end) {
-    for (; begin < end; begin += kPackedChunkElements)
-      body(begin, std::min(end, begin + kPackedChunkElements));
-  });
+// Packs codes [begin, end), which are codes[0], codes[1], ...; `begin` is a multiple of 8.
+inline void PackChunk(const uint32_t* codes, int64_t begin, int64_t end, int num_bits,
+                      unsigned char* packed) {
+  PackBits({codes, static_cast<size_t>(end - begin)}, num_bits, SerialExecutor(),
+           packed + PackedBytes(begin, num_bits));
 }
 
 // Packs k codes; make_codes(begin, end, codes) stores those of a chunk to codes[0, end - begin).
 template <typename MakeCodes>
 void PackCodes(int64_t k, int num_bits, Executor* executor, unsigned char* packed,
                const MakeCodes& make_codes) {
-  ForEachChunk(k, executor, [&](int64_t begin, int64_t end) {
-    uint32_t codes[kPackedChunkElements];
-    make_codes(begin, end, codes);
-    unsigned char* out = packed + PackedBytes(begin, num_bits);
-    PackBits({codes, static_cast<size_t>(end - begin)}, num_bits, SerialExecutor(), out);
+  ForEachBlock(executor, k, [&](int64_t, int64_t block_begin, int64_t block_end) {
+    uint32_t codes[kDecodeChunk];
+    for (int64_t begin = block_begin; begin < block_end; begin += kDecodeChunk) {
+      const int64_t end = std::min(block_end, begin + kDecodeChunk);
+      make_codes(begin, end, codes);
+      PackChunk(codes, begin, end, num_bits, packed);
+    }
   });
 }
 
-// Inverse of PackCodes; `packed` holds exactly PackedBytes(k, num_bits) bytes. Calls
-// use_codes(begin, end, codes).
+// Reads k packed codes off the reader, which is then at its end. Sets `decoder` to one that unpacks
+// the codes of a chunk and calls use_codes(begin, end, codes, values), which returns a Status.
 template <typename UseCodes>
-void UnpackCodes(ByteSpan packed, int64_t k, int num_bits, Executor* executor,
-                 const UseCodes& use_codes) {
-  ForEachChunk(k, executor, [&](int64_t begin, int64_t end) {
-    uint32_t codes[kPackedChunkElements];
+Status OpenCodes(uint32_t k, int num_bits, ByteReader* reader, ChunkDecoder* decoder,
+                 UseCodes use_codes) {
+  ByteSpan packed;
+  TFC_RETURN_IF_ERROR(reader->ReadSpan("codes", PackedBytes(k, num_bits), &packed));
+  TFC_RETURN_IF_ERROR(reader->ExpectEnd("codes"));
+  *decoder = [=, use_codes = std::move(use_codes)](int64_t begin, int64_t end, float* values) {
+    uint32_t codes[kDecodeChunk];
     const uint64_t offset = PackedBytes(begin, num_bits);
     const ByteSpan bytes = packed.subspan(offset, PackedBytes(end, num_bits) - offset);
     UnpackBits(bytes, num_bits, SerialExecutor(), {codes, static_cast<size_t>(end - begin)});
-    use_codes(begin, end, codes);
-  });
+    return use_codes(begin, end, codes, values);
+  };
+  return OkStatus();
 }
 
-// values[i] = table[code i]; a code past the table is DataLoss.
-inline Status LookUpCodes(ByteSpan packed, int num_bits, Span<const float> table,
-                          Executor* executor, Span<float> values) {
-  std::atomic<bool> in_range{true};
-  UnpackCodes(packed, values.size(), num_bits, executor,
-              [&](int64_t begin, int64_t end, const uint32_t* codes) {
-                uint32_t largest = 0;
-                for (int64_t i = begin; i < end; ++i) largest = std::max(largest, codes[i - begin]);
-                if (largest >= table.size()) {
-                  in_range = false;
-                  return;
-                }
-                for (int64_t i = begin; i < end; ++i) values[i] = table[codes[i - begin]];
-              });
-  if (!in_range) return DataLoss("a code is not below ", table.size());
-  return OkStatus();
+// The same, with values[i] = table[code i]; a code past the table is DataLoss.
+inline Status OpenTable(uint32_t k, int num_bits, std::vector<float> table, ByteReader* reader,
+                        ChunkDecoder* decoder) {
+  const auto look_up = [table = std::move(table)](int64_t begin, int64_t end, const uint32_t* codes,
+                                                  float* values) {
+    uint32_t largest = 0;
+    Vectorized([=, count = end - begin, out = &largest] {
+      uint32_t max = 0;
+      for (int64_t i = 0; i < count; ++i) max = std::max(max, codes[i]);
+      *out = max;
+    });
+    if (largest >= table.size()) return DataLoss("a code is not below ", table.size());
+    const float* entries = table.data();
+    for (int64_t i = 0; i < end - begin; ++i) values[i] = entries[codes[i]];
+    return OkStatus();
+  };
+  return OpenCodes(k, num_bits, reader, decoder, look_up);
 }
 
 }  // namespace tfcompress

@@ -12,7 +12,7 @@
 namespace tfcompress {
 namespace {
 
-// What each code of LookUpCodes stands for.
+// What each code stands for.
 std::vector<float> TableOf(const PowerLevels& levels) {
   std::vector<float> table;
   for (uint32_t code = 0; code < 1u << levels.num_bits; ++code) table.push_back(levels.Value(code));
@@ -41,12 +41,10 @@ class LogQuant : public ValueCodec {
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     uint8_t num_bits = 0;
     uint8_t largest_exponent = 0;
-    ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
     TFC_RETURN_IF_ERROR(reader.Read("largest exponent", &largest_exponent));
     const PowerLevels levels{num_bits, largest_exponent};
@@ -54,9 +52,7 @@ class LogQuant : public ValueCodec {
       return DataLoss("logquant: codes of ", int{num_bits}, " bits, exponents up to ",
                       int{largest_exponent});
     }
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("logquant"));
-    return LookUpCodes(packed, num_bits, TableOf(levels), context.executor, values);
+    return OpenTable(k, num_bits, TableOf(levels), &reader, decoder).WithContext("logquant");
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {

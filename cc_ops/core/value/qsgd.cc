@@ -1,9 +1,11 @@
 // qsgd: multiples of a fraction of the norm of each bucket, rounded stochastically: the expectation
 // of a decoded value is the value (QSGD; buckets and bits as DeepReduce 6.3 sets them).
 #include <algorithm>
+#include <utility>
 
 #include "core/byte_io.h"
 #include "core/registry.h"
+#include "core/simd.h"
 #include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
 #include "core/value/qsgd_levels.h"
@@ -31,21 +33,16 @@ void ForEachBucketPart(int64_t begin, int64_t end, int64_t bucket_size, const Bo
   }
 }
 
-// Returns the 2-norm of each bucket.
-std::vector<float> NormsOf(Span<const float> values, const Config& config, Executor* executor) {
-  std::vector<float> norms(config.NumBuckets(values.size()));
-  const int64_t buckets_per_block = NumBlocks(kBlockElements, config.bucket_size);
-  auto norms_of_block = [&](int64_t, int64_t begin, int64_t end) {
-    ForEachBucketPart(begin, end, config.bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
-      const double sum = SumTerms(i, last, [&](int64_t j) {
-        const double value = NormalOrZero(values[j]);
-        return value * value;
-      });
-      norms[bucket] = QsgdLevels::Norm(sum);
+float NormOf(Span<const float> values) {
+  double sum = 0;
+  const float* x = values.data();
+  Vectorized([=, out = &sum, size = static_cast<int64_t>(values.size())] {
+    *out = SumTerms(0, size, [=](int64_t i) {
+      const double value = NormalOrZero(x[i]);
+      return value * value;
     });
-  };
-  ForEachBlock(executor, values.size(), norms_of_block, buckets_per_block * config.bucket_size);
-  return norms;
+  });
+  return QsgdLevels::Norm(sum);
 }
 
 class Qsgd : public ValueCodec {
@@ -54,27 +51,39 @@ class Qsgd : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
-    const std::vector<float> norms = NormsOf(values, config_, context.executor);
+    const auto k = static_cast<int64_t>(values.size());
+    const int num_bits = config_.levels.num_bits();
+    const int64_t bucket_size = config_.bucket_size;
+    const size_t num_norm_bytes = config_.NumBuckets(k) * sizeof(float);
     ByteWriter writer(out);
-    writer.Write(static_cast<uint8_t>(config_.levels.num_bits()));
+    writer.Write(static_cast<uint8_t>(num_bits));
     writer.Write(config_.bucket_size);
-    writer.WriteArray<float>(norms);
+    unsigned char* const norms = writer.Extend(num_norm_bytes + PackedBytes(k, num_bits));
     const RoundingNoise noise(context.seed);
-    PackCodes(values.size(), config_.levels.num_bits(), context.executor,
-              writer.Extend(PackedBytes(values.size(), config_.levels.num_bits())),
-              [&](int64_t begin, int64_t end, uint32_t* codes) {
-                noise.Fill(begin, end, codes);
-                ForEachBucketPart(
-                    begin, end, config_.bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
-                      RoundPart(values.subspan(i, last - i), norms[bucket], codes + (i - begin));
-                    });
-              });
+    const auto encode_block = [&](int64_t, int64_t begin, int64_t block_end) {
+      uint32_t codes[kDecodeChunk];
+      float norm = 0;
+      for (; begin < block_end; begin += kDecodeChunk) {
+        const int64_t end = std::min(block_end, begin + kDecodeChunk);
+        Vectorized([=, noise_out = codes + 0] { noise.Fill(begin, end, noise_out); });
+        ForEachBucketPart(begin, end, bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
+          if (i == bucket * bucket_size) {
+            norm = NormOf(values.subspan(i, std::min(bucket_size, k - i)));
+            StoreUnaligned(norms + sizeof(float) * bucket, norm);
+          }
+          RoundPart(values.subspan(i, last - i), norm, codes + (i - begin));
+        });
+        PackChunk(codes, begin, end, num_bits, norms + num_norm_bytes);
+      }
+    };
+    // Blocks of whole buckets, whose codes start at a byte.
+    const int64_t unit = 8 * bucket_size;
+    ForEachBlock(context.executor, k, encode_block, unit * NumBlocks(kBlockElements, unit));
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
-    return DecodeSection(section, context.executor, values).WithContext("qsgd");
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
+    return OpenSection(section, k, decoder).WithContext("qsgd");
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {
@@ -88,7 +97,10 @@ class Qsgd : public ValueCodec {
   // One level, plus rounding to float32 and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
     float largest = 0;
-    for (float norm : NormsOf(values, config_, SerialExecutor())) largest = std::max(largest, norm);
+    for (size_t i = 0; i < values.size(); i += config_.bucket_size) {
+      const size_t size = std::min<size_t>(config_.bucket_size, values.size() - i);
+      largest = std::max(largest, NormOf(values.subspan(i, size)));
+    }
     return largest * (1.0 / config_.levels.largest() + 0x1p-23) + 0x1p-125;
   }
 
@@ -99,42 +111,44 @@ class Qsgd : public ValueCodec {
   void RoundPart(Span<const float> values, float norm, uint32_t* codes) const {
     const QsgdLevels levels = config_.levels;
     const double steps_per_unit = levels.StepsPerUnit(norm);
-    for (size_t i = 0; i < values.size(); ++i)
-      codes[i] = levels.Code(values[i], steps_per_unit, codes[i]);
+    Vectorized([=, x = values.data(), size = values.size()] {
+      for (size_t i = 0; i < size; ++i) codes[i] = levels.Code(x[i], steps_per_unit, codes[i]);
+    });
   }
 
-  static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
+  static Status OpenSection(ByteSpan section, uint32_t k, ChunkDecoder* decoder) {
     ByteReader reader(section);
     uint8_t num_bits = 0;
     uint32_t bucket_size = 0;
     std::vector<float> norms;
-    ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
     TFC_RETURN_IF_ERROR(reader.Read("bucket size", &bucket_size));
     if (num_bits < QsgdLevels::kMinBits || num_bits > QsgdLevels::kMaxBits || bucket_size == 0) {
       return DataLoss("codes of ", int{num_bits}, " bits in buckets of ", bucket_size);
     }
     const Config config{QsgdLevels(num_bits), bucket_size};
-    TFC_RETURN_IF_ERROR(reader.ReadArray("norms", config.NumBuckets(values.size()), &norms));
+    TFC_RETURN_IF_ERROR(reader.ReadArray("norms", config.NumBuckets(k), &norms));
     for (float norm : norms) {
       if (FloatBits(norm) >= kFloatInfinityBits) return DataLoss("the norm of a bucket is ", norm);
     }
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
-    UnpackCodes(packed, values.size(), num_bits, executor,
-                [&](int64_t begin, int64_t end, const uint32_t* codes) {
-                  ForEachBucketPart(begin, end, bucket_size,
-                                    [&](int64_t bucket, int64_t i, int64_t last) {
-                                      ScalePart(codes + (i - begin), config.levels, norms[bucket],
-                                                values.subspan(i, last - i));
-                                    });
-                });
-    return OkStatus();
+    const auto scale = [config, norms = std::move(norms)](int64_t begin, int64_t end,
+                                                          const uint32_t* codes, float* values) {
+      ForEachBucketPart(begin, end, config.bucket_size,
+                        [&](int64_t bucket, int64_t i, int64_t last) {
+                          ScalePart(codes + (i - begin), config.levels, norms[bucket], last - i,
+                                    values + (i - begin));
+                        });
+      return OkStatus();
+    };
+    return OpenCodes(k, num_bits, &reader, decoder, scale);
   }
 
-  static void ScalePart(const uint32_t* codes, QsgdLevels levels, float norm, Span<float> values) {
+  static void ScalePart(const uint32_t* codes, QsgdLevels levels, float norm, int64_t size,
+                        float* values) {
     const double unit = levels.Unit(norm);
-    for (size_t i = 0; i < values.size(); ++i) values[i] = levels.Value(codes[i], unit);
+    Vectorized([=] {
+      for (int64_t i = 0; i < size; ++i) values[i] = levels.Value(codes[i], unit);
+    });
   }
 
   Config config_;

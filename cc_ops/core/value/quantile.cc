@@ -1,6 +1,8 @@
 // quantile: the bucket of each value, and the mean of each bucket (quantile-bucket quantification,
 // SketchML 3.2).
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
@@ -18,26 +20,32 @@ class Quantile : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
-    const BucketCodes buckets = QuantizeToBuckets(values, max_buckets_, context.executor);
     ByteWriter writer(out);
-    writer.Write(static_cast<uint32_t>(buckets.means.size()));
-    writer.WriteArray<float>(buckets.means);
-    const int num_bits = BitsFor(buckets.means.size());
-    unsigned char* packed = writer.Extend(PackedBytes(values.size(), num_bits));
-    PackBits(buckets.codes, num_bits, context.executor, packed);
+    if (values.empty()) {
+      writer.Write(uint32_t{0});
+      return OkStatus();
+    }
+    const BucketQuantizer quantizer(values, max_buckets_, context.executor);
+    const auto num_buckets = static_cast<uint32_t>(quantizer.num_buckets());
+    const int num_bits = BitsFor(num_buckets);
+    writer.Write(num_buckets);
+    const size_t num_mean_bytes = num_buckets * sizeof(float);
+    unsigned char* const bytes =
+        writer.Extend(num_mean_bytes + PackedBytes(values.size(), num_bits));
+    const std::vector<float> means = quantizer.Quantize(
+        values, context.executor, [&](int64_t begin, int64_t end, const uint32_t* codes) {
+          PackChunk(codes, begin, end, num_bits, bytes + num_mean_bytes);
+        });
+    std::memcpy(bytes, means.data(), num_mean_bytes);
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     std::vector<float> means;
-    TFC_RETURN_IF_ERROR(ReadMeans(values.size(), &reader, &means));
+    TFC_RETURN_IF_ERROR(ReadMeans(k, &reader, &means));
     const int num_bits = BitsFor(means.size());
-    ByteSpan packed;
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("quantile"));
-    return LookUpCodes(packed, num_bits, means, context.executor, values).WithContext("quantile");
+    return OpenTable(k, num_bits, std::move(means), &reader, decoder).WithContext("quantile");
   }
 
   // One bucket: no code has a bit.

@@ -1,9 +1,8 @@
 // raw: the values as float32.
-#include <atomic>
 #include <cstring>
 
 #include "core/byte_io.h"
-#include "core/float_order.h"
+#include "core/finite.h"
 #include "core/registry.h"
 
 namespace tfcompress {
@@ -17,20 +16,17 @@ class Raw : public ValueCodec {
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     ByteSpan bytes;
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("values", values.size() * sizeof(float), &bytes));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("values", k * sizeof(float), &bytes));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("raw values"));
-    std::atomic<bool> finite{true};
-    ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-      std::memcpy(&values[begin], &bytes[begin * sizeof(float)], (end - begin) * sizeof(float));
-      bool block_finite = true;
-      for (int64_t i = begin; i < end; ++i) block_finite &= IsFiniteBits(FloatBits(values[i]));
-      if (!block_finite) finite = false;
-    });
-    if (!finite) return DataLoss("raw values: a value is not finite");
+    *decoder = [=](int64_t begin, int64_t end, float* values) {
+      const int64_t count = end - begin;
+      std::memcpy(values, &bytes[begin * sizeof(float)], count * sizeof(float));
+      if (AllFinite(values, count)) return OkStatus();
+      return DataLoss("raw values: a value is not finite");
+    };
     return OkStatus();
   }
 

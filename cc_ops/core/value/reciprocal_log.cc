@@ -133,9 +133,8 @@ class Log : public ValueCodec {
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
-    return DecodeSection(section, context.executor, values).WithContext("log");
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
+    return OpenSection(section, k, decoder).WithContext("log");
   }
 
   // No level: no code has a bit.
@@ -208,18 +207,14 @@ class Log : public ValueCodec {
     return ladder;
   }
 
-  static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
+  static Status OpenSection(ByteSpan section, uint32_t k, ChunkDecoder* decoder) {
     ByteReader reader(section);
     LogScale scale;
-    ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.Read("base", &scale.base));
     TFC_RETURN_IF_ERROR(reader.Read("sum", &scale.sum));
     TFC_RETURN_IF_ERROR(reader.Read("first logarithm", &scale.first));
     TFC_RETURN_IF_ERROR(reader.Read("number of levels", &scale.num_levels));
     if (!scale.IsValid()) return DataLoss("base ", scale.base, ", sum ", scale.sum);
-    const int num_bits = BitsFor(scale.NumCodes());
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", PackedBytes(values.size(), num_bits), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("codes"));
     const std::vector<float> levels = LevelsOf(scale);
     if (!levels.empty() && !IsFiniteBits(FloatBits(levels[0]))) {
       return DataLoss("the first level of sum ", scale.sum, " is not finite");
@@ -229,7 +224,7 @@ class Log : public ValueCodec {
       table.push_back(LogScale::Value(1, level));
       table.push_back(LogScale::Value(2, level));
     }
-    return LookUpCodes(packed, num_bits, table, executor, values);
+    return OpenTable(k, BitsFor(scale.NumCodes()), std::move(table), &reader, decoder);
   }
 
   double base_;

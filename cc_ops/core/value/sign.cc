@@ -39,20 +39,17 @@ class Sign : public ValueCodec {
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     SignMeans means;
-    ByteSpan packed;
     TFC_RETURN_IF_ERROR(reader.Read("means", &means));
     if (!means.AreFinite()) return DataLoss("sign: a mean is not finite");
     if (!means.HaveTheirSigns()) {
       return DataLoss("sign: means ", means.of_sign[0], " and ", means.of_sign[1],
                       " of the wrong sign");
     }
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("signs", PackedBytes(values.size(), 1), &packed));
-    TFC_RETURN_IF_ERROR(reader.ExpectEnd("sign"));
-    return LookUpCodes(packed, /*num_bits=*/1, {means.of_sign, 2}, context.executor, values);
+    return OpenTable(k, /*num_bits=*/1, {means.of_sign[0], means.of_sign[1]}, &reader, decoder)
+        .WithContext("sign");
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {

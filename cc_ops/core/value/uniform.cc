@@ -6,6 +6,7 @@
 #include "core/byte_io.h"
 #include "core/float_order.h"
 #include "core/registry.h"
+#include "core/simd.h"
 #include "core/value/block_statistics.h"
 #include "core/value/fixed_point.h"
 
@@ -16,53 +17,41 @@ ValueRange RangeOf(Span<const float> values, Executor* executor) {
   struct Keys {
     uint32_t least = 0xFFFFFFFFu;
     uint32_t largest = 0;
-
-    void Add(uint32_t low, uint32_t high) {
-      least = std::min(least, low);
-      largest = std::max(largest, high);
-    }
   };
   const auto reduce = [&](int64_t begin, int64_t end) {
     Keys keys;
-    for (int64_t i = begin; i < end; ++i) keys.Add(OrderedKey(values[i]), OrderedKey(values[i]));
+    Vectorized([=, x = values.data(), out = &keys] {
+      uint32_t least = 0xFFFFFFFFu;
+      uint32_t largest = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        least = std::min(least, OrderedKey(x[i]));
+        largest = std::max(largest, OrderedKey(x[i]));
+      }
+      *out = {least, largest};
+    });
     return keys;
   };
   if (values.empty()) return {};
   Keys all;
   for (const Keys& keys : ReduceBlocks<Keys>(values.size(), executor, reduce)) {
-    all.Add(keys.least, keys.largest);
+    all = {std::min(all.least, keys.least), std::max(all.largest, keys.largest)};
   }
   return ValueRange::OfKeys(all.least, all.largest);
 }
 
-// Takes FixedPoint by value: a reference would be read again after each store of bytes.
 template <typename Code>
-void EncodeBlock(FixedPoint fixed_point, Span<const float> values, unsigned char* codes) {
-  for (size_t i = 0; i < values.size(); ++i)
-    StoreUnaligned(codes + sizeof(Code) * i, static_cast<Code>(fixed_point.CodeOf(values[i])));
-}
-template <typename Code>
-void DecodeBlock(FixedPoint fixed_point, const unsigned char* codes, Span<float> values) {
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = fixed_point.ValueOf(LoadUnaligned<Code>(codes + sizeof(Code) * i));
-}
-
-template <typename Code>
-void EncodeCodes(Span<const float> values, const ValueRange& range, Executor* executor,
-                 unsigned char* codes) {
-  const FixedPoint fixed_point(range, 8 * sizeof(Code));
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    EncodeBlock<Code>(fixed_point, values.subspan(begin, end - begin),
-                      codes + sizeof(Code) * begin);
+void EncodeBlock(FixedPoint fixed_point, const float* values, int64_t size, unsigned char* codes) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < size; ++i) {
+      StoreUnaligned(codes + sizeof(Code) * i, static_cast<Code>(fixed_point.CodeOf(values[i])));
+    }
   });
 }
-
 template <typename Code>
-void DecodeCodes(ByteSpan codes, const ValueRange& range, Executor* executor, Span<float> values) {
-  const FixedPoint fixed_point(range, 8 * sizeof(Code));
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    DecodeBlock<Code>(fixed_point, codes.data() + sizeof(Code) * begin,
-                      values.subspan(begin, end - begin));
+void DecodeBlock(FixedPoint fixed_point, const unsigned char* codes, int64_t size, float* values) {
+  Vectorized([=] {
+    for (int64_t i = 0; i < size; ++i)
+      values[i] = fixed_point.ValueOf(LoadUnaligned<Code>(codes + sizeof(Code) * i));
   });
 }
 
@@ -77,14 +66,17 @@ class Uniform : public ValueCodec {
     writer.Write(static_cast<uint8_t>(num_bits_));
     writer.Write(range.least);
     writer.Write(range.largest);
-    unsigned char* codes = writer.Extend(values.size() * num_bits_ / 8);
-    (num_bits_ == 8 ? EncodeCodes<uint8_t> : EncodeCodes<uint16_t>)(values, range, context.executor,
-                                                                    codes);
+    const int num_code_bytes = num_bits_ / 8;
+    unsigned char* codes = writer.Extend(values.size() * num_code_bytes);
+    const FixedPoint fixed_point(range, num_bits_);
+    const auto encode = num_bits_ == 8 ? EncodeBlock<uint8_t> : EncodeBlock<uint16_t>;
+    ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
+      encode(fixed_point, values.data() + begin, end - begin, codes + num_code_bytes * begin);
+    });
     return OkStatus();
   }
 
-  Status Decode(ByteSpan section, const Support&, const CodecContext& context,
-                Span<float> values) const override {
+  Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
     ByteReader reader(section);
     uint8_t num_bits = 0;
     ValueRange range;
@@ -99,10 +91,14 @@ class Uniform : public ValueCodec {
       return DataLoss("uniform: values in [", range.least, ", ", range.largest, "]");
     }
     range = {FlushSubnormal(range.least), FlushSubnormal(range.largest)};
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", uint64_t{values.size()} * num_bits / 8, &codes));
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("codes", uint64_t{k} * num_bits / 8, &codes));
     TFC_RETURN_IF_ERROR(reader.ExpectEnd("uniform"));
-    (num_bits == 8 ? DecodeCodes<uint8_t> : DecodeCodes<uint16_t>)(codes, range, context.executor,
-                                                                   values);
+    const auto decode = num_bits == 8 ? DecodeBlock<uint8_t> : DecodeBlock<uint16_t>;
+    *decoder = [=, fixed_point = FixedPoint(range, num_bits), num_code_bytes = num_bits / 8](
+                   int64_t begin, int64_t end, float* values) {
+      decode(fixed_point, codes.data() + num_code_bytes * begin, end - begin, values);
+      return OkStatus();
+    };
     return OkStatus();
   }
 

@@ -34,7 +34,7 @@ class DeviceCompensateKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     CompensateInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadCompensateInputs(ctx, &memories_, &inputs));
+    OP_REQUIRES_OK(ctx, ReadCompensateInputs(ctx, &memories_, GradientBuffer::kKeep, &inputs));
     OP_REQUIRES_OK(ctx, CompensateOnDevice(ctx, inputs));
   }
 

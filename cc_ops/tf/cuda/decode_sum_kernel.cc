@@ -84,7 +84,7 @@ class DeviceDecodeSumKernel : public tensorflow::OpKernel {
     SumInputs inputs;
     OP_REQUIRES_OK(ctx, ReadSumInputs(ctx, attributes_, &inputs));
     std::vector<SumTarget> targets;
-    OP_REQUIRES_OK(ctx, AllocateSums(ctx, &targets));
+    OP_REQUIRES_OK(ctx, AllocateSums(ctx, nullptr, &targets));
     std::vector<DecodeStats> stats(targets.size());
     const auto work = [&] {
       return SumEither(ctx, {inputs, attributes_.positions, targets}, &stats);

@@ -114,7 +114,7 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     EncodeInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, &inputs));
+    OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kKeep, &inputs));
     const auto work = [&] { return EncodeEither(ctx, inputs, &encoders_); };
     int64_t nanoseconds = 0;
     OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));

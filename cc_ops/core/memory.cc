@@ -1,0 +1,113 @@
+// What all memories share: the passes over the vectors.
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "core/codec.h"
+#include "core/collect.h"
+#include "core/simd.h"
+
+namespace tfcompress {
+namespace {
+
+// The pointers from element `begin` on.
+template <typename T, size_t kSize>
+std::array<T*, kSize> From(int64_t begin, Span<T* const> vectors) {
+  std::array<T*, kSize> pointers{};
+  for (size_t i = 0; i < vectors.size(); ++i) pointers[i] = vectors[i] + begin;
+  return pointers;
+}
+
+}  // namespace
+
+void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+                            int64_t count, float* elements) const {
+  if (slots.size() == 0) {
+    std::copy_n(gradient.data() + begin, count, elements);
+    return;
+  }
+  const auto before = From<const float, kMaxSlots>(begin, slots.before);
+  float unused[kMaxSlots - 1][kDecodeChunk];
+  for (int64_t i = 0; i < count; i += kDecodeChunk) {
+    const auto from = From<const float, kMaxSlots>(i, {before.data(), slots.size()});
+    float* const after[kMaxSlots] = {elements + i, unused[0]};
+    CompensateChunk(gradient.data() + begin + i, from.data(), after,
+                    std::min(count - i, kDecodeChunk));
+  }
+}
+
+Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlots& slots,
+                                     const CodecContext& context, bool* finite,
+                                     Collector* collector) const {
+  const auto n = static_cast<int64_t>(gradient.size());
+  std::atomic<bool> all_finite{true};
+  const auto for_each_chunk = [&](const auto& body) {
+    ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
+      for (; begin < end; begin += kDecodeChunk) body(begin, std::min(end, begin + kDecodeChunk));
+    });
+    return *finite = all_finite;
+  };
+  // In place, check before writing, since a non-finite step must leave the slots unchanged.
+  bool in_place = false;
+  for (size_t i = 0; i < slots.size(); ++i) in_place |= slots.before[i] == slots.after[i];
+  const auto check = [&](int64_t begin, int64_t end) {
+    float scratch[kMaxSlots][kDecodeChunk];
+    const auto before = From<const float, kMaxSlots>(begin, slots.before);
+    float* const after[kMaxSlots] = {scratch[0], scratch[1]};
+    if (!CompensateChunk(gradient.data() + begin, before.data(), after, end - begin)) {
+      all_finite = false;
+    }
+  };
+  if (in_place && !for_each_chunk(check)) return {};
+
+  const float* const result = slots.size() == 0 ? gradient.data() : slots.after[0];
+  const auto make = [&](int64_t begin, int64_t end) {
+    const auto before = From<const float, kMaxSlots>(begin, slots.before);
+    const auto after = From<float, kMaxSlots>(begin, slots.after);
+    if (!CompensateChunk(gradient.data() + begin, before.data(), after.data(), end - begin)) {
+      all_finite = false;
+    } else if (collector != nullptr) {
+      collector->Look(begin, end, result + begin);
+    }
+  };
+  if (for_each_chunk(make)) return {result, gradient.size()};
+  for (size_t i = 0; i < slots.size(); ++i) std::copy_n(slots.before[i], n, slots.after[i]);
+  return {};
+}
+
+void Memory::Update(const SparseTensor& decoded, const MemorySlots& slots,
+                    const CodecContext& context) const {
+  if (slots.size() == 0) return;
+  float* const pending = slots.after[0];
+  const float* const values = decoded.values.data();
+  const Support support = decoded.support();
+  ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pending[support[i]] -= values[i];
+  });
+  ForgetSent(support, slots, context);
+}
+
+Status Memory::UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,
+                         const MemorySlots& slots, const CodecContext& context) {
+  ChunkDecoder decode;
+  std::vector<float> all;
+  TFC_RETURN_IF_ERROR(value.Open(section, n, &decode));
+  if (!decode) {
+    all.resize(n);
+    TFC_RETURN_IF_ERROR(value.Decode(section, Support::Everything(n), context, Span<float>(all)));
+    decode = [&](int64_t begin, int64_t end, float* values) {
+      std::copy(all.begin() + begin, all.begin() + end, values);
+      return OkStatus();
+    };
+  }
+  return ForEachDecodeChunk(n, context.executor, [&](int64_t begin, int64_t end) {
+    float values[kDecodeChunk];
+    TFC_RETURN_IF_ERROR(decode(begin, end, values));
+    Vectorized([count = end - begin, pending = slots.after[0] + begin, sent = values + 0] {
+      for (int64_t i = 0; i < count; ++i) pending[i] -= sent[i];
+    });
+    return OkStatus();
+  });
+}
+
+}  // namespace tfcompress
