@@ -81,7 +81,7 @@ class Sparsifier {
   virtual ~Sparsifier() = default;
   // Unless nothing is implied, no index is sent.
   virtual Implied implied() const { return Implied::kNothing; }
-  // For one that selects by magnitude: see sparsify/by_magnitude.h.
+  // For one that selects by magnitude: see by_magnitude.h.
   virtual const SparsifierByMagnitude* by_magnitude() const { return nullptr; }
   // Overwrites `indices` with the chosen support, ascending. Deterministic: the same bits for every
   // executor.

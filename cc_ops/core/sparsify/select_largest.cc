@@ -85,9 +85,10 @@ Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
       k, executor);
 }
 
+// Each draw waits for memory, so that a larger sample costs more than the candidates that it saves.
 // Magnitudes of all of up to kSampleSize elements, or of one element from each of kSampleSize equal
 // strata, at a hashed position, so that periods in the layout of a weight do not bias the sample.
-constexpr int64_t kSampleSize = 1 << 15;
+constexpr int64_t kSampleSize = 1 << 13;
 std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
   std::vector<float> elements(static_cast<size_t>(std::min(n, kSampleSize)));
   if (n <= kSampleSize) {
