@@ -39,29 +39,29 @@ void PackCodes(int64_t k, int num_bits, Executor* executor, unsigned char* packe
   });
 }
 
-// Reads k packed codes off the reader, which is then at its end. Sets `decoder` to one that unpacks
-// the codes of a chunk and calls use_codes(begin, end, codes, values), which returns a Status.
+// Reads k packed codes off the reader, which is then at its end.
+inline Status ReadCodes(uint32_t k, int num_bits, ByteReader* reader, ByteSpan* packed) {
+  TFC_RETURN_IF_ERROR(reader->ReadSpan("codes", PackedBytes(k, num_bits), packed));
+  return reader->ExpectEnd("codes");
+}
+
+// Returns a decoder that unpacks the codes of a chunk and calls use_codes(begin, end, codes,
+// values), which returns a Status.
 template <typename UseCodes>
-Status OpenCodes(uint32_t k, int num_bits, ByteReader* reader, ChunkDecoder* decoder,
-                 UseCodes use_codes) {
-  ByteSpan packed;
-  TFC_RETURN_IF_ERROR(reader->ReadSpan("codes", PackedBytes(k, num_bits), &packed));
-  TFC_RETURN_IF_ERROR(reader->ExpectEnd("codes"));
-  *decoder = [=, use_codes = std::move(use_codes)](int64_t begin, int64_t end, float* values) {
+ChunkDecoder DecodeCodes(ByteSpan packed, int num_bits, UseCodes use_codes) {
+  return [=, use_codes = std::move(use_codes)](int64_t begin, int64_t end, float* values) {
     uint32_t codes[kDecodeChunk];
     const uint64_t offset = PackedBytes(begin, num_bits);
     const ByteSpan bytes = packed.subspan(offset, PackedBytes(end, num_bits) - offset);
     UnpackBits(bytes, num_bits, SerialExecutor(), {codes, static_cast<size_t>(end - begin)});
     return use_codes(begin, end, codes, values);
   };
-  return OkStatus();
 }
 
 // The same, with values[i] = table[code i]; a code past the table is DataLoss.
-inline Status OpenTable(uint32_t k, int num_bits, std::vector<float> table, ByteReader* reader,
-                        ChunkDecoder* decoder) {
-  const auto look_up = [table = std::move(table)](int64_t begin, int64_t end, const uint32_t* codes,
-                                                  float* values) {
+inline ChunkDecoder DecodeTable(ByteSpan packed, int num_bits, std::vector<float> table) {
+  auto look_up = [table = std::move(table)](int64_t begin, int64_t end, const uint32_t* codes,
+                                            float* values) {
     uint32_t largest = 0;
     Vectorized([=, count = end - begin, out = &largest] {
       uint32_t max = 0;
@@ -73,7 +73,16 @@ inline Status OpenTable(uint32_t k, int num_bits, std::vector<float> table, Byte
     for (int64_t i = 0; i < end - begin; ++i) values[i] = entries[codes[i]];
     return OkStatus();
   };
-  return OpenCodes(k, num_bits, reader, decoder, look_up);
+  return DecodeCodes(packed, num_bits, std::move(look_up));
+}
+
+// Reads k packed codes of a table off the reader, which is then at its end.
+inline Status OpenTable(uint32_t k, int num_bits, std::vector<float> table, ByteReader* reader,
+                        ChunkDecoder* decoder) {
+  ByteSpan packed;
+  TFC_RETURN_IF_ERROR(ReadCodes(k, num_bits, reader, &packed));
+  *decoder = DecodeTable(packed, num_bits, std::move(table));
+  return OkStatus();
 }
 
 }  // namespace tfcompress

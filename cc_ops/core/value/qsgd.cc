@@ -131,8 +131,10 @@ class Qsgd : public ValueCodec {
     for (float norm : norms) {
       if (FloatBits(norm) >= kFloatInfinityBits) return DataLoss("the norm of a bucket is ", norm);
     }
-    const auto scale = [config, norms = std::move(norms)](int64_t begin, int64_t end,
-                                                          const uint32_t* codes, float* values) {
+    ByteSpan packed;
+    TFC_RETURN_IF_ERROR(ReadCodes(k, num_bits, &reader, &packed));
+    auto scale = [config, norms = std::move(norms)](int64_t begin, int64_t end,
+                                                    const uint32_t* codes, float* values) {
       ForEachBucketPart(begin, end, config.bucket_size,
                         [&](int64_t bucket, int64_t i, int64_t last) {
                           ScalePart(codes + (i - begin), config.levels, norms[bucket], last - i,
@@ -140,7 +142,8 @@ class Qsgd : public ValueCodec {
                         });
       return OkStatus();
     };
-    return OpenCodes(k, num_bits, &reader, decoder, scale);
+    *decoder = DecodeCodes(packed, num_bits, std::move(scale));
+    return OkStatus();
   }
 
   static void ScalePart(const uint32_t* codes, QsgdLevels levels, float norm, int64_t size,

@@ -215,16 +215,21 @@ class Log : public ValueCodec {
     TFC_RETURN_IF_ERROR(reader.Read("first logarithm", &scale.first));
     TFC_RETURN_IF_ERROR(reader.Read("number of levels", &scale.num_levels));
     if (!scale.IsValid()) return DataLoss("base ", scale.base, ", sum ", scale.sum);
+    const int num_bits = BitsFor(scale.NumCodes());
+    ByteSpan packed;
+    TFC_RETURN_IF_ERROR(ReadCodes(k, num_bits, &reader, &packed));  // Before the table is made.
     const std::vector<float> levels = LevelsOf(scale);
     if (!levels.empty() && !IsFiniteBits(FloatBits(levels[0]))) {
       return DataLoss("the first level of sum ", scale.sum, " is not finite");
     }
     std::vector<float> table = {0};
+    table.reserve(scale.NumCodes());
     for (float level : levels) {
       table.push_back(LogScale::Value(1, level));
       table.push_back(LogScale::Value(2, level));
     }
-    return OpenTable(k, BitsFor(scale.NumCodes()), std::move(table), &reader, decoder);
+    *decoder = DecodeTable(packed, num_bits, std::move(table));
+    return OkStatus();
   }
 
   double base_;
