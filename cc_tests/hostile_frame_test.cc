@@ -288,5 +288,31 @@ TEST(HostileBloom, AFullFilterIsRefused) {
   EXPECT_LE(peak, kDecodeTableBytes);
 }
 
+// As many levels as a section can claim: their table is the largest that any decoder makes.
+TEST(HostileLog, TheLongestTableStaysWithinTheBound) {
+  constexpr uint32_t kK = 64;
+  for (const bool has_all_codes : {true, false}) {
+    FrameHeader header;
+    header.n = header.k = kK;
+    header.support = SupportKind::kEverything;
+    header.value_id = FindByName<ValueCodec>("log")->id;
+    Bytes bytes;
+    BeginFrame(&bytes);
+    ByteWriter writer(&bytes);
+    writer.Write(1.001);            // The base.
+    writer.Write(1.0);              // The sum.
+    writer.Write(uint16_t{0});      // The first logarithm.
+    writer.Write(uint16_t{65535});  // The levels.
+    bytes.resize(bytes.size() + (has_all_codes ? 17 * kK / 8 : kK));
+    ASSERT_TRUE(FinishFrame(header, 0, 0, &bytes).ok());
+    SparseTensor decoded;
+    Status status;
+    const uint64_t peak =
+        PeakAllocation([&] { status = DecodeFrame(MustRead(bytes), SerialExecutor(), &decoded); });
+    EXPECT_EQ(status.ok(), has_all_codes) << status.message();
+    EXPECT_LE(peak, has_all_codes ? MaxDecodeBytes(kK, bytes.size()) : 4096);
+  }
+}
+
 }  // namespace
 }  // namespace tfcompress
