@@ -61,7 +61,8 @@ quick() {
 long() {
   stage "C++: long tests, compile" compile --target long_tests
   stage "C++: long tests" run_ctest build/release -L long
-  stage "C++: long tests under sanitizers" run_ctest build/asan -L long
+  stage "C++: emulated CUDA under sanitizers, compile" cmake --build build/asan
+  stage "C++: emulated CUDA under sanitizers" run_ctest build/asan -R '^cuda_'
   stage "Python: one process, long tests" python -m pytest -m long python_tests/single
   local ranks
   if [[ ${all_ranks[1]:-} ]]; then
