@@ -56,7 +56,7 @@ format: tools  ## format the sources, fix what ruff can fix
 asan: tools  ## the core alone under the address and undefined-behaviour sanitizers, fuzzer corpus included
 	cmake -S . -B build/asan -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address,undefined \
 	  -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON -DWITH_FUZZ=ON -DWITH_BENCH=ON >/dev/null
-	cmake --build build/asan --target core_tests codec_benchmark frame_fuzzer
+	cmake --build build/asan --target core_tests codec_benchmark registry_names frame_fuzzer
 	ctest --test-dir build/asan --output-on-failure --parallel $$(nproc) -LE long -E '^cuda_'
 
 fuzz:  ## run every fuzzer for FUZZ_SECONDS=60 (FUZZ_CXX=<clang++>)
