@@ -62,7 +62,7 @@ long() {
   stage "C++: long tests, compile" compile --target long_tests
   stage "C++: long tests" run_ctest build/release -L long
   stage "C++: emulated CUDA under sanitizers, compile" cmake --build build/asan
-  stage "C++: emulated CUDA under sanitizers" run_ctest build/asan -R '^cuda_'
+  stage "C++: emulated CUDA and other SIMD under sanitizers" run_ctest build/asan -R '^cuda_|^core_tests_[a-z]'
   stage "Python: one process, long tests" python -m pytest -m long python_tests/single
   local ranks
   if [[ ${all_ranks[1]:-} ]]; then
