@@ -468,7 +468,7 @@ TEST(DecodeRowsSum, SkipsZerosAfterEachPacket) {
   };
   SparseRows expected, sum;
   ASSERT_TRUE(decode({}, &expected).ok());
-  ASSERT_TRUE(decode(Bytes(100), &sum).ok());
+  ASSERT_TRUE(decode(Bytes(100, 0), &sum).ok());
   EXPECT_EQ(sum.ids, expected.ids);
   EXPECT_EQ(sum.values, expected.values);
   ExpectError(decode({0, 1}, &sum), StatusCode::kDataLoss, "rank 1, tensor 0: not a ");

@@ -161,7 +161,7 @@ TEST(Crc32c, FindsTheCoresChecksumRight) {
   const DeviceVector<uint32_t> words(2);  // Remainder, error.
   for (size_t num_section_bytes : {0, 1, 2, 3, 4, 5, 127, 128, 129, 4095, 4096, 4097, 50001}) {
     for (size_t offset : {0, 1, 2, 3}) {
-      Bytes frame(kFrameHeaderBytes + num_section_bytes);
+      Bytes frame(kFrameHeaderBytes + num_section_bytes, 0);
       Random random(num_section_bytes);
       for (unsigned char& byte : frame) byte = static_cast<unsigned char>(random.Below(256));
       RepairChecksum(&frame);
