@@ -1,8 +1,8 @@
-"""Writes docs/codecs.md, the registry's description of every codec and measurements on this machine, and README's table.
+"""Writes docs/codecs.md, the registry's description of every codec and measurements here, and README's table.
 
     python benchmarks/codec_table.py            # a few minutes on one core
-    python benchmarks/codec_table.py --facts    # keeps the measurements, and measures only codecs that have none
-    python benchmarks/codec_table.py --check    # compares only the part that does not depend on the machine
+    python benchmarks/codec_table.py --facts    # keeps measurements, measures only what has none
+    python benchmarks/codec_table.py --check    # compares what does not depend on the machine
 
 Speeds are ratios to a memcpy of the dense vector in the same run, on one thread.
 """

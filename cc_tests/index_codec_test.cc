@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "contract_inputs.h"
 #include "core/hash.h"
 #include "core/registry.h"
 #include "make_part.h"
@@ -11,7 +12,15 @@
 namespace tfcompress {
 namespace {
 
-class ExactIndexCodec : public testing::TestWithParam<const char*> {
+std::vector<std::string> ExactNames() {
+  std::vector<std::string> names;
+  for (const auto& setting : AllSettings<IndexCodec>()) {
+    if (setting.is_default && IsExact(*setting.codec)) names.push_back(setting.part);
+  }
+  return names;
+}
+
+class ExactIndexCodec : public testing::TestWithParam<std::string> {
  protected:
   Bytes Encode(const std::vector<uint32_t>& indices, uint32_t n,
                Executor* executor = SerialExecutor()) const {
@@ -133,10 +142,8 @@ TEST_P(ExactIndexCodec, RejectsAHugeCountBeforeItAllocates) {
   EXPECT_LE(decoded.capacity(), 16u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, ExactIndexCodec,
-                         testing::Values("raw", "bitmap", "delta_binary", "rle", "huffman",
-                                         "delta_adaptive", "delta_flag"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Registry, ExactIndexCodec, testing::ValuesIn(ExactNames()),
+                         [](const auto& info) { return info.param; });
 
 Bytes EncodeWith(const char* name, const std::vector<uint32_t>& indices, uint32_t n) {
   Bytes section;

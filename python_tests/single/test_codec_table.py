@@ -1,4 +1,4 @@
-"""docs/codecs.md and the table in README.md agree with the registry; what it says was measured is not checked, but must be there."""
+"""docs/codecs.md and README.md agree with the registry; measurements must be there, and are not checked."""
 
 import pathlib
 import subprocess
