@@ -48,12 +48,12 @@ TEST_P(FrameAllocations, OfANewBufferAreFewToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(UsualPaths, FrameAllocations,
-                         testing::Values(PathCase{"topk|delta_binary|raw", 40},
-                                         PathCase{"residual|topk|delta_binary|raw", 40},
-                                         PathCase{"threshold:tau=2|delta_binary|raw", 40},
-                                         PathCase{"dense|raw|qsgd", 10},
-                                         PathCase{"residual|dense|raw|qsgd", 20},
-                                         PathCase{"dense|raw|raw", 10}),
+                         testing::Values(PathCase{"topk|delta_binary|raw", 24},
+                                         PathCase{"residual|topk|delta_binary|raw", 28},
+                                         PathCase{"threshold:tau=2|delta_binary|raw", 18},
+                                         PathCase{"dense|raw|qsgd", 4},
+                                         PathCase{"residual|dense|raw|qsgd", 10},
+                                         PathCase{"dense|raw|raw", 4}),
                          [](const auto& info) { return TestName(info.param.spec); });
 
 }  // namespace

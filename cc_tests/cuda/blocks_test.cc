@@ -187,7 +187,7 @@ TEST(CrcShift, AppendsZeros) {
   Bytes message = {1, 2, 3, 4, 5};
   for (size_t num_zeros : {0, 1, 15, 16, 1000, 70000}) {
     Bytes longer = message;
-    longer.resize(message.size() + num_zeros);
+    longer.resize(message.size() + num_zeros, 0);
     // Crc32c negates the state before and after.
     EXPECT_EQ(shift(~Crc32c(message), num_zeros), ~Crc32c(longer)) << num_zeros;
   }
