@@ -20,7 +20,7 @@ DOCUMENT = (ROOT / "CONTRIBUTING.md").read_text()
 SECTION = DOCUMENT[DOCUMENT.index("## Add a codec") : DOCUMENT.index("## Tests")]
 # What the steps change, or read.
 COPIED = ("README.md", "docs", "benchmarks", "tfcompress", "cc_ops", "cc_tests/golden")
-PYTHON_TESTS = ("test_codec_table.py", "test_readme.py", "test_core_bindings.py")
+PYTHON_TESTS = ("test_codec_table.py", "test_readme.py")
 
 
 def blocks(language, comment):
