@@ -1,8 +1,8 @@
-"""Writes docs/codecs.md: the registry's description of every codec, and measurements on this machine.
+"""Writes docs/codecs.md, the registry's description of every codec and measurements here, and README's table.
 
     python benchmarks/codec_table.py            # a few minutes on one core
-    python benchmarks/codec_table.py --facts    # keeps the measurements, rewrites the registry's part
-    python benchmarks/codec_table.py --check    # compares only the part that does not depend on the machine
+    python benchmarks/codec_table.py --facts    # keeps measurements, measures only what has none
+    python benchmarks/codec_table.py --check    # compares what does not depend on the machine
 
 Speeds are ratios to a memcpy of the dense vector in the same run, on one thread.
 """
@@ -23,7 +23,11 @@ import tfcompress as tfc
 from tfcompress.catalogue import KINDS
 from tfcompress.measure import entropy_bits, memcpy_seconds, squared_norm
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "codecs.md"
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE, README = ROOT / "docs" / "codecs.md", ROOT / "README.md"
+# The table in README.md is between these marks.
+KIND_NAMES = dict(zip(KINDS, ("sparsifier", "index", "value", "joint", "linear", "memory"), strict=True))
+CODECS = ("<!-- codecs: written by benchmarks/codec_table.py -->", "<!-- /codecs -->")
 # What the examples dumped, and the share of the elements of a dense gradient that would be sent.
 GRADIENTS, RATIO = pathlib.Path(__file__).parent / "gradients", 0.01
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
@@ -203,26 +207,23 @@ def table_of_own_gradients() -> list[str]:
     return [*textwrap.wrap(text, 100), "", *table(["", "bits a value", "dB"], rows), ""]
 
 
-def measured_tables() -> dict[str, list[str]]:
+def measured_tables(known: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """Measures what is not among the `known` rows, by kind and name."""
     index_names = [name for entry in tfc.index_codecs() for name in with_policies(entry)]
     value_names = [name for entry in tfc.value_codecs() for name in with_policies(entry)]
     joint_names = [entry.name for entry in tfc.joint_codecs()]
-    total = len(index_names) + len(value_names) + len(joint_names) + len(LINEAR)
+    names = dict(zip(MEASURED_KINDS, (index_names, value_names, joint_names, LINEAR), strict=True))
+    measures = (measure_index, measure_value, measure_joint, measure_linear)
+    rows: dict[str, list[list[str]]] = {}
     with rich.progress.Progress() as progress:
-        task = progress.add_task("measuring", total=total)
-
-        def rows(names: Iterable[str], measure: Callable[[str], list[str]]) -> list[list[str]]:
-            measured = []
-            for name in names:
+        task = progress.add_task("measuring", total=sum(map(len, names.values())))
+        for kind, measure in zip(MEASURED_KINDS, measures, strict=True):
+            rows[kind] = []
+            for name in names[kind]:
                 progress.update(task, description=name)
-                measured.append([f"`{name}`", *measure(name)])
+                rows[kind].append(known.get(kind, {}).get(name) or [f"`{name}`", *measure(name)])
                 progress.advance(task)
-            return measured
-
-        index_rows = rows(index_names, measure_index)
-        value_rows = rows(value_names, measure_value)
-        joint_rows = rows(joint_names, measure_joint)
-        linear_rows = rows(LINEAR, measure_linear)
+    index_rows, value_rows, joint_rows, linear_rows = rows.values()
     limit = [f"{entropy_bits(UNIVERSE, len(random_indices(d))):.2f}" for d in DENSITIES]
     index_rows.insert(0, ["*entropy limit* log2 C(n, k) / k", *limit, "-", "-"])
     speeds = ["encode", "decode"]
@@ -274,11 +275,30 @@ def static_part(text: str) -> str:
     return text.split("\nMeasured on ")[0].rstrip()
 
 
+def known_rows(text: str) -> dict[str, dict[str, list[str]]]:
+    """Returns the measured rows of a page, by kind and name."""
+    blocks = re.findall(f"{MEASURED[0]}\n(.*?){MEASURED[1]}\n", text, re.DOTALL)
+    rows = [[line.strip("| ").split(" | ") for line in block.splitlines()] for block in blocks]
+    return {
+        kind: {row[0].strip("`"): row for row in of_kind if row[0].startswith("`")}
+        for kind, of_kind in zip(MEASURED_KINDS, rows, strict=True)
+    }
+
+
 def with_new_facts(text: str) -> str:
     """Returns a new page with the measurements of `text`."""
-    blocks = re.findall(f"{MEASURED[0]}\n(.*?){MEASURED[1]}\n", text, re.DOTALL)
-    measured = {kind: block.splitlines() for kind, block in zip(MEASURED_KINDS, blocks, strict=True)}
-    return page(measured) + text[text.index("\nMeasured on ") :]
+    return page(measured_tables(known_rows(text))) + text[text.index("\nMeasured on ") :]
+
+
+def with_codecs(readme: str) -> str:
+    """Returns README.md with the table of the registry."""
+    rows = [
+        [KIND_NAMES[title], f"`{entry.name}`", entry.doc.replace("|", "\\|")]
+        for title, entries in KINDS.items()
+        for entry in entries()
+    ]
+    lines = [CODECS[0], "", *table(["kind", "name", "what"], rows), "", CODECS[1]]
+    return re.sub(f"{CODECS[0]}.*?{CODECS[1]}", lambda _: "\n".join(lines), readme, flags=re.DOTALL)
 
 
 def main() -> None:
@@ -290,6 +310,8 @@ def main() -> None:
         "--facts", action="store_true", help="measure nothing: keep the measurements of the page"
     )
     arguments = parser.parse_args()
+    if not arguments.check:
+        README.write_text(with_codecs(README.read_text()))
     if arguments.facts:
         PAGE.write_text(with_new_facts(PAGE.read_text()))
         return
@@ -299,8 +321,10 @@ def main() -> None:
             raise SystemExit(
                 f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}"
             )
+        if README.read_text() != with_codecs(README.read_text()):
+            raise SystemExit(f"{README.name} does not agree with the registry: run with --facts")
         return
-    PAGE.write_text(page(measured_tables()) + notes())
+    PAGE.write_text(page(measured_tables({})) + notes())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ namespace {
 
 // Packs by the definition, one bit at a time.
 Bytes PackBitByBit(const std::vector<uint32_t>& values, int num_bits) {
-  Bytes packed(PackedBytes(values.size(), num_bits));
+  Bytes packed(PackedBytes(values.size(), num_bits), 0);
   uint64_t bit = 0;
   for (uint32_t value : values) {
     for (int b = 0; b < num_bits; ++b, ++bit) packed[bit / 8] |= (value >> b & 1) << (bit % 8);

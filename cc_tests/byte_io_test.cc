@@ -20,11 +20,22 @@ TEST(ByteWriter, AppendsLittleEndianAfterWhatIsThere) {
   EXPECT_EQ(writer.size(), 10u);
 }
 
-TEST(ByteWriter, ExtendAppendsZeros) {
-  Bytes bytes = {1};
+TEST(ByteWriter, ExtendByZerosClearsWhatItAppends) {
+  Bytes bytes = {1, 2, 3};
+  bytes.resize(1);
   ByteWriter writer(&bytes);
-  writer.Extend(2)[1] = 7;
+  writer.ExtendByZeros(2)[1] = 7;
   EXPECT_EQ(bytes, (Bytes{1, 0, 7}));
+}
+
+TEST(ByteWriter, ExtendLeavesTheBytesToTheCaller) {
+  Bytes bytes = {1, 2, 3};
+  bytes.resize(1);
+  ByteWriter writer(&bytes);
+  unsigned char* const appended = writer.Extend(2);
+  appended[0] = 8;
+  appended[1] = 9;
+  EXPECT_EQ(bytes, (Bytes{1, 8, 9}));
 }
 
 TEST(ByteReader, ReadsBackWhatWasWritten) {
@@ -65,7 +76,7 @@ TEST(ByteReader, NamesTheFieldThatIsCutOff) {
 }
 
 TEST(ByteReader, RefusesLengthsThatWouldWrapAround) {
-  const Bytes bytes(16);
+  const Bytes bytes(16, 0);
   ByteReader reader(bytes);
   ByteSpan span;
   std::vector<uint64_t> array;

@@ -66,7 +66,7 @@ void AddBacks(const std::vector<Setting<Sparsifier>>& sparsifiers,
     for (const auto& index : indices) {
       if (implied && index.part != "raw") continue;
       for (const auto& value : values) {
-        const bool exact = (implied || index.codec->exact()) && IsExact(value);
+        const bool exact = (implied || IsExact(*index.codec)) && IsExact(value);
         (*backs)[sparsifier.part + "|" + index.part + "|" + value.part] = exact;
       }
     }
@@ -115,6 +115,15 @@ Backs AllBacks() {
 }
 
 }  // namespace
+
+bool IsExact(const IndexCodec& codec) {
+  Bytes section;
+  return !codec.Encode(std::vector<uint32_t>{0}, 1, {}, &section).value().changed.has_value();
+}
+
+bool Narrows(const ValueCodec& codec) {
+  return codec.LeastSent(NormalValues(1000, 1), SerialExecutor()) > 0;
+}
 
 std::vector<Given> ParameterSettings(const std::vector<ParamSpec>& params) {
   std::vector<Given> settings = {{}};

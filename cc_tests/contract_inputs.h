@@ -88,6 +88,11 @@ std::vector<float> NormalValues(size_t count, uint64_t seed);
 // A vector like a gradient: many zeros, heavy tails, values of very different size.
 std::vector<float> Gradient(size_t n, uint64_t seed);
 
+// Whether Decode yields the encoded indices again.
+bool IsExact(const IndexCodec& codec);
+// Whether it decodes some values to zero by design, and they are not sent.
+bool Narrows(const ValueCodec& codec);
+
 // A spec, and whether it is exact.
 struct SpecCase {
   std::string spec;

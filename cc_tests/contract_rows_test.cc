@@ -25,9 +25,9 @@ std::vector<RowsCase> RowsCases() {
   const std::shared_ptr<const ValueCodec> raw =
       FindByName<ValueCodec>("raw")->definition.make(Params());
   for (const auto& index : AllSettings<IndexCodec>()) {
-    cases.push_back({"topk|" + index.part + "|raw", index.codec->exact(), raw});
+    cases.push_back({"topk|" + index.part + "|raw", IsExact(*index.codec), raw});
     // Both parts lossy: values sent for rows that were not touched must be conserved, too.
-    if (!index.codec->exact()) {
+    if (!IsExact(*index.codec)) {
       cases.push_back({"topk|" + index.part + "|sign", false,
                        FindByName<ValueCodec>("sign")->definition.make(Params())});
     }
@@ -35,10 +35,10 @@ std::vector<RowsCase> RowsCases() {
   for (const auto& value : AllSettings<ValueCodec>()) {
     if (value.part == "raw") continue;  // Stands beside each index codec.
     // One that filters leaves rows out.
-    cases.push_back({"topk|delta_binary|" + value.part, !value.codec->narrows(), value.codec});
+    cases.push_back({"topk|delta_binary|" + value.part, !Narrows(*value.codec), value.codec});
   }
   for (const auto& joint : AllSettings<SparseCodec>()) {
-    if (!joint.codec->needs_dense()) cases.push_back({"dense|" + joint.part, false, nullptr});
+    if (joint.codec->takes_rows()) cases.push_back({"dense|" + joint.part, false, nullptr});
   }
   return cases;
 }

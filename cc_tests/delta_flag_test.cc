@@ -14,7 +14,7 @@ std::unique_ptr<const IndexCodec> Codec(int flag_bits) {
 
 Bytes Encode(const std::vector<uint32_t>& indices, uint32_t n, int flag_bits = 2) {
   Bytes section;
-  EXPECT_TRUE(Codec(flag_bits)->Encode(indices, n, {}, &section, nullptr).ok());
+  EXPECT_TRUE(Codec(flag_bits)->Encode(indices, n, {}, &section).ok());
   return section;
 }
 

@@ -12,9 +12,13 @@
 
 namespace tfcompress {
 
-inline std::filesystem::path GoldenFolder() {
-  return std::filesystem::path(TFC_SOURCE_DIR) / "cc_tests" / "golden";
+// The tree that was built, or a copy of it that the environment names.
+inline std::filesystem::path SourceFolder() {
+  const char* copy = std::getenv("TFC_SOURCE_DIR");
+  return copy == nullptr ? TFC_SOURCE_DIR : copy;
 }
+
+inline std::filesystem::path GoldenFolder() { return SourceFolder() / "cc_tests" / "golden"; }
 
 // Whether to write golden files instead of comparing.
 inline bool Updates() {

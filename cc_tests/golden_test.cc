@@ -246,7 +246,7 @@ void ExpectSections(const std::string& kind, const std::string& format) {
 }
 
 TEST(Format, DescribesEachCodec) {
-  const Bytes bytes = ReadFile(std::filesystem::path(TFC_SOURCE_DIR) / "cc_ops" / "FORMAT.md");
+  const Bytes bytes = ReadFile(SourceFolder() / "cc_ops" / "FORMAT.md");
   const std::string format(bytes.begin(), bytes.end());
   ASSERT_FALSE(format.empty()) << "cc_ops/FORMAT.md is missing";
   ExpectSections<IndexCodec>("index", format);

@@ -157,7 +157,7 @@ std::vector<std::string> RowSpecs() {
   }
   for (const auto& value : Registry<ValueCodec>()) specs.push_back("topk|rle|" + value.name);
   for (const auto& joint : AllSettings<SparseCodec>()) {
-    if (!joint.codec->needs_dense()) specs.push_back("dense|" + joint.part);
+    if (joint.codec->takes_rows()) specs.push_back("dense|" + joint.part);
   }
   std::sort(specs.begin(), specs.end());
   specs.erase(std::unique(specs.begin(), specs.end()), specs.end());
@@ -241,7 +241,7 @@ TEST(HostileBloom, TheFullestFilterStaysWithinTheBound) {
           std::max(1.0, std::ceil(k * (num_hashes == 1 ? 0.01 : num_hashes - 0.5) / 0.6931)));
       Bytes section = {3, static_cast<unsigned char>(num_hashes)};
       ByteWriter(&section).Write(num_bits);
-      section.resize(section.size() + (num_bits + 7) / 8);
+      section.resize(section.size() + (num_bits + 7) / 8, 0);
       Random random(1);
       const uint32_t num_set = std::min(num_bits, k * num_hashes);
       for (uint32_t i = 0; i < num_set; ++i) {  // About as many, without regard to collisions.
@@ -256,7 +256,7 @@ TEST(HostileBloom, TheFullestFilterStaysWithinTheBound) {
       Bytes bytes;
       BeginFrame(&bytes);
       bytes.insert(bytes.end(), section.begin(), section.end());
-      bytes.resize(bytes.size() + 4 * k);
+      bytes.resize(bytes.size() + 4 * k, 0);
       ASSERT_TRUE(FinishFrame(header, 0, section.size(), &bytes).ok());
       SparseTensor decoded;
       const uint64_t peak =
@@ -303,7 +303,7 @@ TEST(HostileLog, TheLongestTableStaysWithinTheBound) {
     writer.Write(1.0);              // The sum.
     writer.Write(uint16_t{0});      // The first logarithm.
     writer.Write(uint16_t{65535});  // The levels.
-    bytes.resize(bytes.size() + (has_all_codes ? 17 * kK / 8 : kK));
+    bytes.resize(bytes.size() + (has_all_codes ? 17 * kK / 8 : kK), 0);
     ASSERT_TRUE(FinishFrame(header, 0, 0, &bytes).ok());
     SparseTensor decoded;
     Status status;

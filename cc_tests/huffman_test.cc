@@ -188,7 +188,7 @@ TEST(HuffmanCode, HostileLengthsAreErrorsOrACode) {
     EXPECT_EQ(HuffmanCode::ReadLengths(64, &reader).status().code(), StatusCode::kDataLoss);
   }
   for (int i = 0; i < 20000; ++i) {
-    Bytes bytes = i % 2 == 0 ? lengths : Bytes(random.Below(20));
+    Bytes bytes = i % 2 == 0 ? lengths : Bytes(random.Below(20), 0);
     for (int j = 0; j < (i % 2 == 0 ? 2 : 20) && !bytes.empty(); ++j) {
       bytes[random.Below(static_cast<uint32_t>(bytes.size()))] =
           static_cast<unsigned char>(random.Next32());
@@ -231,7 +231,7 @@ TEST(HuffmanIndex, CodesTheBytesOfAllIndices) {
       for (int p = 0; p < 4; ++p) ++counts[i >> (8 * p) & 255];
     const HuffmanCode code = CodeOf(counts);
     Bytes section;
-    ASSERT_TRUE(MakePart<IndexCodec>("huffman")->Encode(all, n, {}, &section, nullptr).ok());
+    ASSERT_TRUE(MakePart<IndexCodec>("huffman")->Encode(all, n, {}, &section).ok());
     const uint64_t num_blocks = (n + 65535) / 65536;
     EXPECT_GE(section.size(), BytesOfBits(code.NumBits(counts)) + 4 * (num_blocks - 1));
     EXPECT_LE(section.size(), BytesOfBits(code.NumBits(counts)) + 5 * (num_blocks - 1));
@@ -239,7 +239,7 @@ TEST(HuffmanIndex, CodesTheBytesOfAllIndices) {
     const std::vector<uint32_t> some = {0, n / 3, n - 1};
     if (n < 4) continue;
     section.clear();
-    ASSERT_TRUE(MakePart<IndexCodec>("huffman")->Encode(some, n, {}, &section, nullptr).ok());
+    ASSERT_TRUE(MakePart<IndexCodec>("huffman")->Encode(some, n, {}, &section).ok());
     BitString bits(section);
     for (const uint32_t index : some)
       for (int p = 0; p < 4; ++p)
@@ -251,9 +251,8 @@ TEST(HuffmanIndex, CodesTheBytesOfAllIndices) {
 
 TEST(HuffmanIndex, IsTheBytesOfTheFormat) {
   Bytes section;
-  ASSERT_TRUE(MakePart<IndexCodec>("huffman")
-                  ->Encode(std::vector<uint32_t>{1, 2}, 4, {}, &section, nullptr)
-                  .ok());
+  ASSERT_TRUE(
+      MakePart<IndexCodec>("huffman")->Encode(std::vector<uint32_t>{1, 2}, 4, {}, &section).ok());
   EXPECT_EQ(section, (Bytes{0xC3, 0x01}));
 }
 

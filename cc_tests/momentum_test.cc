@@ -56,7 +56,7 @@ bool CompensateInPlace(const Memory& memory, const Floats& gradient, State* stat
 
 void Update(const Memory& memory, const SparseTensor& decoded, State* state) {
   const std::vector<float*> slots = {state->residual.data(), state->velocity.data()};
-  memory.Update(decoded, {Span<float* const>(slots), slots}, {});
+  memory.Update(decoded.support(), decoded.values, {Span<float* const>(slots), slots}, {});
 }
 
 TEST(Momentum, AccumulatesVelocities) {

@@ -169,7 +169,7 @@ TEST(DecodeSum, SkipsZerosAfterEachPacket) {
     std::vector<Tensor> sums = Targets();
     std::vector<DecodeStats> stats(sums.size());
     const Status status =
-        Sum(PaddedPackets(Bytes(num_zeros)), 2, &sums, 0.5f, SerialExecutor(), stats);
+        Sum(PaddedPackets(Bytes(num_zeros, 0)), 2, &sums, 0.5f, SerialExecutor(), stats);
     ASSERT_TRUE(status.ok()) << status.message();
     for (size_t t = 0; t < sums.size(); ++t) {
       EXPECT_EQ(sums[t].storage, expected[t].storage) << "tensor " << t;
@@ -181,7 +181,7 @@ TEST(DecodeSum, SkipsZerosAfterEachPacket) {
 TEST(DecodeSum, RefusesPaddingOtherThanZerosAndElsewhere) {
   std::vector<Tensor> sums = Targets();
   ExpectDataLoss(Sum(PaddedPackets({0, 0, 1}), 2, &sums), "rank 1, tensor 0: not a ");
-  Bytes packets = PaddedPackets(Bytes(3));
+  Bytes packets = PaddedPackets(Bytes(3, 0));
   packets.back() = 1;
   ExpectDataLoss(Sum(packets, 2, &sums), "packets: 1 bytes too many");
   packets = TwoPackets();

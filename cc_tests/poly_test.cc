@@ -224,7 +224,7 @@ TEST(PolyTest, RejectsMoreSegmentsThanASignMayHave) {
     }
     writer.Write(uint32_t{0});
     const int num_bits = BitsFor(num_segments);
-    section.resize(section.size() + PackedBytes(num_segments, num_bits));
+    section.resize(section.size() + PackedBytes(num_segments, num_bits), 0);
     std::vector<float> decoded(num_segments);
     EXPECT_EQ(codec->Decode(section, All(num_segments), {}, Span<float>(decoded)).code(),
               num_segments == 256 ? StatusCode::kOk : StatusCode::kDataLoss);

@@ -121,8 +121,7 @@ class ReplicasTest : public testing::TestWithParam<std::string> {
 
   const Compressor& compressor() const { return *compressor_; }
   bool takes_rows() const {
-    return compressor().support_kind() != SupportKind::kJoint ||
-           !compressor().codec().needs_dense();
+    return compressor().joint() == nullptr || compressor().joint()->takes_rows();
   }
 
   void Start(int num_ranks) {
@@ -318,7 +317,7 @@ class LinearReplicasTest : public testing::TestWithParam<std::string> {
         for (uint32_t i : sent.indices) sent.values.push_back(compensated[rank][i]);
         const std::vector<float*> pointers = PointersTo(&(*slots)[rank]);
         const std::vector<const float*> before(pointers.begin(), pointers.end());
-        memory().Update(sent, {before, pointers}, {step, executor});
+        memory().Update(sent.support(), sent.values, {before, pointers}, {step, executor});
       });
       if (rank == 0) {
         first_kept = sent.indices;

@@ -13,7 +13,7 @@ namespace {
 
 Bytes Encode(const std::vector<uint32_t>& indices, uint32_t n) {
   Bytes section;
-  EXPECT_TRUE(MakePart<IndexCodec>("rle")->Encode(indices, n, {}, &section, nullptr).ok());
+  EXPECT_TRUE(MakePart<IndexCodec>("rle")->Encode(indices, n, {}, &section).ok());
   return section;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/codec.h"
+
 namespace tfcompress {
 namespace {
 
@@ -36,13 +38,6 @@ TEST(SeededSupportTest, EveryElementIsEquallyLikely) {
     for (uint32_t index : SeededSupport(100, 10, seed, SerialExecutor())) ++counts[index];
   }
   for (int count : counts) EXPECT_NEAR(count, 200, 4.5 * std::sqrt(180.0));
-}
-
-TEST(SeededSupportTest, AnIndexSectionIsAnError) {
-  const Bytes section{0};
-  std::vector<uint32_t> indices;
-  const Status status = SeededSupportCodec().Decode(section, 10, 3, CodecContext{}, &indices);
-  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
 }
 
 }  // namespace

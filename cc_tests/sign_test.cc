@@ -50,7 +50,7 @@ TEST(SignTest, OneSignAlone) {
 
 TEST(SignTest, RejectsMeansOfTheWrongSign) {
   const auto is_rejected = [&](float mean, float negative_mean) {
-    Bytes section(9);
+    Bytes section(9, 0);
     StoreUnaligned(&section[0], mean);
     StoreUnaligned(&section[4], negative_mean);
     return IsDataLoss(*Sign(), section, 3);

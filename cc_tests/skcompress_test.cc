@@ -8,6 +8,7 @@
 #include "core/registry.h"
 #include "gtest/gtest.h"
 #include "make_part.h"
+#include "values_at.h"
 
 namespace tfcompress {
 namespace {
@@ -17,7 +18,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As reported by the encoder.
+  SparseTensor decoded;
 };
 
 Encoded MustEncode(const std::string& name, const Settings& settings,
@@ -25,18 +26,22 @@ Encoded MustEncode(const std::string& name, const Settings& settings,
                    Executor* executor = SerialExecutor()) {
   const auto codec = MakePart<SparseCodec>(name, settings);
   Encoded encoded;
-  uint64_t num_index_bytes = 1;
-  const Status status = codec->Encode({dense, support}, {seed, executor}, &encoded.section,
-                                      &num_index_bytes, &encoded.k, &encoded.decoded);
+  const std::vector<float> values = ValuesAt(support, dense);
+  const auto k = codec->Encode(values, support, {seed, executor}, &encoded.section);
+  EXPECT_TRUE(k.ok()) << k.status().message();
+  encoded.k = k.value();
+  encoded.decoded = {support.n(), support.everything(), {}, {}};
+  if (encoded.k == 0) return encoded;
+  const Status status =
+      codec->Decode(encoded.section, encoded.k, {seed, executor}, &encoded.decoded);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(num_index_bytes, 0u);
   EXPECT_LE(encoded.section.size(), codec->MaxEncodedBytes(support.n(), encoded.k));
   return encoded;
 }
 
 Status DecodeTo(ByteSpan section, uint32_t n, uint32_t k, SparseTensor* out) {
   out->n = n;
-  return MakePart<SparseCodec>("skcompress")->Decode({ByteSpan(), section}, k, {7}, out);
+  return MakePart<SparseCodec>("skcompress")->Decode(section, k, {7}, out);
 }
 
 std::vector<float> BellValues(size_t size) {

@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "gtest/gtest.h"
 #include "make_part.h"
+#include "values_at.h"
 
 namespace tfcompress {
 namespace {
@@ -23,7 +24,7 @@ std::unique_ptr<const SparseCodec> MakeSketchml(const Settings& settings = {}) {
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As reported by the encoder.
+  SparseTensor decoded;
 };
 
 Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
@@ -32,11 +33,14 @@ Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
   context.seed = 7;
   context.executor = executor;
   Encoded encoded;
-  uint64_t num_index_bytes = 1;
-  const Status status = codec.Encode({dense, support}, context, &encoded.section, &num_index_bytes,
-                                     &encoded.k, &encoded.decoded);
+  const std::vector<float> values = ValuesAt(support, dense);
+  const auto k = codec.Encode(values, support, context, &encoded.section);
+  EXPECT_TRUE(k.ok()) << k.status().message();
+  encoded.k = k.value();
+  encoded.decoded = {support.n(), support.everything(), {}, {}};
+  if (encoded.k == 0) return encoded;
+  const Status status = codec.Decode(encoded.section, encoded.k, context, &encoded.decoded);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(num_index_bytes, 0u);
   EXPECT_EQ(encoded.k, support.size());
   EXPECT_LE(encoded.section.size(), codec.MaxEncodedBytes(support.n(), encoded.k));
   return encoded;
@@ -47,7 +51,7 @@ Status DecodeTo(const SparseCodec& codec, ByteSpan section, uint32_t k, SparseTe
   CodecContext context;
   context.seed = 7;
   context.executor = executor;
-  return codec.Decode({ByteSpan(), section}, k, context, out);
+  return codec.Decode(section, k, context, out);
 }
 
 SparseTensor Shape(const Support& support) {
@@ -250,11 +254,9 @@ TEST(SketchmlErrorTest, RejectsUnsortedIndices) {
   const std::vector<float> dense = BellValues(10);
   const std::vector<uint32_t> indices = {3, 2};
   Bytes out;
-  uint64_t num_index_bytes;
-  uint32_t k;
-  const Status status = MakeSketchml()->Encode({dense, Support(10, indices)}, CodecContext(), &out,
-                                               &num_index_bytes, &k, nullptr);
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  const Support support(10, indices);
+  const auto k = MakeSketchml()->Encode(ValuesAt(support, dense), support, CodecContext(), &out);
+  EXPECT_EQ(k.status().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(TernaryTest, EveryCodeDecodesOrIsDataLoss) {
 
 TEST(TernaryTest, RejectsBadScales) {
   for (float bad : {-1.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
-    Bytes section(5);
+    Bytes section(5, 0);
     StoreUnaligned(&section[0], bad);
     EXPECT_TRUE(IsDataLoss(*Ternary(), section, 1));
   }

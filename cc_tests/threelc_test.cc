@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "gtest/gtest.h"
 #include "make_part.h"
+#include "values_at.h"
 
 namespace tfcompress {
 namespace {
@@ -25,17 +26,20 @@ std::unique_ptr<const SparseCodec> MakeThreelc(const std::string& multiplier = "
 struct Encoded {
   Bytes section;
   uint32_t k = 0;
-  SparseTensor decoded;  // As reported by the encoder.
+  SparseTensor decoded;
 };
 
 Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
                    const Support& support, Executor* executor = SerialExecutor()) {
   Encoded encoded;
-  uint64_t num_index_bytes = 1;
-  const Status status = codec.Encode({dense, support}, {0, executor}, &encoded.section,
-                                     &num_index_bytes, &encoded.k, &encoded.decoded);
+  const std::vector<float> values = ValuesAt(support, dense);
+  const auto k = codec.Encode(values, support, {0, executor}, &encoded.section);
+  EXPECT_TRUE(k.ok()) << k.status().message();
+  encoded.k = k.value();
+  encoded.decoded = {support.n(), support.everything(), {}, {}};
+  if (encoded.k == 0) return encoded;
+  const Status status = codec.Decode(encoded.section, encoded.k, {0, executor}, &encoded.decoded);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(num_index_bytes, 0u);
   EXPECT_LE(encoded.section.size(), codec.MaxEncodedBytes(support.n(), encoded.k));
   return encoded;
 }
@@ -122,8 +126,7 @@ TEST(ThreelcTest, TernaryTensorsRoundTrip) {
       }
       SparseTensor decoded;
       decoded.n = n;
-      ASSERT_TRUE(
-          codec->Decode({ByteSpan(), encoded.section}, encoded.k, {0, &threads}, &decoded).ok());
+      ASSERT_TRUE(codec->Decode(encoded.section, encoded.k, {0, &threads}, &decoded).ok());
       EXPECT_EQ(decoded.indices, encoded.decoded.indices);
       EXPECT_EQ(decoded.values, encoded.decoded.values);
     }
@@ -182,7 +185,7 @@ TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
   const Encoded encoded = MustEncode(dense);
   const auto decode = [&](const Bytes& section, uint32_t n, uint32_t k, SparseTensor* decoded) {
     decoded->n = n;
-    return codec->Decode({ByteSpan(), section}, k, {}, decoded);
+    return codec->Decode(section, k, {}, decoded);
   };
   SparseTensor decoded;
   for (size_t length = 0; length < encoded.section.size(); ++length) {
@@ -212,12 +215,8 @@ TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
 TEST(ThreelcTest, RejectsUnsortedIndices) {
   const std::vector<uint32_t> indices = {3, 2};
   Bytes out;
-  uint64_t num_index_bytes;
-  uint32_t k;
-  const std::vector<float> dense(10, 1);
-  EXPECT_EQ(MakeThreelc()
-                ->Encode({dense, Support(10, indices)}, {}, &out, &num_index_bytes, &k, nullptr)
-                .code(),
+  const std::vector<float> values(2, 1);
+  EXPECT_EQ(MakeThreelc()->Encode(values, Support(10, indices), {}, &out).status().code(),
             StatusCode::kInvalidArgument);
 }
 

@@ -45,10 +45,17 @@ class ByteWriter {
     if (!values.empty())
       std::memcpy(Extend(values.size() * sizeof(T)), values.data(), values.size() * sizeof(T));
   }
-  // Appends `num_bytes` zero bytes and returns where they start; valid until the next append.
-  unsigned char* Extend(size_t num_bytes) {
+  // Appends `num_bytes` bytes, all of which the caller sets, and returns where they start; valid
+  // until the next append. Not inlined: GCC 12 would warn of the moves in it.
+  [[gnu::noinline]] unsigned char* Extend(size_t num_bytes) {
     const size_t offset = out_->size();
     out_->resize(offset + num_bytes);
+    return out_->data() + offset;
+  }
+  // The same with zeros, for bits that are set one by one.
+  unsigned char* ExtendByZeros(size_t num_bytes) {
+    const size_t offset = out_->size();
+    out_->resize(offset + num_bytes, 0);
     return out_->data() + offset;
   }
   size_t size() const { return out_->size(); }

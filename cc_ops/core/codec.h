@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/executor.h"
@@ -89,24 +90,31 @@ class Sparsifier {
                         std::vector<uint32_t>* indices) const = 0;
 };
 
+// What receivers decode of an index section: the encoded support, unless a lossy codec changes it.
+struct DecodedIndices {
+  std::optional<std::vector<uint32_t>> changed;
+  // Whether the values to send are still those of the encoded support, in order (DeepReduce's naive
+  // Bloom filter), and not those at the changed indices (P0, P1, P2).
+  bool keeps_values = false;
+
+  // Borrows from `encoded` or from this.
+  Support support(const Support& encoded) const {
+    return changed ? Support(encoded.n(), *changed) : encoded;
+  }
+  // Whether the values to send are those of the encoded support.
+  bool sends_encoded() const { return !changed || keeps_values; }
+};
+
 // Codes a strictly increasing subset of [0, n).
 class IndexCodec {
  public:
   virtual ~IndexCodec() = default;
 
-  // Whether Decode yields the encoded indices again. A lossy codec fills `decoded` in Encode.
-  virtual bool exact() const { return true; }
-  // Lossy codecs only: whether the values to send are those at the decoded indices (DeepReduce
-  // P0, P1, P2), or still those at the original ones, in order (DeepReduce's naive Bloom filter).
-  virtual bool gathers_decoded() const { return true; }
-  // Whether it codes any subset, not only the one that the frame implies.
-  virtual bool codes_any_support() const { return true; }
-
-  // Appends the section to `out`. A lossy codec overwrites `decoded` with what Decode will yield
-  // for k = decoded->size(); an exact codec leaves it alone. Unsorted, duplicate or out-of-range
-  // input is InvalidArgument.
-  virtual Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context,
-                        Bytes* out, std::vector<uint32_t>* decoded) const = 0;
+  // Appends the section to `out`. An exact codec returns DecodedIndices(); a lossy one always says
+  // what Decode will yield, for k as many. Unsorted, duplicate or out-of-range input is
+  // InvalidArgument.
+  virtual Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                        const CodecContext& context, Bytes* out) const = 0;
   // Overwrites `indices` with exactly k strictly increasing indices below n, or fails with
   // DataLoss. Checks k against the section before allocating, where the section bounds it: an exact
   // codec allocates no more than O(k + section.size()), a lossy one no more than O(n).
@@ -135,10 +143,9 @@ class ValueCodec {
  public:
   virtual ~ValueCodec() = default;
 
-  // Whether some values decode to zero by design. Then Narrow takes their indices out of an
-  // explicit support before the indices are coded: nothing is sent for them.
-  virtual bool narrows() const { return false; }
-  virtual void Narrow(Span<const float> /*dense*/, std::vector<uint32_t>* /*indices*/) const {}
+  // The magnitude below which values decode to zero by design: where an index codec codes the
+  // support, nothing is sent for them.
+  virtual float LeastSent(Span<const float> /*values*/, Executor* /*executor*/) const { return 0; }
 
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,
@@ -168,44 +175,24 @@ class ValueCodec {
 // The largest of MaxErrors: MaxError of the codecs that override it.
 double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values);
 
-// What a SparseCodec encodes: the support and the dense vector it was chosen from. A codec that
-// changes the support (a Bloom filter) takes the values of added elements from `dense`.
-//
-// `gathered` are the values of the support, in its order, where they are at hand. Where a vector of
-// n elements would be too large, they are given instead of it, to codecs that do not need `dense`.
-struct SparseInput {
-  Span<const float> dense;
-  Support support;
-  Span<const float> gathered = {};
-};
-
-// The two parts of an encoded sparse vector. A joint codec puts everything in `values`.
-struct SparseSections {
-  ByteSpan indices;
-  ByteSpan values;
-};
-
-// Codes a whole sparse vector. The usual one is ProductCodec (IndexCodec x ValueCodec); codecs that
-// cannot be split so stand in joint/.
+// Codes indices and values together, where they cannot be split into an IndexCodec and a ValueCodec
+// (joint/).
 class SparseCodec {
  public:
   virtual ~SparseCodec() = default;
 
-  // Whether Encode reads elements out of the support, or takes time and bytes of the order of n.
-  virtual bool needs_dense() const { return true; }
-  // Appends the index part, then the value part, to `out`; sets `num_index_bytes` to the length of
-  // the first and `k` to the number of elements that receivers decode. When `decoded` is given, it
-  // is overwritten with exactly what Decode yields: the memory subtracts it.
-  virtual Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
-                        uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const = 0;
+  // Whether it codes rows of a table, which has too many elements to spend time or bytes on each.
+  virtual bool takes_rows() const { return true; }
+  // Appends the section of values[i] at support[i] to `out`, and returns how many elements Decode
+  // will yield; if that is none, nothing was appended. Indices as for IndexCodec::Encode.
+  virtual Result<uint32_t> Encode(Span<const float> values, const Support& support,
+                                  const CodecContext& context, Bytes* out) const = 0;
   // Fills `out`, whose n and everything are given, with k elements, or fails with DataLoss.
-  virtual Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+  virtual Status Decode(ByteSpan section, uint32_t k, const CodecContext& context,
                         SparseTensor* out) const = 0;
-  // Lower bound of both sections for k > 0 decoded of n elements, whatever the encoder's
-  // parameters.
+  // Lower bound of the section for k > 0 decoded of n elements, whatever the encoder's parameters.
   virtual uint64_t MinEncodedBytes(uint32_t n, uint32_t k) const = 0;
-  // Upper bound of the bytes that Encode appends when neither the given nor the decoded support has
-  // more than k of n elements.
+  // Upper bound of the bytes that Encode appends for a support of k of n elements.
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 
@@ -233,9 +220,9 @@ class Memory {
   // Stores `count` elements of that result, from `begin` on, before it is made.
   void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                       int64_t count, float* elements) const;
-  // Takes what was sent out of what is pending in slots.after. `decoded` is what receivers decode
-  // of Compensate's result.
-  void Update(const SparseTensor& decoded, const MemorySlots& slots,
+  // Takes what was sent out of what is pending in slots.after: the values that receivers decode of
+  // Compensate's result, and their support.
+  void Update(const Support& sent, Span<const float> values, const MemorySlots& slots,
               const CodecContext& context) const;
   // The same where everything was sent, as `section`.
   static Status UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,

@@ -13,7 +13,11 @@ namespace tfcompress {
 namespace {
 
 // Elements filtered at a time into buffers that stay in L1.
-constexpr int64_t kFilterElements = 2048;
+constexpr int64_t kPieceElements = 2048;
+static_assert(kBlockElements % kPieceElements == 0);
+
+// The first slab has room for one element of so many.
+constexpr int64_t kElementsPerSlot = 32;
 
 // Lists the i in [0, size) with magnitude >= bound, as first + i and values[i], and returns their
 // number. Filters write first and count after, without a branch: before element i, at most i are
@@ -105,32 +109,56 @@ Filter FastestFilter() {
 
 }  // namespace
 
+Collector::Collector(int64_t n, uint32_t min_magnitude)
+    : min_magnitude_(min_magnitude),
+      next_slab_size_(static_cast<size_t>(std::max(n / kElementsPerSlot, kPieceElements))),
+      pieces_(static_cast<size_t>(NumBlocks(n, kPieceElements))) {}
+
 void Collector::Look(int64_t begin, int64_t end, const float* values) {
   static const Filter filter = FastestFilter();
-  uint32_t found[kFilterElements];
-  float found_values[kFilterElements];
-  Candidates& part = parts_[begin / kBlockElements];
-  for (; begin < end; begin += kFilterElements, values += kFilterElements) {
-    const int64_t count = filter(values, std::min(end - begin, kFilterElements), min_magnitude_,
+  uint32_t found[kPieceElements];
+  float found_values[kPieceElements];
+  for (; begin < end; begin += kPieceElements, values += kPieceElements) {
+    const int64_t count = filter(values, std::min(end - begin, kPieceElements), min_magnitude_,
                                  static_cast<uint32_t>(begin), found, found_values);
-    part.indices.insert(part.indices.end(), found, found + count);
-    part.values.insert(part.values.end(), found_values, found_values + count);
+    if (count == 0) continue;
+    const Piece piece = MakePiece(static_cast<size_t>(count));
+    std::copy_n(found, count, piece.indices);
+    std::copy_n(found_values, count, piece.values);
+    pieces_[begin / kPieceElements] = piece;
   }
+}
+
+Collector::Piece Collector::MakePiece(size_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (num_free_ < count) {
+    num_free_ = next_slab_size_;
+    next_slab_size_ *= 2;
+    slabs_.push_back({std::unique_ptr<uint32_t[]>(new uint32_t[num_free_]),
+                      std::unique_ptr<float[]>(new float[num_free_])});
+  }
+  num_free_ -= count;
+  return {count, slabs_.back().indices.get() + num_free_, slabs_.back().values.get() + num_free_};
 }
 
 Candidates Collector::Take(Executor* executor) {
   std::vector<size_t> begins;
+  begins.reserve(pieces_.size());
   size_t size = 0;
-  for (const Candidates& part : parts_) {
+  for (const Piece& piece : pieces_) {
     begins.push_back(size);
-    size += part.indices.size();
+    size += piece.count;
   }
   Candidates all{std::vector<uint32_t>(size), std::vector<float>(size)};
-  const auto copy = [&](int64_t i, int64_t, int64_t) {
-    std::copy(parts_[i].indices.begin(), parts_[i].indices.end(), all.indices.data() + begins[i]);
-    std::copy(parts_[i].values.begin(), parts_[i].values.end(), all.values.data() + begins[i]);
+  const auto copy = [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces_[i];
+      std::copy_n(piece.indices, piece.count, all.indices.data() + begins[i]);
+      std::copy_n(piece.values, piece.count, all.values.data() + begins[i]);
+    }
   };
-  ForEachBlock(executor, static_cast<int64_t>(parts_.size()), copy, /*block_elements=*/1);
+  ForEachBlock(executor, static_cast<int64_t>(pieces_.size()), copy,
+               kBlockElements / kPieceElements);
   return all;
 }
 

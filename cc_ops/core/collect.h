@@ -4,6 +4,8 @@
 #define TFCOMPRESS_CORE_COLLECT_H_
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/byte_io.h"
@@ -25,20 +27,37 @@ struct Candidates {
 };
 
 // Lists every element with MagnitudeBits >= min_magnitude, which is at most 2^31. Is shown the
-// vector chunk by chunk, right after each was made: no pass of its own over memory.
+// vector chunk by chunk, right after each was made: no pass of its own over memory. What it finds
+// lies in a few slabs, whatever n, each twice as large as the one before.
 class Collector {
  public:
-  Collector(int64_t n, uint32_t min_magnitude)
-      : min_magnitude_(min_magnitude), parts_(static_cast<size_t>(NumBlocks(n))) {}
+  Collector(int64_t n, uint32_t min_magnitude);
 
-  // Elements [begin, end), which are values[0], values[1], ... Calls within one of ForEachBlock's
-  // blocks come from one thread and ascend.
+  // Elements [begin, end), which are values[0], values[1], ...: a block of ForEachBlock, or chunks
+  // of it of kDecodeChunk. From several threads at once.
   void Look(int64_t begin, int64_t end, const float* values);
   Candidates Take(Executor* executor);
 
  private:
+  struct Slab {
+    std::unique_ptr<uint32_t[]> indices;
+    std::unique_ptr<float[]> values;
+  };
+  // What was found in some consecutive elements; borrows from a slab.
+  struct Piece {
+    size_t count = 0;
+    uint32_t* indices = nullptr;
+    float* values = nullptr;
+  };
+
+  Piece MakePiece(size_t count);
+
   uint32_t min_magnitude_;
-  std::vector<Candidates> parts_;  // One a block.
+  std::mutex mutex_;  // Of the slabs.
+  std::vector<Slab> slabs_;
+  size_t num_free_ = 0;  // Of the last slab, in front.
+  size_t next_slab_size_;
+  std::vector<Piece> pieces_;
 };
 
 // The same for a vector that exists already.

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "core/linear_compressor.h"
-#include "core/product_codec.h"
 #include "core/registry.h"
-#include "core/seeded_support.h"
 #include "core/spec.h"
 
 namespace tfcompress {
@@ -35,7 +33,7 @@ Status Compressor::ParseJoint(const std::string& joint) {
                            kShape);
   }
   TFC_ASSIGN_OR_RETURN(auto part, ParsePart<SparseCodec>("joint codec", joint));
-  codec_ = std::move(part.object);
+  joint_ = std::move(part.object);
   support_kind_ = SupportKind::kJoint;
   value_id_ = part.id;
   spec_ += "|" + part.canonical;
@@ -58,9 +56,9 @@ Status Compressor::ParseProduct(const std::string& index, const std::string& val
     return InvalidArgument("'", spec_, "' sends no index: its index codec must be 'raw', got '",
                            index, "'");
   }
-  index_ = std::move(index_part.object);
   switch (implied) {
     case Implied::kNothing:
+      index_ = std::move(index_part.object);
       index_id_ = index_part.id;
       break;
     case Implied::kEverything:
@@ -68,14 +66,17 @@ Status Compressor::ParseProduct(const std::string& index, const std::string& val
       break;
     case Implied::kSeeded:
       support_kind_ = SupportKind::kSeeded;
-      index_ = std::make_unique<SeededSupportCodec>();
       break;
   }
   value_ = std::move(value_part.object);
   value_id_ = value_part.id;
-  codec_ = std::make_unique<ProductCodec>(index_.get(), value_.get());
   spec_ += "|" + index_part.canonical + "|" + value_part.canonical;
   return OkStatus();
+}
+
+uint64_t Compressor::MaxSectionBytes(uint32_t n, uint32_t k) const {
+  if (joint_ != nullptr) return joint_->MaxEncodedBytes(n, k);
+  return (index_ == nullptr ? 0 : index_->MaxEncodedBytes(n, k)) + value_->MaxEncodedBytes(k);
 }
 
 Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string& spec) {

@@ -31,14 +31,17 @@ class Compressor {
 
   const Memory& memory() const { return *memory_; }
   const Sparsifier& sparsifier() const { return *sparsifier_; }
-  const SparseCodec& codec() const { return *codec_; }
-  // The codecs that codec() combines; null if it is joint. The index codec is part of the spec only
-  // if support_kind() is kIndexSection.
+  // Either a joint codec, or a value codec with an index codec, if support_kind() is kIndexSection.
+  // The others are null.
+  const SparseCodec* joint() const { return joint_.get(); }
   const IndexCodec* index() const { return index_.get(); }
   const ValueCodec* value() const { return value_.get(); }
   SupportKind support_kind() const { return support_kind_; }
   uint8_t index_id() const { return index_id_; }
   uint8_t value_id() const { return value_id_; }
+  // Upper bound of a frame's sections when neither the chosen nor the decoded support has more than
+  // k of n elements.
+  uint64_t MaxSectionBytes(uint32_t n, uint32_t k) const;
 
  private:
   Compressor() = default;
@@ -49,9 +52,9 @@ class Compressor {
   std::string spec_;
   std::unique_ptr<const Memory> memory_;
   std::unique_ptr<const Sparsifier> sparsifier_;
+  std::unique_ptr<const SparseCodec> joint_;
   std::unique_ptr<const IndexCodec> index_;
   std::unique_ptr<const ValueCodec> value_;
-  std::unique_ptr<const SparseCodec> codec_;  // A joint codec, or the product of the two above.
   SupportKind support_kind_ = SupportKind::kIndexSection;
   uint8_t index_id_ = 0;
   uint8_t value_id_ = 0;

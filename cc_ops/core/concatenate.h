@@ -8,12 +8,12 @@
 namespace tfcompress {
 
 // Appends every part to `out`.
-template <typename T>
-void Concatenate(const std::vector<std::vector<T>>& parts, std::vector<T>* out) {
+template <typename Vector>
+void Concatenate(const std::vector<Vector>& parts, Vector* out) {
   size_t size = out->size();
-  for (const std::vector<T>& part : parts) size += part.size();
+  for (const Vector& part : parts) size += part.size();
   out->reserve(size);
-  for (const std::vector<T>& part : parts) out->insert(out->end(), part.begin(), part.end());
+  for (const Vector& part : parts) out->insert(out->end(), part.begin(), part.end());
 }
 
 }  // namespace tfcompress

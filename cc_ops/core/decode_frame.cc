@@ -1,32 +1,38 @@
 #include "core/float_mode.h"
 #include "core/frame_codecs.h"
 #include "core/pipeline.h"
-#include "core/product_codec.h"
 #include "core/registry.h"
 #include "core/seeded_support.h"
 
 namespace tfcompress {
 
-Result<FrameCodecs> FindCodecs(const FrameHeader& header) {
-  static const SeededSupportCodec seeded;
-  FrameCodecs codecs = {nullptr, DecoderById<ValueCodec>(header.value_id)};
-  if (header.support == SupportKind::kSeeded) {
-    codecs.index = &seeded;
-  } else if (header.support != SupportKind::kEverything) {
-    codecs.index = DecoderById<IndexCodec>(header.index_id);
-    if (codecs.index == nullptr) return DataLoss("unknown index codec id ", int{header.index_id});
+namespace {
+
+Status DecodeProduct(const Frame& frame, const CodecContext& context, SparseTensor* out) {
+  const FrameHeader& header = frame.header;
+  const FrameSections& sections = frame.sections;
+  TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));
+  TFC_RETURN_IF_ERROR(CheckSections(codecs, sections, header.n, header.k, header.k));
+  if (codecs.index != nullptr) {
+    TFC_RETURN_IF_ERROR(
+        codecs.index->Decode(sections.indices, header.n, header.k, context, &out->indices)
+            .WithContext("index section"));
+  } else if (!out->everything) {
+    out->indices = SeededSupport(header.n, header.k, header.seed, context.executor);
   }
-  if (codecs.value == nullptr) return DataLoss("unknown value codec id ", int{header.value_id});
-  return codecs;
+  out->values.resize(header.k);
+  return codecs.value->Decode(sections.values, out->support(), context, Span<float>(out->values))
+      .WithContext("value section");
 }
+
+}  // namespace
 
 Status OpenFrame(const Frame& frame, ChunkDecoder* decoder) {
   const FrameHeader& header = frame.header;
   if (header.support != SupportKind::kEverything || header.k == 0) return OkStatus();
   TFC_RETURN_IF_ERROR(VerifyChecksum(frame));
   TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));
-  TFC_RETURN_IF_ERROR(
-      CheckSections(nullptr, *codecs.value, frame.sections, header.n, header.k, header.k));
+  TFC_RETURN_IF_ERROR(CheckSections(codecs, frame.sections, header.n, header.k, header.k));
   return codecs.value->Open(frame.sections.values, header.k, decoder).WithContext("value section");
 }
 
@@ -49,10 +55,9 @@ Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
     if (joint == nullptr) return DataLoss("unknown joint codec id ", int{header.value_id});
     TFC_RETURN_IF_ERROR(CheckSectionBytes("value section", frame.sections.values,
                                           joint->MinEncodedBytes(header.n, header.k)));
-    return joint->Decode(frame.sections, header.k, context, out);
+    return joint->Decode(frame.sections.values, header.k, context, out);
   }
-  TFC_ASSIGN_OR_RETURN(const FrameCodecs codecs, FindCodecs(header));
-  return ProductCodec(codecs.index, codecs.value).Decode(frame.sections, header.k, context, out);
+  return DecodeProduct(frame, context, out);
 }
 
 }  // namespace tfcompress

@@ -4,7 +4,6 @@
 #include "core/frame_codecs.h"
 #include "core/merge_rows.h"
 #include "core/pipeline.h"
-#include "core/product_codec.h"
 #include "core/stopwatch.h"
 
 namespace tfcompress {
@@ -41,8 +40,8 @@ Status DecodeProduct(const Frame& frame, const Table& table, const CodecContext&
     return DataLoss(header.k, " rows of ", width, " elements are above the limit of ", kMaxElements,
                     " elements");
   }
-  TFC_RETURN_IF_ERROR(CheckSections(codecs.index, *codecs.value, {ids, frame.sections.values},
-                                    header.n, header.k, static_cast<uint32_t>(num_values)));
+  TFC_RETURN_IF_ERROR(CheckSections(codecs, {ids, frame.sections.values}, header.n, header.k,
+                                    static_cast<uint32_t>(num_values)));
   TFC_RETURN_IF_ERROR(codecs.index->Decode(ids, header.n, header.k, context, &out->ids)
                           .WithContext("index section"));
   out->values.resize(num_values);

@@ -1,42 +1,118 @@
+#include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/by_magnitude.h"
 #include "core/float_mode.h"
+#include "core/frame_codecs.h"
 #include "core/pipeline.h"
-#include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-// What the sparsifier chose: the values too, where it came by them.
+// What the sparsifier chose.
 struct Chosen {
   bool everything = false;
-  Candidates elements;
+  Candidates elements;  // Unless it is everything.
 };
 
-// Appends the sections and sets the header fields that describe them.
-Status EncodeSections(const Compressor& compressor, Span<const float> dense, const Chosen& chosen,
-                      const MemorySlots& slots, const CodecContext& context, FrameHeader* header,
-                      uint64_t* num_index_bytes, Bytes* frame) {
-  const Support support = chosen.everything ? Support::Everything(header->n)
-                                            : Support(header->n, chosen.elements.indices);
-  if (support.size() == 0) return OkStatus();
-  const SparseInput input = {dense, support, chosen.elements.values};
-
-  const bool remembers = compressor.memory().num_slots() > 0;
-  const bool sends_all = support.everything() && compressor.value() != nullptr;
-  const size_t begin = frame->size();
-  SparseTensor decoded;
-  TFC_RETURN_IF_ERROR(compressor.codec().Encode(input, context, frame, num_index_bytes, &header->k,
-                                                remembers && !sends_all ? &decoded : nullptr));
-  if (!remembers) return OkStatus();
-  if (sends_all) {
-    const ByteSpan section(frame->data() + begin, frame->size() - begin);
-    return Memory::UpdateAll(*compressor.value(), section, header->n, slots, context);
-  }
-  compressor.memory().Update(decoded, slots, context);
-  return OkStatus();
+std::vector<float> Gather(Span<const float> dense, Span<const uint32_t> indices,
+                          Executor* executor) {
+  std::vector<float> values(indices.size());
+  ForEachBlock(executor, indices.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) values[i] = dense[indices[i]];
+  });
+  return values;
 }
+
+// Leaves out what the value codec would decode to zero.
+void Narrow(const ValueCodec& value, Executor* executor, Candidates* chosen) {
+  const float least = value.LeastSent(chosen->values, executor);
+  if (least == 0) return;
+  size_t count = 0;
+  for (size_t i = 0; i < chosen->values.size(); ++i) {
+    chosen->indices[count] = chosen->indices[i];
+    chosen->values[count] = chosen->values[i];
+    count += std::fabs(chosen->values[i]) >= least;
+  }
+  chosen->indices.resize(count);
+  chosen->values.resize(count);
+}
+
+// One encoding: what is given, and what becomes of it. Sections go to the end of the frame; the
+// memory, if it remembers, then loses what receivers decode of them.
+struct Encoding {
+  const Compressor& compressor;
+  const MemorySlots& slots;
+  const CodecContext& context;
+  Span<const float> dense;
+  FrameHeader header;
+  Bytes* frame;
+
+  bool remembers() const { return slots.size() > 0; }
+  ByteSpan SectionFrom(size_t begin) const {
+    return {frame->data() + begin, frame->size() - begin};
+  }
+
+  Status EncodeJoint(Span<const float> values, const Support& support) {
+    const SparseCodec& joint = *compressor.joint();
+    const size_t begin = frame->size();
+    TFC_ASSIGN_OR_RETURN(header.k, joint.Encode(values, support, context, frame));
+    if (!remembers() || header.k == 0) return OkStatus();
+    SparseTensor decoded{header.n, support.everything(), {}, {}};
+    TFC_RETURN_IF_ERROR(joint.Decode(SectionFrom(begin), header.k, context, &decoded));
+    compressor.memory().Update(decoded.support(), decoded.values, slots, context);
+    return OkStatus();
+  }
+
+  Status EncodeEverything() {
+    const ValueCodec& value = *compressor.value();
+    const size_t begin = frame->size();
+    header.k = header.n;
+    TFC_RETURN_IF_ERROR(value.Encode(dense, Support::Everything(header.n), context, frame));
+    if (!remembers()) return OkStatus();
+    return Memory::UpdateAll(value, SectionFrom(begin), header.n, slots, context);
+  }
+
+  // Returns the length of the index section.
+  Result<uint64_t> EncodeElements(const Candidates& chosen) {
+    const size_t begin = frame->size();
+    DecodedIndices decoded;
+    if (compressor.index() != nullptr) {
+      TFC_ASSIGN_OR_RETURN(decoded,
+                           compressor.index()->Encode(chosen.indices, header.n, context, frame));
+    }
+    const uint64_t num_index_bytes = frame->size() - begin;
+    const Support sent = decoded.support(Support(header.n, chosen.indices));
+    header.k = static_cast<uint32_t>(sent.size());
+    std::vector<float> gathered, decoded_values;
+    const bool as_chosen = decoded.sends_encoded();
+    if (!as_chosen) gathered = Gather(dense, sent.indices(), context.executor);
+    TFC_RETURN_IF_ERROR(EncodeValues(*compressor.value(), as_chosen ? chosen.values : gathered,
+                                     sent, context, frame,
+                                     remembers() ? &decoded_values : nullptr));
+    compressor.memory().Update(sent, decoded_values, slots, context);
+    return num_index_bytes;
+  }
+
+  Result<uint64_t> EncodeSections(Chosen chosen) {
+    const bool is_joint = compressor.joint() != nullptr;
+    if (chosen.everything) {
+      if (header.n == 0) return uint64_t{0};
+      TFC_RETURN_IF_ERROR(is_joint ? EncodeJoint(dense, Support::Everything(header.n))
+                                   : EncodeEverything());
+      return uint64_t{0};
+    }
+    auto& [indices, values] = chosen.elements;
+    if (values.empty()) values = Gather(dense, indices, context.executor);
+    if (compressor.index() != nullptr)
+      Narrow(*compressor.value(), context.executor, &chosen.elements);
+    if (indices.empty()) return uint64_t{0};
+    if (!is_joint) return EncodeElements(chosen.elements);
+    TFC_RETURN_IF_ERROR(EncodeJoint(values, Support(header.n, indices)));
+    return uint64_t{0};
+  }
+};
 
 }  // namespace
 
@@ -48,14 +124,6 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
     return InvalidArgument("the memory of '", compressor.spec(), "' needs ",
                            compressor.memory().num_slots(), " slots, got ", slots.size());
   }
-  FrameHeader header;
-  header.dtype = gradient.dtype;
-  header.support = compressor.support_kind();
-  header.n = static_cast<uint32_t>(gradient.n);
-  header.index_id = compressor.index_id();
-  header.value_id = compressor.value_id();
-  header.seed = context.seed;
-
   std::vector<float> widened;
   const Span<const float> given =
       ViewAsFloat(gradient.data, gradient.dtype, gradient.n, context.executor, &widened);
@@ -75,9 +143,17 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   bool finite = true;
   const Span<const float> dense =
       memory.Compensate(given, slots, context, &finite, collector ? &*collector : nullptr);
-  header.nonfinite = !finite;
 
-  const auto append_sections = [&](uint64_t* num_index_bytes) {
+  Encoding encoding{compressor, slots, context, dense, {}, frame};
+  FrameHeader& header = encoding.header;
+  header.nonfinite = !finite;
+  header.dtype = gradient.dtype;
+  header.support = compressor.support_kind();
+  header.n = static_cast<uint32_t>(gradient.n);
+  header.index_id = compressor.index_id();
+  header.value_id = compressor.value_id();
+  header.seed = context.seed;
+  const auto append_sections = [&]() -> Result<uint64_t> {
     Chosen chosen;
     chosen.everything = sparsifier.implied() == Implied::kEverything;
     if (by_magnitude != nullptr) {
@@ -86,8 +162,7 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
     } else if (!chosen.everything) {
       TFC_RETURN_IF_ERROR(sparsifier.Select(dense, context, &chosen.elements.indices));
     }
-    return EncodeSections(compressor, dense, chosen, slots, context, &header, num_index_bytes,
-                          frame);
+    return encoding.EncodeSections(std::move(chosen));
   };
   return AppendFrame(append_sections, &header, frame);
 }

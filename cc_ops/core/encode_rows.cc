@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "core/finite.h"
 #include "core/float_mode.h"
+#include "core/frame_codecs.h"
 #include "core/merge_rows.h"
-#include "core/product_codec.h"
 #include "core/rows.h"
 #include "core/spec.h"
 
@@ -112,17 +111,20 @@ Status ChooseRows(const Sparsifier& sparsifier, const SparseRows& touched, uint6
   return OkStatus();
 }
 
-// Takes the rows of which no element passes the value codec's filter out of `chosen`: as for a
-// dense tensor, nothing is sent for them (FastSGD 3.2, phase 3).
+// Takes the rows of which the value codec would decode every element to zero out of `chosen`: as
+// for a dense tensor, nothing is sent for them (FastSGD 3.2, phase 3).
 void NarrowRows(const ValueCodec& value, uint64_t width, Executor* executor, SparseRows* storage,
                 const SparseRows** chosen) {
   const SparseRows& rows = **chosen;
-  if (!value.narrows() || rows.values.size() > kMaxElements) return;
-  std::vector<uint32_t> kept(rows.values.size());  // Elements, and then ids of rows.
-  std::iota(kept.begin(), kept.end(), 0);
-  value.Narrow(rows.values, &kept);
-  for (uint32_t& element : kept) element = rows.ids[element / width];
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  if (rows.values.size() > kMaxElements) return;
+  const float least = value.LeastSent(rows.values, executor);
+  if (least == 0) return;
+  const auto is_sent = [=](float element) { return std::fabs(element) >= least; };
+  std::vector<uint32_t> kept;
+  for (size_t row = 0; row < rows.ids.size(); ++row) {
+    const float* const elements = rows.values.data() + row * width;
+    if (std::any_of(elements, elements + width, is_sent)) kept.push_back(rows.ids[row]);
+  }
   if (kept.size() == rows.ids.size()) return;
   *storage = GatherRows(rows, kept, width, executor);
   *chosen = storage;
@@ -151,16 +153,16 @@ const IndexCodec& RowIdCodec(const Compressor& compressor, uint8_t* id) {
   return *DecoderById<IndexCodec>(row->id);
 }
 
-Status EncodeProduct(RowsEncoding* rows, uint64_t* num_index_bytes, Bytes* out) {
-  if (rows->chosen->ids.empty()) return OkStatus();
+// Returns the length of the index section.
+Result<uint64_t> EncodeProduct(RowsEncoding* rows, Bytes* out) {
+  if (rows->chosen->ids.empty()) return uint64_t{0};
   const size_t begin = out->size();
   ByteWriter(out).Write(static_cast<uint32_t>(rows->width));
   const IndexCodec& index = RowIdCodec(rows->compressor, &rows->header.index_id);
-  const Support chosen(rows->header.n, rows->chosen->ids);
-  Support sent = chosen, source = chosen;
-  std::vector<uint32_t> changed;
-  TFC_RETURN_IF_ERROR(EncodeSupport(index, chosen, rows->context, out, &changed, &sent, &source));
-  *num_index_bytes = out->size() - begin;
+  TFC_ASSIGN_OR_RETURN(const DecodedIndices decoded,
+                       index.Encode(rows->chosen->ids, rows->header.n, rows->context, out));
+  const Support sent = decoded.support(Support(rows->header.n, rows->chosen->ids));
+  const uint64_t num_index_bytes = out->size() - begin;
   const uint64_t num_values = sent.size() * rows->width;
   if (num_values > kMaxElements) {
     return InvalidArgument(sent.size(), " rows of ", rows->width,
@@ -169,17 +171,18 @@ Status EncodeProduct(RowsEncoding* rows, uint64_t* num_index_bytes, Bytes* out) 
   rows->header.k = static_cast<uint32_t>(sent.size());
 
   SparseRows gathered;
-  const bool as_chosen = source.indices().data() == chosen.indices().data();
+  const bool as_chosen = decoded.sends_encoded();
   if (!as_chosen) {
-    gathered = GatherRows(*rows->touched, source.indices(), rows->width, rows->context.executor);
+    gathered = GatherRows(*rows->touched, sent.indices(), rows->width, rows->context.executor);
   }
   const Span<const float> values = as_chosen ? rows->chosen->values : gathered.values;
   if (rows->wants_decoded) {
     rows->decoded.ids.assign(sent.indices().begin(), sent.indices().end());
   }
-  return EncodeValues(*rows->compressor.value(), values,
-                      Support::Everything(static_cast<uint32_t>(num_values)), rows->context, out,
-                      rows->wants_decoded ? &rows->decoded.values : nullptr);
+  TFC_RETURN_IF_ERROR(EncodeValues(
+      *rows->compressor.value(), values, Support::Everything(static_cast<uint32_t>(num_values)),
+      rows->context, out, rows->wants_decoded ? &rows->decoded.values : nullptr));
+  return num_index_bytes;
 }
 
 Status EncodeJoint(RowsEncoding* rows, Bytes* out) {
@@ -196,18 +199,20 @@ Status EncodeJoint(RowsEncoding* rows, Bytes* out) {
       indices[i] = chosen.ids[indices[i] / width] * width + indices[i] % width;
     }
   });
-  const SparseInput input = {{}, Support(rows->header.n, indices), values};
-  SparseTensor decoded;
-  uint64_t num_index_bytes = 0;
-  TFC_RETURN_IF_ERROR(rows->compressor.codec().Encode(input, rows->context, out, &num_index_bytes,
-                                                      &rows->header.k,
-                                                      rows->wants_decoded ? &decoded : nullptr));
-  if (rows->wants_decoded) rows->decoded = ToRows(decoded, width);
+  const SparseCodec& joint = *rows->compressor.joint();
+  const size_t begin = out->size();
+  TFC_ASSIGN_OR_RETURN(rows->header.k,
+                       joint.Encode(values, Support(rows->header.n, indices), rows->context, out));
+  if (!rows->wants_decoded || rows->header.k == 0) return OkStatus();
+  const ByteSpan section(out->data() + begin, out->size() - begin);
+  SparseTensor decoded{rows->header.n, false, {}, {}};
+  TFC_RETURN_IF_ERROR(joint.Decode(section, rows->header.k, rows->context, &decoded));
+  rows->decoded = ToRows(decoded, width);
   return OkStatus();
 }
 
 Status CheckJoint(const Compressor& compressor, const RowsView& slices) {
-  if (compressor.codec().needs_dense()) {
+  if (!compressor.joint()->takes_rows()) {
     return InvalidArgument("the codec of '", compressor.spec(),
                            "' codes every element of a dense tensor and takes no rows: make the "
                            "gradient dense (sparse_as_dense=True) or choose another codec");
@@ -246,12 +251,15 @@ Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_spars
   rows.header.seed = context.seed;
   rows.header.nonfinite = !AllFinite(context.executor, touched.values.size(),
                                      [x = touched.values.data()](int64_t i) { return x[i]; });
-  const auto append_sections = [&](uint64_t* num_index_bytes) {
+  const auto append_sections = [&]() -> Result<uint64_t> {
     TFC_RETURN_IF_ERROR(
         ChooseRows(row_sparsifier, touched, slices.width, context, &storage, &rows.chosen));
-    if (is_joint) return EncodeJoint(&rows, frame);
+    if (is_joint) {
+      TFC_RETURN_IF_ERROR(EncodeJoint(&rows, frame));
+      return uint64_t{0};
+    }
     NarrowRows(*compressor.value(), slices.width, context.executor, &storage, &rows.chosen);
-    return EncodeProduct(&rows, num_index_bytes, frame);
+    return EncodeProduct(&rows, frame);
   };
   TFC_RETURN_IF_ERROR(AppendFrame(append_sections, &rows.header, frame));
 

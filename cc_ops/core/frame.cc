@@ -114,13 +114,14 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
   return OkStatus();
 }
 
-Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
-                   FrameHeader* header, Bytes* out) {
+Status AppendFrame(const std::function<Result<uint64_t>()>& append_sections, FrameHeader* header,
+                   Bytes* out) {
   const size_t begin = out->size();
   BeginFrame(out);
-  uint64_t num_index_bytes = 0;
-  Status status = header->nonfinite ? OkStatus() : append_sections(&num_index_bytes);
-  if (status.ok()) status = FinishFrame(*header, begin, num_index_bytes, out);
+  const Result<uint64_t> num_index_bytes = header->nonfinite ? 0 : append_sections();
+  const Status status = num_index_bytes.ok()
+                            ? FinishFrame(*header, begin, num_index_bytes.value(), out)
+                            : num_index_bytes.status();
   if (!status.ok()) out->resize(begin);
   return status;
 }

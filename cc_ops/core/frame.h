@@ -39,10 +39,16 @@ struct FrameHeader {
   uint64_t seed = 0;
 };
 
+// The two parts of what a frame holds. A joint codec puts everything in `values`.
+struct FrameSections {
+  ByteSpan indices;
+  ByteSpan values;
+};
+
 // A parsed frame; the sections borrow from the packet.
 struct Frame {
   FrameHeader header;
-  SparseSections sections;
+  FrameSections sections;
   ByteSpan bytes;  // All of it.
 };
 
@@ -53,11 +59,11 @@ void BeginFrame(Bytes* out);
 Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_index_bytes,
                    Bytes* out);
 
-// Appends a whole frame: `append_sections` appends index and value section to `out`, sets the
+// Appends a whole frame: `append_sections` appends index and value section to `out`, returns the
 // length of the index section, and may change the header. It is not called for a non-finite tensor.
 // On failure `out` has its former length.
-Status AppendFrame(const std::function<Status(uint64_t* num_index_bytes)>& append_sections,
-                   FrameHeader* header, Bytes* out);
+Status AppendFrame(const std::function<Result<uint64_t>()>& append_sections, FrameHeader* header,
+                   Bytes* out);
 
 // What decoding a frame allocates at most, on one thread: so many bytes for each element of the
 // tensor (rows times width of a table) and for each byte of the frame, and so many for tables.

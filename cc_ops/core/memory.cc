@@ -75,16 +75,14 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   return {};
 }
 
-void Memory::Update(const SparseTensor& decoded, const MemorySlots& slots,
+void Memory::Update(const Support& sent, Span<const float> values, const MemorySlots& slots,
                     const CodecContext& context) const {
   if (slots.size() == 0) return;
   float* const pending = slots.after[0];
-  const float* const values = decoded.values.data();
-  const Support support = decoded.support();
-  ForEachBlock(context.executor, support.size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) pending[support[i]] -= values[i];
+  ForEachBlock(context.executor, sent.size(), [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pending[sent[i]] -= values[i];
   });
-  ForgetSent(support, slots, context);
+  ForgetSent(sent, slots, context);
 }
 
 Status Memory::UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,

@@ -5,6 +5,7 @@
 #include "core/seeded_permutation.h"
 
 namespace tfcompress {
+
 std::vector<uint32_t> SeededSupport(uint32_t n, uint32_t k, uint64_t seed, Executor* executor) {
   const SeededPermutation permutation(n, seed);
   std::vector<uint32_t> indices(k);
@@ -13,19 +14,6 @@ std::vector<uint32_t> SeededSupport(uint32_t n, uint32_t k, uint64_t seed, Execu
   });
   RadixSort(0, BitsFor(n), executor, &indices);
   return indices;
-}
-
-Status SeededSupportCodec::Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext&,
-                                  Bytes*, std::vector<uint32_t>*) const {
-  return CheckIndices(indices, n);
-}
-
-Status SeededSupportCodec::Decode(ByteSpan section, uint32_t n, uint32_t k,
-                                  const CodecContext& context,
-                                  std::vector<uint32_t>* indices) const {
-  if (!section.empty()) return DataLoss("an index section where the seed implies the support");
-  *indices = SeededSupport(n, k, context.seed, context.executor);
-  return OkStatus();
 }
 
 }  // namespace tfcompress

@@ -4,7 +4,10 @@
 
 #include <cassert>
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace tfcompress {
@@ -20,6 +23,8 @@ class Span {
   Span(std::conditional_t<std::is_const_v<T>, const std::vector<Value>, std::vector<Value>>&
            v)  // NOLINT
       : data_(v.data()), size_(v.size()) {}
+  template <typename Allocator, typename U = T, typename = std::enable_if_t<std::is_const_v<U>>>
+  Span(const std::vector<Value, Allocator>& v) : data_(v.data()), size_(v.size()) {}  // NOLINT
   // Converts to a span of const elements: Span<T> to Span<const T>, Span<T*> to Span<const T*>.
   template <typename U, typename = std::enable_if_t<!std::is_same_v<U, T> &&
                                                     std::is_convertible_v<U (*)[], T (*)[]>>>
@@ -45,7 +50,29 @@ class Span {
   size_t size_ = 0;
 };
 
-using Bytes = std::vector<unsigned char>;
+// std::allocator, but resize(n) leaves new elements as they are: what a codec appends is written
+// once and not cleared before.
+template <typename T>
+struct UninitializedAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = UninitializedAllocator<U>;
+  };
+  UninitializedAllocator() = default;
+  template <typename U>
+  UninitializedAllocator(const UninitializedAllocator<U>&) {}  // NOLINT
+
+  template <typename U>
+  void construct(U* element) {
+    ::new (static_cast<void*>(element)) U;
+  }
+  template <typename U, typename... Arguments>
+  void construct(U* element, Arguments&&... arguments) {
+    ::new (static_cast<void*>(element)) U(std::forward<Arguments>(arguments)...);
+  }
+};
+
+using Bytes = std::vector<unsigned char, UninitializedAllocator<unsigned char>>;
 using ByteSpan = Span<const unsigned char>;
 
 }  // namespace tfcompress

@@ -69,7 +69,7 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
   const bool is_p0 =
       encoder.spec_.index == IndexKind::kBloom && encoder.spec_.policy == BloomPolicy::kP0;
   encoder.max_sent_ = is_p0 ? encoder.n_ : encoder.max_k_;
-  uint64_t max_section_bytes = compressor.codec().MaxEncodedBytes(encoder.n_, encoder.max_k_);
+  uint64_t max_section_bytes = compressor.MaxSectionBytes(encoder.n_, encoder.max_k_);
   if (is_p0) {
     max_section_bytes += encoder.spec_.value.SectionBytes(encoder.max_sent_) -
                          encoder.spec_.value.SectionBytes(encoder.max_k_);

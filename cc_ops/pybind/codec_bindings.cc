@@ -71,14 +71,17 @@ py::tuple EncodeIndices(const std::string& part, const py::array& indices, uint6
   const auto codec = ValueOrThrow(ParsePart<IndexCodec>("index codec", part));
   const Support support = ToSupport(indices, n);
   Bytes section;
-  std::vector<uint32_t> decoded(support.indices().begin(), support.indices().end());
+  DecodedIndices decoded;
   Status status;
   {
     py::gil_scoped_release release;
-    status = codec.object->Encode(support.indices(), support.n(), {seed}, &section, &decoded);
+    auto encoded = codec.object->Encode(support.indices(), support.n(), {seed}, &section);
+    status = encoded.status();
+    if (status.ok()) decoded = std::move(encoded.value());
   }
   ThrowIfError(status);
-  return py::make_tuple(ToBytes(section), ToArray(decoded));
+  const Span<const uint32_t> sent = decoded.support(support).indices();
+  return py::make_tuple(ToBytes(section), ToArray(std::vector<uint32_t>(sent.begin(), sent.end())));
 }
 
 py::array_t<uint32_t> DecodeIndices(const std::string& name, const py::object& section, uint64_t n,

@@ -51,7 +51,7 @@ py::dict DescribeSpec(const std::string& spec) {
                   "index"_a = part_or_none(!is_joint, 2), "value"_a = part_or_none(!is_joint, 3),
                   "joint"_a = part_or_none(is_joint, 2),
                   "everything"_a = compressor->support_kind() == SupportKind::kEverything,
-                  "takes_rows"_a = !is_joint || !compressor->codec().needs_dense());
+                  "takes_rows"_a = !is_joint || compressor->joint()->takes_rows());
 }
 
 // "yes", the settings that have a variant, or an empty string.

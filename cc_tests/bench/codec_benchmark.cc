@@ -80,9 +80,13 @@ void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& d
 void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
                    std::shared_ptr<const IndexCodec> codec, const std::string& density) {
   const std::string name = "index/" + part + "/" + density;
-  const auto encode = [=](Bytes* section, std::vector<uint32_t>* decoded, benchmark::State* state) {
+  // Returns the number of indices that receivers decode.
+  const auto encode = [=](Bytes* section, benchmark::State* state) {
     section->clear();
-    Check(codec->Encode(InputOf(density).indices, kElements, Context(), section, decoded), state);
+    const std::vector<uint32_t>& indices = InputOf(density).indices;
+    const auto decoded = codec->Encode(indices, kElements, Context(), section);
+    Check(decoded.status(), state);
+    return decoded.value().support(Support(kElements, indices)).size();
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
     const auto k = static_cast<double>(InputOf(density).indices.size());
@@ -91,18 +95,15 @@ void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
   };
   Register(name + "/encode", [=](benchmark::State& state) {
     Bytes section;
-    std::vector<uint32_t> decoded;
     InputOf(density);
-    for (auto _ : state) encode(&section, &decoded, &state);
+    for (auto _ : state) encode(&section, &state);
     set_counters(section, &state);
   });
   const IndexCodec* decoder = DecoderById<IndexCodec>(row.id);
   Register(name + "/decode", [=](benchmark::State& state) {
     Bytes section;
-    std::vector<uint32_t> decoded, indices;
-    encode(&section, &decoded, &state);
-    const auto k =
-        static_cast<uint32_t>(codec->exact() ? InputOf(density).indices.size() : decoded.size());
+    std::vector<uint32_t> indices;
+    const auto k = static_cast<uint32_t>(encode(&section, &state));
     for (auto _ : state) Check(decoder->Decode(section, kElements, k, Context(), &indices), &state);
     set_counters(section, &state);
   });
@@ -143,12 +144,11 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
   // Returns the number of elements that receivers decode.
   const auto encode = [=](Bytes* section, benchmark::State* state) {
     const BenchInput& input = InputOf(density);
-    uint64_t num_index_bytes = 0;
-    uint32_t k = 0;
     section->clear();
-    const SparseInput sparse = {input.dense, Support(kElements, input.indices)};
-    Check(codec->Encode(sparse, Context(), section, &num_index_bytes, &k, nullptr), state);
-    return k;
+    const auto k =
+        codec->Encode(input.values, Support(kElements, input.indices), Context(), section);
+    Check(k.status(), state);
+    return k.value();
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
     SetCounters(static_cast<double>(section.size()),
@@ -165,7 +165,7 @@ void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& densi
     const uint32_t k = encode(&section, &state);
     SparseTensor decoded;
     decoded.n = kElements;
-    for (auto _ : state) Check(codec->Decode({{}, section}, k, Context(), &decoded), &state);
+    for (auto _ : state) Check(codec->Decode(section, k, Context(), &decoded), &state);
     set_counters(section, &state);
   });
 }

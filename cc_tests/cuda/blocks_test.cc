@@ -161,7 +161,7 @@ TEST(Crc32c, FindsTheCoresChecksumRight) {
   const DeviceVector<uint32_t> words(2);  // Remainder, error.
   for (size_t num_section_bytes : {0, 1, 2, 3, 4, 5, 127, 128, 129, 4095, 4096, 4097, 50001}) {
     for (size_t offset : {0, 1, 2, 3}) {
-      Bytes frame(kFrameHeaderBytes + num_section_bytes);
+      Bytes frame(kFrameHeaderBytes + num_section_bytes, 0);
       Random random(num_section_bytes);
       for (unsigned char& byte : frame) byte = static_cast<unsigned char>(random.Below(256));
       RepairChecksum(&frame);
@@ -187,7 +187,7 @@ TEST(CrcShift, AppendsZeros) {
   Bytes message = {1, 2, 3, 4, 5};
   for (size_t num_zeros : {0, 1, 15, 16, 1000, 70000}) {
     Bytes longer = message;
-    longer.resize(message.size() + num_zeros);
+    longer.resize(message.size() + num_zeros, 0);
     // Crc32c negates the state before and after.
     EXPECT_EQ(shift(~Crc32c(message), num_zeros), ~Crc32c(longer)) << num_zeros;
   }

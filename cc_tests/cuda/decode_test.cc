@@ -68,7 +68,7 @@ TEST(SumDecoder, SumsSeveralTensorsOfSeveralTypesAndSpecs) {
     for (size_t t = 0; t < tensors.size(); ++t)
       Append(specs[t], HostGradient(Gradient(tensors[t].n, 10 * rank + t), tensors[t].dtype), rank,
              &packets);
-    packets.resize(packets.size() + 5 * rank);  // Padding zeros.
+    packets.resize(packets.size() + 5 * rank, 0);  // Padding zeros.
   }
   ExpectSameSums(packets, 4, 0.25f, tensors, stream);
 

@@ -17,7 +17,7 @@ inline constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFl
 struct HostGradient {
   DType dtype;
   uint64_t n;
-  std::vector<unsigned char> bytes;
+  Bytes bytes;
 
   HostGradient(const std::vector<float>& values, DType dtype);
   GradientView view() const { return {bytes.data(), dtype, n}; }

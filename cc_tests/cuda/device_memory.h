@@ -5,8 +5,10 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <type_traits>
 #include <vector>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/workspace.h"
 
@@ -29,10 +31,13 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+template <typename T>
+using HostVector = std::conditional_t<std::is_same_v<T, unsigned char>, Bytes, std::vector<T>>;
+
 // Copies memory that others own to the host.
 template <typename T>
-std::vector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
-  std::vector<T> values(size);
+HostVector<T> Read(const T* data_dev, size_t size, const Stream& stream) {
+  HostVector<T> values(size);
   EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev, size * sizeof(T), cudaMemcpyDeviceToHost,
                             stream.get()),
             cudaSuccess);
@@ -46,7 +51,7 @@ class DeviceVector {
   explicit DeviceVector(size_t size) : size_(size) {
     EXPECT_EQ(cudaMalloc(&data_dev_, size * sizeof(T)), cudaSuccess);
   }
-  DeviceVector(const std::vector<T>& values, const Stream& stream) : DeviceVector(values.size()) {
+  DeviceVector(const HostVector<T>& values, const Stream& stream) : DeviceVector(values.size()) {
     EXPECT_EQ(cudaMemcpyAsync(data_dev_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice,
                               stream.get()),
               cudaSuccess);
@@ -60,8 +65,8 @@ class DeviceVector {
   size_t size() const { return size_; }
   DeviceBuffer buffer() const { return {data_dev_, size_ * sizeof(T)}; }
 
-  std::vector<T> ToHost(const Stream& stream) const {
-    std::vector<T> values(size_);
+  HostVector<T> ToHost(const Stream& stream) const {
+    HostVector<T> values(size_);
     EXPECT_EQ(cudaMemcpyAsync(values.data(), data_dev_, size_ * sizeof(T), cudaMemcpyDeviceToHost,
                               stream.get()),
               cudaSuccess);

@@ -47,7 +47,7 @@ Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                                         positions, targets);
   sums.status = decoder.status();
   if (!decoder.ok()) return sums;
-  Bytes moved(offset);
+  Bytes moved(offset, 0);
   moved.insert(moved.end(), packets.begin(), packets.end());
   const DeviceVector<unsigned char> packets_dev(moved, stream);
   const DeviceVector<unsigned char> workspace(decoder.value().workspace_bytes());

@@ -20,7 +20,7 @@ constexpr uint32_t kErrorBit = 4;
 
 Bytes EncodeOnHost(const std::vector<uint32_t>& indices, uint32_t n) {
   Bytes section;
-  ExpectOk(MakePart<IndexCodec>("huffman")->Encode(indices, n, {}, &section, nullptr));
+  ExpectOk(MakePart<IndexCodec>("huffman")->Encode(indices, n, {}, &section).status());
   return section;
 }
 

@@ -38,7 +38,7 @@ std::unique_ptr<const IndexCodec> CodecOf(const DeltaCoding& coding) {
 
 Bytes EncodeOnHost(const DeltaCoding& coding, const std::vector<uint32_t>& keys) {
   Bytes section;
-  ExpectOk(CodecOf(coding)->Encode(keys, kMaxN, {0, SerialExecutor()}, &section, nullptr));
+  ExpectOk(CodecOf(coding)->Encode(keys, kMaxN, {0, SerialExecutor()}, &section).status());
   return section;
 }
 

@@ -21,7 +21,7 @@ constexpr auto kBlock = static_cast<uint32_t>(kCodeBlock);
 
 Bytes EncodeOnHost(const std::vector<uint32_t>& indices, uint32_t n) {
   Bytes section;
-  ExpectOk(MakePart<IndexCodec>("rle")->Encode(indices, n, {}, &section, nullptr));
+  ExpectOk(MakePart<IndexCodec>("rle")->Encode(indices, n, {}, &section).status());
   return section;
 }
 
@@ -322,7 +322,7 @@ TEST(RleIndex, RefusesRunsThatAreTooLong) {
   for (const size_t num_bytes : {size_t{1}, size_t{20}, size_t{128}, size_t{5000}}) {
     for (const uint8_t r : {0, 31}) {
       Bytes section = Section(1, r, r).bytes();
-      section.resize(section.size() + num_bytes);
+      section.resize(section.size() + num_bytes, 0);
       ASSERT_NO_FATAL_FAILURE(ExpectRefused(section, 1, kN, stream));
       section.back() = 0xC0;  // Two ones at the end.
       bool is_valid = false;

@@ -19,8 +19,9 @@ class AllocationMeter {
   // Bytes allocated at once since `Restart`, beyond what was allocated then.
   static uint64_t Peak(uint64_t at_restart) { return most_ - std::min(at_restart, most_.load()); }
   static uint64_t Now() { return now_; }
-  // All bytes that were ever allocated.
+  // All bytes that were ever allocated, and how often.
   static uint64_t Total() { return total_; }
+  static uint64_t Count() { return count_; }
 
   // A size stands in front of each block.
   static void* Allocate(size_t num_bytes) {
@@ -32,6 +33,7 @@ class AllocationMeter {
     if (block == nullptr) return nullptr;
     *reinterpret_cast<size_t*>(block) = num_bytes;
     total_ += num_bytes;
+    ++count_;
     const uint64_t now = now_ += num_bytes;
     uint64_t most = most_;
     while (most < now && !most_.compare_exchange_weak(most, now)) {
@@ -50,6 +52,7 @@ class AllocationMeter {
   static inline std::atomic<uint64_t> now_{0};
   static inline std::atomic<uint64_t> most_{0};
   static inline std::atomic<uint64_t> total_{0};
+  static inline std::atomic<uint64_t> count_{0};
 };
 
 // The most bytes that `body` had allocated at once.

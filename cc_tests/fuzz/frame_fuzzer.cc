@@ -149,7 +149,7 @@ uint32_t SizeFrom(uint32_t bits) {
 Bytes RepairFrame(Bytes frame) {
   using namespace frame_fields;
   static const std::vector<Selection> selections = Selections();
-  if (frame.size() < kHeaderBytes) frame.resize(kHeaderBytes);
+  if (frame.size() < kHeaderBytes) frame.resize(kHeaderBytes, 0);
   if (GetField<uint32_t>(frame, kMagic) != kFrameMagic) {
     const Selection& selection = selections[frame[0] % selections.size()];
     SetField(kSupport, static_cast<uint8_t>(selection.support), &frame);

@@ -14,21 +14,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_codec_table_lists_the_registry():
-    listed = re.findall(
-        r"^\| (memory|sparsifier|index|value|joint|linear) \| `(\w+)` \|", README, re.MULTILINE
-    )
-    kinds = {
-        "memory": tfc.memories(),
-        "sparsifier": tfc.sparsifiers(),
-        "index": tfc.index_codecs(),
-        "value": tfc.value_codecs(),
-        "joint": tfc.joint_codecs(),
-        "linear": tfc.linear_codecs(),
-    }
-    assert listed == [(kind, entry.name) for kind, entries in kinds.items() for entry in entries]
-
-
 def test_preset_table_gives_the_presets_specs():
     rows = re.findall(r"^\| `(\w+)\(.*\)` \| `(\S+)` \|", README, re.MULTILINE)
     assert {name for name, _ in rows} == {

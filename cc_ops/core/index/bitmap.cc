@@ -35,17 +35,17 @@ void ListBits(ByteSpan bytes, uint32_t base, Span<uint32_t> indices) {
 
 class BitmapIndexCodec : public IndexCodec {
  public:
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>*) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    unsigned char* bitmap = ByteWriter(out).Extend(static_cast<size_t>(PackedBytes(n, 1)));
+    unsigned char* bitmap = ByteWriter(out).ExtendByZeros(static_cast<size_t>(PackedBytes(n, 1)));
     ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
       const uint32_t* last = std::lower_bound(indices.begin(), indices.end(), end);
       for (const uint32_t* i = std::lower_bound(indices.begin(), last, begin); i != last; ++i) {
         bitmap[*i >> 3] = static_cast<unsigned char>(bitmap[*i >> 3] | 1u << (*i & 7));
       }
     });
-    return OkStatus();
+    return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

@@ -237,27 +237,25 @@ class BloomIndexCodec : public IndexCodec {
  public:
   BloomIndexCodec(BloomPolicy policy, double fpr) : policy_(policy), rate_(fpr) {}
 
-  bool exact() const override { return false; }
-  bool gathers_decoded() const override { return GathersDecoded(policy_); }
-
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>* decoded) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     const BloomShape shape = rate_.ShapeFor(indices.size());
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(policy_));
     writer.Write(static_cast<uint8_t>(shape.num_hashes));
     writer.Write(shape.num_bits);
-    unsigned char* bits = writer.Extend(static_cast<size_t>(shape.num_bytes()));
+    unsigned char* bits = writer.ExtendByZeros(static_cast<size_t>(shape.num_bytes()));
     BloomFilter::Insert(shape, context.seed, indices, bits);
 
     const BloomFilter filter(shape, context.seed, bits);
     if (policy_ == BloomPolicy::kP0) {
-      *decoded = CollectPositives(filter, n, uint64_t{n} + 1, context.executor);
-      return OkStatus();
+      return DecodedIndices{CollectPositives(filter, n, uint64_t{n} + 1, context.executor)};
     }
-    return ChooseIndices(policy_, filter, n, static_cast<uint32_t>(indices.size()), context,
-                         decoded);
+    std::vector<uint32_t> decoded;
+    TFC_RETURN_IF_ERROR(ChooseIndices(policy_, filter, n, static_cast<uint32_t>(indices.size()),
+                                      context, &decoded));
+    return DecodedIndices{std::move(decoded), !GathersDecoded(policy_)};
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

@@ -8,11 +8,11 @@ namespace {
 
 class DeltaBinaryIndexCodec : public IndexCodec {
  public:
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>*) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     EncodeDeltaBytes(indices, context.executor, out);
-    return OkStatus();
+    return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

@@ -20,10 +20,10 @@ class DeltaFlagIndexCodec : public IndexCodec {
  public:
   explicit DeltaFlagIndexCodec(int flag_bits) : flag_bits_(flag_bits) {}
 
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>*) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    if (indices.empty()) return OkStatus();
+    if (indices.empty()) return DecodedIndices();
     const std::vector<DeltaBitCounts> blocks = CountDeltaBits(indices, context.executor);
     const int largest_bits = LargestDeltaBits(Sum(blocks).data());
     ByteWriter writer(out);
@@ -31,7 +31,7 @@ class DeltaFlagIndexCodec : public IndexCodec {
     writer.Write(static_cast<uint8_t>(largest_bits));
     EncodePrefixedDeltas(indices, blocks, SchemeOf(flag_bits_, largest_bits), context.executor,
                          out);
-    return OkStatus();
+    return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

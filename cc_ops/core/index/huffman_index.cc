@@ -38,10 +38,10 @@ Span<unsigned char> MutableBytesOf(std::vector<uint32_t>* indices, int64_t begin
 
 class HuffmanIndexCodec : public IndexCodec {
  public:
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>*) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    if (indices.empty()) return OkStatus();
+    if (indices.empty()) return DecodedIndices();
     const HuffmanCode code = ByteCodeFor(n);
     const auto k = static_cast<int64_t>(indices.size());
     std::vector<uint64_t> num_bits(static_cast<size_t>(NumBlocks(k, kCodeBlock)));
@@ -57,7 +57,7 @@ class HuffmanIndexCodec : public IndexCodec {
           code.Encode(BytesOf(indices, begin, end), writer);
         },
         out);
-    return OkStatus();
+    return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

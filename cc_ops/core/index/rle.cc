@@ -106,10 +106,10 @@ Runs FindRuns(Span<const uint32_t> indices, Executor* executor) {
 
 class RleIndexCodec : public IndexCodec {
  public:
-  Status Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext& context, Bytes* out,
-                std::vector<uint32_t>*) const override {
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
     TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
-    if (indices.empty()) return OkStatus();
+    if (indices.empty()) return DecodedIndices();
     const Runs runs = FindRuns(indices, context.executor);
     const size_t num_runs = runs.ones.size();
     const uint64_t num_zeros = indices[indices.size() - 1] + uint64_t{1} - indices.size();
@@ -136,7 +136,7 @@ class RleIndexCodec : public IndexCodec {
             WritePair(Rice(runs.zeros[i], zero_bits), Rice(runs.ones[i], one_bits), &bits);
         },
         out);
-    return OkStatus();
+    return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,

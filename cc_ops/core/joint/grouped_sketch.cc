@@ -32,17 +32,6 @@ struct GroupPart {
   std::vector<uint16_t> offsets;  // Their buckets, counted from the first one of the group.
 };
 
-// Gathers the values in a pass of its own, so that many cache misses overlap.
-Span<const float> GatherValues(const SparseInput& input, Executor* executor,
-                               std::vector<float>* storage) {
-  if (!input.gathered.empty()) return input.gathered;
-  storage->resize(input.support.size());
-  ForEachBlock(executor, storage->size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) (*storage)[i] = input.dense[input.support[i]];
-  });
-  return *storage;
-}
-
 std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
                                    Span<const uint32_t> codes, const BucketGroups& grouping) {
   std::vector<uint32_t> counts(grouping.num_buckets);
@@ -208,27 +197,18 @@ class GroupedSketch : public SparseCodec {
   GroupedSketch(const GroupedSketchConfig& config, const GroupFormat* format)
       : config_(config), format_(*format) {}
 
-  bool needs_dense() const override { return false; }
-
-  Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
-                uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override {
-    if (!input.support.everything()) {
-      TFC_RETURN_IF_ERROR(CheckIndices(input.support.indices(), input.support.n()));
+  Result<uint32_t> Encode(Span<const float> values, const Support& support,
+                          const CodecContext& context, Bytes* out) const override {
+    if (!support.everything()) {
+      TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
     }
-    *num_index_bytes = 0;
-    *k = static_cast<uint32_t>(input.support.size());
-    const size_t start = out->size();
-    EncodeSection(input, context, out);
-    if (decoded == nullptr) return OkStatus();
-    decoded->n = input.support.n();
-    decoded->everything = input.support.everything();
-    return DecodeSection(ByteSpan(out->data() + start, out->size() - start), *k, context, decoded);
+    EncodeSection(values, support, context, out);
+    return static_cast<uint32_t>(support.size());
   }
 
-  Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+  Status Decode(ByteSpan section, uint32_t k, const CodecContext& context,
                 SparseTensor* out) const override {
-    TFC_RETURN_IF_ERROR(ByteReader(sections.indices).ExpectEnd("index section"));
-    return DecodeSection(sections.values, k, context, out).WithContext(format_.name());
+    return DecodeSection(section, k, context, out).WithContext(format_.name());
   }
 
   // One bucket in one group, whose keys take a bit each.
@@ -248,9 +228,9 @@ class GroupedSketch : public SparseCodec {
   }
 
  private:
-  void EncodeSection(const SparseInput& input, const CodecContext& context, Bytes* out) const {
-    std::vector<float> storage;
-    const auto parts = SplitSigns(input.support, GatherValues(input, context.executor, &storage));
+  void EncodeSection(Span<const float> values, const Support& support, const CodecContext& context,
+                     Bytes* out) const {
+    const auto parts = SplitSigns(support, values);
     std::array<std::vector<float>, kNumSigns> means;
     std::vector<GroupPart> groups;
     for (uint32_t sign = 0; sign < kNumSigns; ++sign) {

@@ -44,16 +44,17 @@ void QuantizeDense(const ThreeValues& quantizer, Span<const float> values, unsig
   }
 }
 
-// The same for elements [first, first + num_values) of a sparse vector, given by its indices.
-void QuantizeSparse(const ThreeValues& quantizer, Span<const float> dense,
+// The same for elements [first, first + num_values) of a sparse vector.
+void QuantizeSparse(const ThreeValues& quantizer, Span<const float> values,
                     Span<const uint32_t> indices, int64_t first, size_t num_values,
                     unsigned char* quartic) {
   std::memset(quartic, kFiveZeros, (num_values + kDigits - 1) / kDigits);
   const uint32_t* index = std::lower_bound(indices.begin(), indices.end(), first);
+  const float* value = values.begin() + (index - indices.begin());
   for (; index != indices.end() && *index - first < static_cast<int64_t>(num_values); ++index) {
     const int64_t i = *index - first;
     quartic[i / kDigits] +=
-        static_cast<unsigned char>(quantizer.Digit(dense[*index]) * kPowers[i % kDigits]);
+        static_cast<unsigned char>(quantizer.Digit(*value++) * kPowers[i % kDigits]);
   }
 }
 
@@ -185,36 +186,31 @@ class Threelc : public SparseCodec {
  public:
   explicit Threelc(double multiplier) : multiplier_(multiplier) {}
 
-  Status Encode(const SparseInput& input, const CodecContext& context, Bytes* out,
-                uint64_t* num_index_bytes, uint32_t* k, SparseTensor* decoded) const override {
-    const Support& support = input.support;
+  // Every element takes its digit.
+  bool takes_rows() const override { return false; }
+
+  Result<uint32_t> Encode(Span<const float> values, const Support& support,
+                          const CodecContext& context, Bytes* out) const override {
     if (!support.everything()) {
       TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
     }
     const ThreeValues quantizer =
-        ThreeValues::Of(LargestBits(input, context.executor), multiplier_);
-    const std::vector<Bytes> blocks = EncodeBlocks(input, quantizer, context.executor);
-    *num_index_bytes = 0;
-    *k = 0;
+        ThreeValues::Of(LargestBits(values, context.executor), multiplier_);
+    const std::vector<Bytes> blocks = EncodeBlocks(values, support, quantizer, context.executor);
+    uint32_t k = 0;
     for (const Bytes& block : blocks) {
-      for (unsigned char byte : block) *k += CodedBytes()[byte].num_nonzero;
+      for (unsigned char byte : block) k += CodedBytes()[byte].num_nonzero;
     }
-    if (decoded != nullptr) *decoded = {support.n(), false, {}, {}};
-    if (*k == 0) return OkStatus();  // No section is written.
-
-    const size_t start = out->size();
+    if (k == 0) return k;
     ByteWriter(out).Write(quantizer.scale);
     Concatenate(blocks, out);
-    if (decoded == nullptr) return OkStatus();
-    const ByteSpan section(out->data() + start, out->size() - start);
-    return DecodeSection(section, *k, context.executor, decoded);
+    return k;
   }
 
   // Decodes the support from the digits, whatever `out->everything` was.
-  Status Decode(const SparseSections& sections, uint32_t k, const CodecContext& context,
+  Status Decode(ByteSpan section, uint32_t k, const CodecContext& context,
                 SparseTensor* out) const override {
-    TFC_RETURN_IF_ERROR(ByteReader(sections.indices).ExpectEnd("threelc index section"));
-    return DecodeSection(sections.values, k, context.executor, out).WithContext("threelc");
+    return DecodeSection(section, k, context.executor, out).WithContext("threelc");
   }
 
   // Five elements a byte, and as many zeros as runs hold.
@@ -228,39 +224,31 @@ class Threelc : public SparseCodec {
   }
 
  private:
-  // The bits of the greatest magnitude of the support.
-  static uint32_t LargestBits(const SparseInput& input, Executor* executor) {
-    const Support& support = input.support;
-    std::vector<uint32_t> largest(NumBlocks(support.size()));
-    ForEachBlock(executor, support.size(), [&](int64_t block, int64_t begin, int64_t end) {
+  // The bits of the greatest magnitude.
+  static uint32_t LargestBits(Span<const float> values, Executor* executor) {
+    std::vector<uint32_t> largest(NumBlocks(values.size()));
+    ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
       uint32_t bits = 0;
-      auto take = [&](float value) {
-        bits = std::max(bits, FloatBits(value) & kFloatMagnitudeBits);
-      };
-      if (support.everything()) {
-        for (int64_t i = begin; i < end; ++i) take(input.dense[i]);
-      } else {
-        for (int64_t i = begin; i < end; ++i) take(input.dense[support[i]]);
-      }
+      for (int64_t i = begin; i < end; ++i)
+        bits = std::max(bits, FloatBits(values[i]) & kFloatMagnitudeBits);
       largest[block] = bits;
     });
     return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
   }
 
-  static std::vector<Bytes> EncodeBlocks(const SparseInput& input, const ThreeValues& quantizer,
-                                         Executor* executor) {
-    const int64_t num_quartic_bytes = NumQuarticBytes(input.support.n());
+  static std::vector<Bytes> EncodeBlocks(Span<const float> values, const Support& support,
+                                         const ThreeValues& quantizer, Executor* executor) {
+    const int64_t num_quartic_bytes = NumQuarticBytes(support.n());
     std::vector<Bytes> blocks(NumBlocks(num_quartic_bytes, kQuarticBlock));
     auto encode = [&](int64_t block, int64_t begin, int64_t end) {
       Bytes quartic(end - begin);
       const int64_t first = begin * kDigits;
       const auto num_values =
-          static_cast<size_t>(std::min<int64_t>(input.support.n(), end * kDigits) - first);
-      if (input.support.everything()) {
-        QuantizeDense(quantizer, input.dense.subspan(first, num_values), quartic.data());
+          static_cast<size_t>(std::min<int64_t>(support.n(), end * kDigits) - first);
+      if (support.everything()) {
+        QuantizeDense(quantizer, values.subspan(first, num_values), quartic.data());
       } else {
-        QuantizeSparse(quantizer, input.dense, input.support.indices(), first, num_values,
-                       quartic.data());
+        QuantizeSparse(quantizer, values, support.indices(), first, num_values, quartic.data());
       }
       blocks[block] = EncodeZeroRuns(quartic);
     };

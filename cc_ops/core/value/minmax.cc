@@ -39,7 +39,7 @@ uint64_t SketchSeed(uint64_t seed, uint32_t sign) { return HashKey(sign, seed); 
 
 void WriteSigns(Span<const float> values, Executor* executor, ByteWriter* writer) {
   static_assert(kBlockElements % 8 == 0);
-  unsigned char* signs = writer->Extend(PackedBytes(values.size(), 1));
+  unsigned char* signs = writer->ExtendByZeros(PackedBytes(values.size(), 1));
   ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       signs[i / 8] |= static_cast<unsigned char>(IsNegative(values[i]) << (i % 8));

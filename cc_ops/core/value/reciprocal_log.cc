@@ -7,6 +7,7 @@
 // exact.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
@@ -97,22 +98,12 @@ class Log : public ValueCodec {
  public:
   Log(double base, uint32_t tau) : base_(base), tau_(tau) {}
 
-  bool narrows() const override { return true; }
-
   // The sum of what is left is less, so that Encode finds none above tau again; where tau adapts,
   // Encode filters nothing.
-  void Narrow(Span<const float> dense, std::vector<uint32_t>* indices) const override {
-    std::vector<float> values(indices->size());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = dense[(*indices)[i]];
+  float LeastSent(Span<const float> values, Executor* executor) const override {
     const uint32_t tau = tau_ > 0 ? tau_ : LogScale::AdaptedTau(base_, values.size());
-    const std::vector<float> levels = LadderFor(values, tau, SerialExecutor()).levels;
-    const uint32_t least = levels.empty() ? kFloatInfinityBits : FloatBits(levels.back());
-    size_t num_kept = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      (*indices)[num_kept] = (*indices)[i];
-      num_kept += (FloatBits(values[i]) & kFloatMagnitudeBits) >= least;
-    }
-    indices->resize(num_kept);
+    const std::vector<float> levels = LadderFor(values, tau, executor).levels;
+    return levels.empty() ? std::numeric_limits<float>::infinity() : levels.back();
   }
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
@@ -173,8 +164,8 @@ class Log : public ValueCodec {
   // No filter that adapts goes further.
   uint32_t MaxTau() const { return tau_ > 0 ? tau_ : LogScale::AdaptedTau(base_, kMaxElements); }
 
-  // Where tau adapts, the levels reach to the least magnitude: Narrow has filtered, and nothing is
-  // saved by filtering what is sent anyway.
+  // Where tau adapts, the levels reach to the least magnitude: LeastSent has filtered, and nothing
+  // is saved by filtering what is sent anyway.
   Ladder EncodingLadder(Span<const float> values, Executor* executor) const {
     Ladder ladder = LadderFor(values, MaxTau(), executor);
     if (tau_ > 0) return ladder;
