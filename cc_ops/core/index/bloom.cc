@@ -56,7 +56,7 @@ std::vector<uint32_t> SampleOf(const std::vector<uint32_t>& positives, uint32_t 
 }
 
 // The size of each conflict set, as far as 255: in one byte each, the sizes of a usual filter stay
-// in the L2 cache, and larger sets are the last resort whatever their order.
+// in a cache, and larger sets are the last resort whatever their order.
 using SetSizes = std::vector<uint8_t>;
 
 SetSizes ConflictSetSizes(const BloomFilter& filter, const std::vector<uint32_t>& positives) {
