@@ -77,23 +77,45 @@ TEST(BloomFilter, HasNoFalseNegatives) {
 
 TEST(BloomFilter, AgreesWithItsDefinition) {
   const std::vector<uint32_t> keys = RandomSupport(5000, 300, 2);
-  for (int num_hashes = 1; num_hashes <= kMaxBloomHashes; ++num_hashes) {
-    const BloomShape shape{3001, num_hashes};
-    Bytes bits(shape.num_bytes(), 0);
-    BloomFilter::Insert(shape, 5, keys, bits.data());
-    const BloomFilter filter(shape, 5, bits.data());
-    std::vector<uint32_t> expected;
-    for (uint32_t key = 17; key < 5000; ++key) {
-      bool contained = true;
-      for (int i = 0; i < num_hashes; ++i) {
-        const uint32_t position = filter.Position(key, i);
-        contained &= bits[position / 8] >> (position % 8) & 1;
+  const Span<const uint32_t> few(keys.data(), 2);
+  for (const uint32_t num_bits : {20u, 37u, 3001u}) {  // Three bytes, five, and many.
+    for (int num_hashes = 1; num_hashes <= kMaxBloomHashes; ++num_hashes) {
+      const BloomShape shape{num_bits, num_hashes};
+      Bytes bits(shape.num_bytes(), 0);
+      BloomFilter::Insert(shape, 5, num_bits < 100 ? few : Span<const uint32_t>(keys), bits.data());
+      const BloomFilter filter(shape, 5, bits.data());
+      std::vector<uint32_t> expected;
+      for (uint32_t key = 17; key < 5000; ++key) {
+        bool contained = true;
+        for (int i = 0; i < num_hashes; ++i) {
+          const uint32_t position = filter.Position(key, i);
+          contained &= bits[position / 8] >> (position % 8) & 1;
+        }
+        if (contained) expected.push_back(key);
       }
-      if (contained) expected.push_back(key);
+      std::vector<uint32_t> contained;
+      filter.AppendContained(17, 5000, &contained);
+      EXPECT_EQ(contained, expected) << num_bits << ", " << num_hashes;
     }
-    std::vector<uint32_t> contained;
-    filter.AppendContained(17, 5000, &contained);
-    EXPECT_EQ(contained, expected) << num_hashes;
+  }
+}
+
+TEST(BloomFilter, ListsEachBitOfAKeyOnce) {
+  for (const uint32_t num_bits : {1u, 2u, 15u, 64u, 3001u, 1u << 31, 0xFFFFFFFFu}) {
+    for (int num_hashes = 1; num_hashes <= kMaxBloomHashes; ++num_hashes) {
+      const BloomFilter filter({num_bits, num_hashes}, 5, nullptr);
+      for (uint32_t key = 0; key < 500; ++key) {
+        std::vector<uint32_t> expected;
+        for (int i = 0; i < num_hashes; ++i) {
+          const uint32_t bit = filter.Position(key, i);
+          if (std::find(expected.begin(), expected.end(), bit) == expected.end())
+            expected.push_back(bit);
+        }
+        uint32_t bits[kMaxBloomHashes];
+        const int count = filter.DistinctPositions(key, bits);
+        ASSERT_EQ(std::vector<uint32_t>(bits, bits + count), expected) << num_bits;
+      }
+    }
   }
 }
 

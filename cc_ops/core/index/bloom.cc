@@ -19,6 +19,7 @@
 #include "core/hash.h"
 #include "core/index/bloom_policy.h"
 #include "core/registry.h"
+#include "core/simd.h"
 #include "core/sketch/bloom_filter.h"
 
 namespace tfcompress {
@@ -54,29 +55,20 @@ std::vector<uint32_t> SampleOf(const std::vector<uint32_t>& positives, uint32_t 
   return chosen;
 }
 
-// The distinct bits that the probes of `key` look at: the conflict sets C_j that it belongs to
-// (Algorithm 1, lines 3 and 4). Returns how many there are.
-int ConflictSetsOf(const BloomFilter& filter, uint32_t key, uint32_t (&bits)[kMaxBloomHashes]) {
-  int count = 0;
-  for (int i = 0; i < filter.shape().num_hashes; ++i) {
-    const uint32_t bit = filter.Position(key, i);
-    if (std::find(bits, bits + count, bit) == bits + count) bits[count++] = bit;
-  }
-  return count;
-}
-
 // The size of each conflict set, as far as 255: in one byte each, the sizes of a usual filter stay
-// in the L2 cache, and larger sets are the last resort whatever their order.
+// in a cache, and larger sets are the last resort whatever their order.
 using SetSizes = std::vector<uint8_t>;
 
 SetSizes ConflictSetSizes(const BloomFilter& filter, const std::vector<uint32_t>& positives) {
   SetSizes sizes(filter.shape().num_bits);
-  uint32_t bits[kMaxBloomHashes];
-  for (const uint32_t key : positives) {
-    const int count = ConflictSetsOf(filter, key, bits);
-    for (int i = 0; i < count; ++i)
-      sizes[bits[i]] = static_cast<uint8_t>(sizes[bits[i]] + (sizes[bits[i]] < 255));
-  }
+  Vectorized([filter, keys = Span<const uint32_t>(positives), out = sizes.data()] {
+    uint32_t bits[kMaxBloomHashes];
+    for (const uint32_t key : keys) {
+      const int count = filter.DistinctPositions(key, bits);
+      for (int i = 0; i < count; ++i)
+        out[bits[i]] = static_cast<uint8_t>(out[bits[i]] + (out[bits[i]] < 255));
+    }
+  });
   return sizes;
 }
 
@@ -91,6 +83,38 @@ struct Member {
   bool operator<(const Member& other) const {
     return std::tie(set_size, bit, rank) < std::tie(other.set_size, other.bit, other.rank);
   }
+};
+
+// Members in ascending order, set by set, of which no more are sorted than are asked for: the last
+// few indices come from the first sets.
+class MembersBySet {
+ public:
+  explicit MembersBySet(std::vector<Member> members) : members_(std::move(members)) {}
+
+  // The members of the next set; none after the last.
+  Span<Member> Next() {
+    const size_t begin = end_;
+    while (HasSorted(end_) && members_[end_].SameSet(members_[begin])) ++end_;
+    return {members_.data() + begin, end_ - begin};
+  }
+
+ private:
+  // Whether there is a member i, which is then in its place. Those before it are.
+  bool HasSorted(size_t i) {
+    constexpr size_t kFirstMembers = 4096;
+    if (i == num_sorted_ && i < members_.size()) {
+      const auto begin = members_.begin() + static_cast<std::ptrdiff_t>(num_sorted_);
+      num_sorted_ = std::min(members_.size(), std::max(kFirstMembers, 4 * num_sorted_));
+      const auto end = members_.begin() + static_cast<std::ptrdiff_t>(num_sorted_);
+      std::nth_element(begin, end, members_.end());
+      std::sort(begin, end);
+    }
+    return i < num_sorted_;
+  }
+
+  std::vector<Member> members_;
+  size_t num_sorted_ = 0;
+  size_t end_ = 0;  // Of the last set that was handed out.
 };
 
 // Policy p2: k of `positives` by Algorithm 1.
@@ -120,10 +144,8 @@ class ConflictResolver {
   // Line 8. An item that is alone in a set has set that bit: it is a true positive. Nearly all true
   // positives are alone somewhere, so that few items are left for what follows.
   void ChooseSingletons(const SetSizes& sizes) {
-    uint32_t bits[kMaxBloomHashes];
     for (size_t rank = 0; rank < positives_.size() && num_chosen_ < k_; ++rank) {
-      const int count = ConflictSetsOf(filter_, positives_[rank], bits);
-      if (std::any_of(bits, bits + count, [&](uint32_t bit) { return sizes[bit] == 1; }))
+      if (filter_.AnyPosition(positives_[rank], [&](uint32_t bit) { return sizes[bit] == 1; }))
         Choose(rank);
     }
   }
@@ -132,11 +154,13 @@ class ConflictResolver {
   // in the end is random among the others all the same, and no set is ever scanned.
   void ChooseFromConflicts(const SetSizes& sizes) {
     if (num_chosen_ == k_) return;
-    std::vector<Member> members = UnchosenMembers(sizes);
-    std::vector<Span<Member>> sets;
-    for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
-      while (end < members.size() && members[end].SameSet(members[begin])) ++end;
-      sets.emplace_back(&members[begin], end - begin);
+    MembersBySet members(UnchosenMembers(sizes));
+    std::vector<Span<Member>> sets;  // What the rounds so far left of them.
+    while (num_chosen_ < k_) {
+      const Span<Member> set = members.Next();
+      if (set.empty()) break;
+      const Span<Member> rest = DrawFrom(set);
+      if (!rest.empty()) sets.push_back(rest);
     }
     while (num_chosen_ <
            k_) {  // A round without a choice would leave no set, and all |P| >= k chosen.
@@ -156,11 +180,10 @@ class ConflictResolver {
     uint32_t bits[kMaxBloomHashes];
     for (size_t rank = 0; rank < positives_.size(); ++rank) {
       if (is_chosen_[rank]) continue;
-      const int count = ConflictSetsOf(filter_, positives_[rank], bits);
+      const int count = filter_.DistinctPositions(positives_[rank], bits);
       for (int i = 0; i < count; ++i)
         members.push_back({sizes[bits[i]], bits[i], static_cast<uint32_t>(rank)});
     }
-    std::sort(members.begin(), members.end());
     return members;
   }
 

@@ -6,6 +6,7 @@
 #ifndef TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 #define TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -64,7 +65,7 @@ class BloomFilter {
  public:
   // `bits` holds shape.num_bytes() bytes and outlives the filter.
   BloomFilter(BloomShape shape, uint64_t seed, const unsigned char* bits)
-      : shape_(shape), seed_(seed), bits_(bits) {}
+      : shape_(shape), seed_(seed), hash_of_(seed), bits_(bits) {}
 
   // Adds `keys` to the filter in `bits`; the bits of an empty filter are zero.
   static void Insert(BloomShape shape, uint64_t seed, Span<const uint32_t> keys,
@@ -79,18 +80,53 @@ class BloomFilter {
   }
   // The bit that probe i of `key` reads, for 0 <= i < num_hashes.
   uint32_t Position(uint32_t key, int i) const {
-    return Position(HashKey(key, seed_), static_cast<uint32_t>(i), shape_.num_bits);
+    return Position(hash_of_(key), static_cast<uint32_t>(i), shape_.num_bits);
+  }
+  // Whether is_match(bit) is true for a bit that the probes of `key` read.
+  template <typename IsMatch>
+  bool AnyPosition(uint32_t key, const IsMatch& is_match) const {
+    const uint64_t hash = hash_of_(key);
+    for (int i = 0; i < shape_.num_hashes; ++i) {
+      if (is_match(Position(hash, static_cast<uint32_t>(i), shape_.num_bits))) return true;
+    }
+    return false;
+  }
+  // Lists the distinct bits that the probes of `key` read, in the order of the probes, and returns
+  // their number.
+  int DistinctPositions(uint32_t key, uint32_t (&positions)[kMaxBloomHashes]) const {
+    constexpr int kProbesAtATime = 8;
+    const uint64_t hash = hash_of_(key);
+    const auto step = static_cast<uint32_t>(hash >> 32) | 1;
+    uint32_t nearest = 0xFFFFFFFF;
+    for (int first = 0; first < shape_.num_hashes; first += kProbesAtATime) {
+      for (int i = first; i < first + kProbesAtATime; ++i) {
+        positions[i] = Position(hash, static_cast<uint32_t>(i), shape_.num_bits);
+        // How far its sum is from that of probe 0, less one, which leaves probe 0 itself out.
+        const uint32_t distance = static_cast<uint32_t>(i) * step;
+        nearest = std::min(nearest, std::min(distance, 0 - distance) - 1);
+      }
+    }
+    // Two probes read the same bit only if their sums differ by less than 2^32 / num_bits.
+    if (nearest >= 0xFFFFFFFF / shape_.num_bits) return shape_.num_hashes;
+    int count = 1;
+    for (int i = 1; i < shape_.num_hashes; ++i) {
+      if (std::find(positions, positions + count, positions[i]) == positions + count)
+        positions[count++] = positions[i];
+    }
+    return count;
   }
 
   // Appends the keys of [begin, end) that the filter contains, ascending.
   void AppendContained(uint32_t begin, uint32_t end, std::vector<uint32_t>* keys) const;
 
  private:
-  // Moves the keys that pass three probes from `first_probe` on to the front, and counts them.
+  // Moves the keys that pass two probes from `first_probe` on to the front, and counts them: at
+  // most kChunkKeys.
   size_t KeepPassing(int first_probe, uint32_t* keys, size_t num_keys) const;
 
   BloomShape shape_;
   uint64_t seed_;
+  SeededHash hash_of_;
   const unsigned char* bits_;
 };
 
