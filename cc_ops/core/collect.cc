@@ -1,13 +1,9 @@
 #include "core/collect.h"
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 
-#include "core/simd.h"
-
-#ifdef TFC_HAS_X86_SIMD
-#include <immintrin.h>
-#endif
+#include "core/float_filter.h"
 
 namespace tfcompress {
 namespace {
@@ -15,122 +11,46 @@ namespace {
 // Elements filtered at a time into buffers that stay in L1.
 constexpr int64_t kFilterElements = 2048;
 
-// Lists the i in [0, size) with magnitude >= bound, as first + i and values[i], and returns their
-// number. Filters write first and count after, without a branch: before element i, at most i are
-// found, so that superfluous writes stay within `size` elements.
-using Filter = int64_t (*)(const float* values, int64_t size, uint32_t bound, uint32_t first,
-                           uint32_t* found, float* found_values);
-
-int64_t FilterScalar(const float* values, int64_t size, uint32_t bound, uint32_t first,
-                     uint32_t* found, float* found_values) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    found[count] = first + static_cast<uint32_t>(i);
-    found_values[count] = values[i];
-    count += MagnitudeBits(values[i]) >= bound;
-  }
-  return count;
-}
-
-#ifdef TFC_HAS_X86_SIMD
-
-// For each mask of 8 lanes, the numbers of its set lanes, one a byte, in front.
-constexpr std::array<uint64_t, 256> MakeSetLanes() {
-  std::array<uint64_t, 256> table{};
-  for (uint64_t mask = 0; mask < 256; ++mask) {
-    int count = 0;
-    for (uint64_t lane = 0; lane < 8; ++lane) {
-      if (mask >> lane & 1) table[mask] |= lane << (8 * count++);
-    }
-  }
-  return table;
-}
-constexpr std::array<uint64_t, 256> kSetLanes = MakeSetLanes();
-
-TFC_AVX2 int64_t FilterAvx2(const float* values, int64_t size, uint32_t bound, uint32_t first,
-                            uint32_t* found, float* found_values) {
-  // Magnitudes are below 2^31, so the signed comparison is right for every bound up to 2^31.
-  const __m256i below_bound = _mm256_set1_epi32(static_cast<int>(bound - 1));
-  const __m256i magnitude_mask = _mm256_set1_epi32(0x7FFFFFFF);
-  int64_t count = 0;
-  int64_t i = 0;
-  for (; i + 8 <= size; i += 8) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
-    const __m256i passes = _mm256_cmpgt_epi32(_mm256_and_si256(bits, magnitude_mask), below_bound);
-    const auto mask = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(passes)));
-    const __m256i lanes =
-        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(kSetLanes[mask])));
-    const auto index = static_cast<int>(first + static_cast<uint32_t>(i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(found + count),
-                        _mm256_add_epi32(lanes, _mm256_set1_epi32(index)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(found_values + count),
-                        _mm256_permutevar8x32_epi32(bits, lanes));
-    count += __builtin_popcount(mask);
-  }
-  return count + FilterScalar(values + i, size - i, bound, first + static_cast<uint32_t>(i),
-                              found + count, found_values + count);
-}
-
-TFC_AVX512 int64_t FilterAvx512(const float* values, int64_t size, uint32_t bound, uint32_t first,
-                                uint32_t* found, float* found_values) {
-  const __m512i least = _mm512_set1_epi32(static_cast<int>(bound));
-  const __m512i magnitude_mask = _mm512_set1_epi32(0x7FFFFFFF);
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  int64_t count = 0;
-  int64_t i = 0;
-  for (; i + 16 <= size; i += 16) {
-    const __m512i bits = _mm512_loadu_si512(values + i);
-    const __mmask16 mask = _mm512_cmpge_epu32_mask(_mm512_and_si512(bits, magnitude_mask), least);
-    if (mask == 0) continue;
-    const auto index = static_cast<int>(first + static_cast<uint32_t>(i));
-    const __m512i indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(index));
-    // To a register and then to memory: some processors compress to memory slowly.
-    _mm512_storeu_si512(found + count, _mm512_maskz_compress_epi32(mask, indices));
-    _mm512_storeu_si512(found_values + count, _mm512_maskz_compress_epi32(mask, bits));
-    count += __builtin_popcount(mask);
-  }
-  return count + FilterScalar(values + i, size - i, bound, first + static_cast<uint32_t>(i),
-                              found + count, found_values + count);
-}
-
-#endif
-
-Filter FastestFilter() {
-#ifdef TFC_HAS_X86_SIMD
-  if (CurrentSimd() >= Simd::kAvx512) return FilterAvx512;
-  if (CurrentSimd() >= Simd::kAvx2) return FilterAvx2;
-#endif
-  return FilterScalar;
-}
-
 }  // namespace
 
 void Collector::Look(int64_t begin, int64_t end, const float* values) {
-  static const Filter filter = FastestFilter();
+  const FloatFilter filter = FloatFilter::AtLeast(min_magnitude_);
   uint32_t found[kFilterElements];
   float found_values[kFilterElements];
-  Candidates& part = parts_[begin / kBlockElements];
+  Part& part = parts_[begin / kBlockElements];
+  const int64_t first = begin / kBlockElements * kBlockElements;
+  part.values = values - (begin - first);
   for (; begin < end; begin += kFilterElements, values += kFilterElements) {
-    const int64_t count = filter(values, std::min(end - begin, kFilterElements), min_magnitude_,
-                                 static_cast<uint32_t>(begin), found, found_values);
-    part.indices.insert(part.indices.end(), found, found + count);
-    part.values.insert(part.values.end(), found_values, found_values + count);
+    const int64_t size = std::min(end - begin, kFilterElements);
+    const int64_t count = filter(values, size, static_cast<uint32_t>(begin), found, found_values);
+    if (count == size && part.num_first == begin - first) {
+      part.num_first += count;
+      continue;
+    }
+    Candidates& others = part.others;
+    others.indices.insert(others.indices.end(), found, found + count);
+    others.values.insert(others.values.end(), found_values, found_values + count);
   }
 }
 
-Candidates Collector::Take(Executor* executor) {
-  std::vector<size_t> begins;
+Candidates Collector::Take() {
   size_t size = 0;
-  for (const Candidates& part : parts_) {
-    begins.push_back(size);
-    size += part.indices.size();
+  for (const Part& part : parts_)
+    size += static_cast<size_t>(part.num_first) + part.others.indices.size();
+  // Each page of so much memory costs as much as the elements in it: they are stored once.
+  Candidates all;
+  all.indices.reserve(size);
+  all.values.reserve(size);
+  std::vector<uint32_t> first;
+  for (size_t block = 0; block < parts_.size(); ++block) {
+    const Part& part = parts_[block];
+    first.resize(part.num_first);
+    std::iota(first.begin(), first.end(), static_cast<uint32_t>(block * kBlockElements));
+    all.indices.insert(all.indices.end(), first.begin(), first.end());
+    all.values.insert(all.values.end(), part.values, part.values + part.num_first);
+    all.indices.insert(all.indices.end(), part.others.indices.begin(), part.others.indices.end());
+    all.values.insert(all.values.end(), part.others.values.begin(), part.others.values.end());
   }
-  Candidates all{std::vector<uint32_t>(size), std::vector<float>(size)};
-  const auto copy = [&](int64_t i, int64_t, int64_t) {
-    std::copy(parts_[i].indices.begin(), parts_[i].indices.end(), all.indices.data() + begins[i]);
-    std::copy(parts_[i].values.begin(), parts_[i].values.end(), all.values.data() + begins[i]);
-  };
-  ForEachBlock(executor, static_cast<int64_t>(parts_.size()), copy, /*block_elements=*/1);
   return all;
 }
 
@@ -140,7 +60,7 @@ Candidates CollectAtLeast(Span<const float> dense, uint32_t min_magnitude, Execu
   ForEachBlock(executor, n, [&](int64_t, int64_t begin, int64_t end) {
     collector.Look(begin, end, dense.data() + begin);
   });
-  return collector.Take(executor);
+  return collector.Take();
 }
 
 }  // namespace tfcompress

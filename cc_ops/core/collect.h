@@ -31,14 +31,21 @@ class Collector {
   Collector(int64_t n, uint32_t min_magnitude)
       : min_magnitude_(min_magnitude), parts_(static_cast<size_t>(NumBlocks(n))) {}
 
-  // Elements [begin, end), which are values[0], values[1], ... Calls within one of ForEachBlock's
-  // blocks come from one thread and ascend.
+  // Elements [begin, end), which are values[0], values[1], ... and stay where and what they are
+  // until Take. Calls within one of ForEachBlock's blocks come from one thread and ascend.
   void Look(int64_t begin, int64_t end, const float* values);
-  Candidates Take(Executor* executor);
+  Candidates Take();
 
  private:
+  // What is listed of a block.
+  struct Part {
+    const float* values = nullptr;  // Of the block.
+    int64_t num_first = 0;          // The first ones, all of which are listed, are not copied yet.
+    Candidates others;
+  };
+
   uint32_t min_magnitude_;
-  std::vector<Candidates> parts_;  // One a block.
+  std::vector<Part> parts_;
 };
 
 // The same for a vector that exists already.
