@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/float_filter.h"
+#include "core/huge_pages.h"
 
 namespace tfcompress {
 namespace {
@@ -37,10 +38,9 @@ Candidates Collector::Take() {
   size_t size = 0;
   for (const Part& part : parts_)
     size += static_cast<size_t>(part.num_first) + part.others.indices.size();
-  // Each page of so much memory costs as much as the elements in it: they are stored once.
   Candidates all;
-  all.indices.reserve(size);
-  all.values.reserve(size);
+  ReserveHuge(size, &all.indices);
+  ReserveHuge(size, &all.values);
   std::vector<uint32_t> first;
   for (size_t block = 0; block < parts_.size(); ++block) {
     const Part& part = parts_[block];

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/float_filter.h"
+#include "core/huge_pages.h"
 #include "core/sketch/quantile_sketch.h"
 
 namespace tfcompress {
@@ -63,6 +64,8 @@ GroupLists::GroupLists(const Support& support, Span<const float> values, const S
   const Source source = {support, values, sign, quantizer, targets};
   keys_.reset(new uint32_t[count]);
   offsets_.reset(new uint16_t[count]);
+  PreferHugePages(keys_.get(), count * sizeof(uint32_t));
+  PreferHugePages(offsets_.get(), count * sizeof(uint16_t));
   block_elements_ = static_cast<int64_t>(BucketBlockElements(quantizer.num_buckets()));
   const std::vector<uint32_t> positions = ranks.Positions(
       sign, NumBlocks(count, block_elements_), [&](uint64_t i) { return i * block_elements_; });

@@ -6,6 +6,7 @@
 
 #include "core/bit_io.h"
 #include "core/float_order.h"
+#include "core/huge_pages.h"
 #include "core/radix_sort.h"
 #include "core/simd.h"
 
@@ -134,8 +135,11 @@ Status MergeGroups(const std::vector<DecodedGroup>& groups, Executor* executor, 
   size_t k = 0;
   for (const DecodedGroup& group : groups) k += group.elements.keys.size();
   if (out->everything && k != out->n) return DataLoss(k, " elements, all ", out->n, " expected");
+  const size_t num_indices = out->everything ? 0 : k;
+  ReserveHuge(k, &out->values);
+  ReserveHuge(num_indices, &out->indices);
   out->values.resize(k);
-  out->indices.resize(out->everything ? 0 : k);
+  out->indices.resize(num_indices);
   const bool is_sparse = out->n > kMaxElementsPerKey * k;
   if ((is_sparse ? MergeSparse : MergeDense)(groups, executor, out)) return OkStatus();
   return DataLoss("a key is in two groups");
