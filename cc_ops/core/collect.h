@@ -4,6 +4,7 @@
 #define TFCOMPRESS_CORE_COLLECT_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -33,29 +34,31 @@ class Collector {
  public:
   Collector(int64_t n, uint32_t min_magnitude);
 
-  // Elements [begin, end), which are values[0], values[1], ...: a block of ForEachBlock, or chunks
-  // of it of kDecodeChunk. From several threads at once.
+  // Elements [begin, end), which are values[0], values[1], ... and stay where and what they are
+  // until Take: a block of ForEachBlock, or chunks of it of kDecodeChunk. From several threads at
+  // once.
   void Look(int64_t begin, int64_t end, const float* values);
-  Candidates Take(Executor* executor);
+  Candidates Take();
 
  private:
   struct Slab {
     std::unique_ptr<uint32_t[]> indices;
     std::unique_ptr<float[]> values;
   };
-  // What was found in some consecutive elements; borrows from a slab.
+  // What was found in some consecutive elements; borrows from a slab, or, where all of them are
+  // listed, from the vector, without indices.
   struct Piece {
     size_t count = 0;
-    uint32_t* indices = nullptr;
-    float* values = nullptr;
+    const uint32_t* indices = nullptr;
+    const float* values = nullptr;
   };
 
-  Piece MakePiece(size_t count);
+  Piece Keep(const uint32_t* indices, const float* values, size_t count);
 
   uint32_t min_magnitude_;
-  std::mutex mutex_;  // Of the slabs.
-  std::vector<Slab> slabs_;
-  size_t num_free_ = 0;  // Of the last slab, in front.
+  std::mutex mutex_;        // Of the slabs.
+  std::deque<Slab> slabs_;  // Which stay where they are.
+  size_t num_free_ = 0;     // Of the last slab, in front.
   size_t next_slab_size_;
   std::vector<Piece> pieces_;
 };

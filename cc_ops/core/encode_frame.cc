@@ -157,7 +157,7 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
     Chosen chosen;
     chosen.everything = sparsifier.implied() == Implied::kEverything;
     if (by_magnitude != nullptr) {
-      chosen.elements = collector->Take(context.executor);
+      chosen.elements = collector->Take();
       by_magnitude->Choose(dense, least_magnitude, context.executor, &chosen.elements);
     } else if (!chosen.everything) {
       TFC_RETURN_IF_ERROR(sparsifier.Select(dense, context, &chosen.elements.indices));

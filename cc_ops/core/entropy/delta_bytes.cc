@@ -1,8 +1,10 @@
 #include "core/entropy/delta_bytes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/count_bits.h"
+#include "core/simd.h"
 
 namespace tfcompress {
 namespace {
@@ -21,43 +23,59 @@ uint64_t PayloadBytes(const unsigned char* flags, int64_t num_keys) {
   return sum;
 }
 
+// Keys whose flags are a word. If that is 0, as among dense keys, each of them has one byte.
+constexpr int64_t kRun = 32;
+
+// Whether all of keys[i] - keys[i - 1], 0 <= i < kRun, fit in a byte.
+bool HaveByteDeltas(const uint32_t* keys) {
+  uint32_t bits = 0;
+  for (int64_t i = 0; i < kRun; ++i) bits |= keys[i] - keys[i - 1];
+  return bits < 256;
+}
+
 // Packs the flags of one block and returns its payload bytes.
 uint64_t EncodeFlags(const uint32_t* keys, int64_t num_keys, unsigned char* flags) {
   uint32_t previous = 0;
-  auto next_flag = [&](int64_t i) {
-    const uint32_t flag = DeltaFlag(keys[i] - previous);
-    previous = keys[i];
-    return flag;
-  };
-  int64_t i = 0;
-  for (; i + 4 <= num_keys; i += 4) {
-    uint32_t packed = next_flag(i);  // Separate statements, since the calls must be in order.
-    packed |= next_flag(i + 1) << 2;
-    packed |= next_flag(i + 2) << 4;
-    packed |= next_flag(i + 3) << 6;
-    flags[i >> 2] = static_cast<unsigned char>(packed);
-  }
-  if (i < num_keys) {
+  for (int64_t i = 0; i < num_keys;) {
+    if (i > 0 && i % kRun == 0 && i + kRun <= num_keys && HaveByteDeltas(keys + i)) {
+      StoreUnaligned(flags + (i >> 2), uint64_t{0});
+      i += kRun;
+      previous = keys[i - 1];
+      continue;
+    }
     uint32_t packed = 0;
-    for (int64_t j = i; j < num_keys; ++j) packed |= next_flag(j) << (2 * (j - i));
+    const int64_t count = std::min<int64_t>(4, num_keys - i);
+    for (int64_t j = 0; j < count; ++j) {
+      packed |= DeltaFlag(keys[i + j] - previous) << (2 * j);
+      previous = keys[i + j];
+    }
     flags[i >> 2] = static_cast<unsigned char>(packed);
+    i += 4;
   }
   return PayloadBytes(flags, num_keys);
 }
 
-// Calls fast(flag, i) for the keys of a block that at least three keys follow. There four bytes can
-// be stored or loaded for any length, since each following key has at least one byte. Calls
-// exact(flag, i) for the others. Takes four keys, one byte of flags, at a time.
-template <typename Fast, typename Exact>
-void ForEachFlag(const unsigned char* flags, int64_t num_keys, const Fast& fast,
+// Calls run(i) for kRun keys from key i > 0 on that have one byte each. Of the other keys of a
+// block, calls fast(flag, i) for those that at least three keys follow: there four bytes can be
+// stored or loaded for any length, since each following key has at least one byte. Calls
+// exact(flag, i) for the last ones. Takes four keys, one byte of flags, at a time.
+template <typename Run, typename Fast, typename Exact>
+void ForEachFlag(const unsigned char* flags, int64_t num_keys, const Run& run, const Fast& fast,
                  const Exact& exact) {
   int64_t i = 0;
-  for (; i + 7 <= num_keys; i += 4) {
+  while (i + 7 <= num_keys) {
+    if (i > 0 && i % kRun == 0 && i + kRun <= num_keys &&
+        LoadUnaligned<uint64_t>(flags + (i >> 2)) == 0) {
+      run(i);
+      i += kRun;
+      continue;
+    }
     const uint32_t four = flags[i >> 2];
     fast(four & 3, i);
     fast(four >> 2 & 3, i + 1);
     fast(four >> 4 & 3, i + 2);
     fast(four >> 6, i + 3);
+    i += 4;
   }
   for (; i < num_keys; ++i) exact(flags[i >> 2] >> (2 * (i & 3)) & 3u, i);
 }
@@ -67,6 +85,11 @@ void EncodePayload(const uint32_t* keys, int64_t num_keys, const unsigned char* 
   uint32_t previous = 0;
   ForEachFlag(
       flags, num_keys,
+      [&](int64_t first) {
+        for (int64_t i = first; i < first + kRun; ++i)
+          *payload++ = static_cast<unsigned char>(keys[i] - keys[i - 1]);
+        previous = keys[first + kRun - 1];
+      },
       [&](uint32_t flag, int64_t i) {
         StoreUnaligned(payload, keys[i] - previous);
         previous = keys[i];
@@ -85,6 +108,10 @@ void DecodePayload(const unsigned char* flags, const unsigned char* payload, int
   uint32_t key = 0;
   ForEachFlag(
       flags, num_keys,
+      [&](int64_t first) {
+        for (int64_t i = 0; i < kRun; ++i) keys[first + i] = key += payload[i];
+        payload += kRun;
+      },
       [&](uint32_t flag, int64_t i) {
         keys[i] = key += LoadUnaligned<uint32_t>(payload) & kByteMask[flag];
         payload += flag + 1;
@@ -100,7 +127,11 @@ void DecodePayload(const unsigned char* flags, const unsigned char* payload, int
 // A running sum modulo 2^32 that always grows has met no zero delta and has not wrapped.
 bool StrictlyIncreasing(const uint32_t* keys, int64_t num_keys) {
   bool increasing = true;
-  for (int64_t i = 1; i < num_keys; ++i) increasing &= keys[i] > keys[i - 1];
+  Vectorized([=, out = &increasing] {
+    uint32_t falls = 0;
+    for (int64_t i = 1; i < num_keys; ++i) falls |= keys[i] <= keys[i - 1];
+    *out = falls == 0;
+  });
   return increasing;
 }
 
@@ -129,14 +160,18 @@ void EncodeDeltaBytes(Span<const uint32_t> keys, Executor* executor, Bytes* out)
 
   unsigned char* flags = writer.Extend(static_cast<size_t>(NumFlagBytes(keys.size())));
   ForEachKeyBlock(executor, num_keys, [&](int64_t block, int64_t begin, int64_t end) {
-    offsets[block] = EncodeFlags(keys.data() + begin, end - begin, flags + begin / 4);
+    Vectorized([=, from = keys.data() + begin, num_bytes = &offsets[block]] {
+      *num_bytes = EncodeFlags(from, end - begin, flags + begin / 4);
+    });
   });
 
   const uint64_t num_payload_bytes = LengthsToOffsets(&offsets);
   unsigned char* payload = writer.Extend(static_cast<size_t>(num_payload_bytes));
   flags = payload - NumFlagBytes(keys.size());  // Extend may have moved them.
   ForEachKeyBlock(executor, num_keys, [&](int64_t block, int64_t begin, int64_t end) {
-    EncodePayload(keys.data() + begin, end - begin, flags + begin / 4, payload + offsets[block]);
+    Vectorized([=, from = keys.data() + begin, to = payload + offsets[block]] {
+      EncodePayload(from, end - begin, flags + begin / 4, to);
+    });
   });
 }
 

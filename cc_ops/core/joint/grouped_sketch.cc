@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 
 #include "core/bit_io.h"
 #include "core/entropy/bucket_tables.h"
 #include "core/float_order.h"
-#include "core/radix_sort.h"
-#include "core/sketch/bucket_quantizer.h"
+#include "core/joint/group_lists.h"
+#include "core/joint/merge_groups.h"
 #include "core/sketch/minmax_sketch.h"
-#include "core/sketch/sign_split.h"
+#include "core/sketch/sign_ranks.h"
 
 namespace tfcompress {
 namespace {
@@ -25,63 +24,29 @@ struct GroupId {
   uint64_t SketchSeed(uint64_t seed) const { return GroupSketchSeed(sign, group, seed); }
 };
 
-// The elements of one group.
-struct GroupPart {
-  GroupId id;
-  std::vector<uint32_t> keys;
-  std::vector<uint16_t> offsets;  // Their buckets, counted from the first one of the group.
-};
-
-std::vector<GroupPart> SplitGroups(uint32_t sign, Span<const uint32_t> keys,
-                                   Span<const uint32_t> codes, const BucketGroups& grouping) {
-  std::vector<uint32_t> counts(grouping.num_buckets);
-  for (uint32_t code : codes) ++counts[code];
-
-  // Group and offset of each bucket, in a table, since dividing by the width is slow.
-  struct Target {
-    uint32_t group;
-    uint16_t offset;
-  };
-  std::vector<Target> targets(grouping.num_buckets);
-  std::vector<GroupPart> groups(grouping.num_groups);
-  for (uint32_t group = 0; group < grouping.num_groups; ++group) {
-    groups[group].id = {sign, group, grouping.Width(group)};
-    size_t size = 0;
-    for (uint32_t offset = 0; offset < grouping.Width(group); ++offset) {
-      const uint32_t bucket = grouping.FirstBucket(group) + offset;
-      targets[bucket] = {group, static_cast<uint16_t>(offset)};
-      size += counts[bucket];
-    }
-    groups[group].keys.resize(size);
-    groups[group].offsets.resize(size);
+// The values of the buckets of a group, from the mean magnitudes of all buckets of its sign.
+std::vector<float> ValuesOf(const GroupId& id, const float* means) {
+  std::vector<float> values(means, means + id.width);
+  if (id.sign != 0) {
+    for (float& value : values) value = FloatFromBits(FloatBits(value) | kFloatSignBit);
   }
-
-  std::vector<size_t> sizes(grouping.num_groups);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const Target target = targets[codes[i]];
-    const size_t slot = sizes[target.group]++;
-    groups[target.group].keys[slot] = keys[i];
-    groups[target.group].offsets[slot] = target.offset;
-  }
-  return groups;
+  return values;
 }
 
-Bytes EncodeGroup(const GroupPart& group, const GroupedSketchConfig& config,
-                  const GroupFormat& format, uint64_t seed) {
-  const uint32_t num_columns = NumSketchColumns(config.columns, group.keys.size());
-  MinMaxSketch sketch(config.rows, num_columns, group.id.SketchSeed(seed));
-  for (uint32_t row = 0; row < config.rows; ++row) {
-    for (size_t i = 0; i < group.keys.size(); ++i) {
-      sketch.InsertIntoRow(row, group.keys[i], group.offsets[i]);
-    }
-  }
+Bytes EncodeGroup(const GroupId& id, const GroupedSketchConfig& config, const GroupFormat& format,
+                  uint64_t seed, const GroupElements& elements) {
+  const std::vector<uint32_t>& keys = elements.keys;
+  const uint32_t num_columns = NumSketchColumns(config.columns, keys.size());
+  MinMaxSketch sketch(config.rows, num_columns, id.SketchSeed(seed));
+  for (uint32_t row = 0; row < config.rows; ++row)
+    sketch.InsertIntoRow(row, keys, elements.offsets.data());
   sketch.FillEmpty(0);
   Bytes bytes;
   ByteWriter writer(&bytes);
-  writer.Write(static_cast<uint32_t>(group.keys.size()));
+  writer.Write(static_cast<uint32_t>(keys.size()));
   writer.Write(num_columns);
-  format.WriteKeys(group.keys, &bytes);
-  format.WriteCells(sketch.cells(), group.id.width, &bytes);
+  format.WriteKeys(keys, &bytes);
+  format.WriteCells(sketch.cells(), id.width, &bytes);
   return bytes;
 }
 
@@ -89,7 +54,6 @@ Bytes EncodeGroup(const GroupPart& group, const GroupedSketchConfig& config,
 struct GroupSection {
   GroupId id;
   const float* means;  // Means of the buckets of the group.
-  size_t first_item;   // Position of its elements among those of all groups.
   uint32_t num_keys = 0;
   uint32_t num_columns = 0;
   ByteSpan content;
@@ -116,20 +80,17 @@ Status ReadGroupSection(uint64_t max_keys, ByteReader* reader, GroupSection* sec
   return OkStatus();
 }
 
-// Decodes the elements of a group to items of key and float bits.
 Status DecodeGroup(const GroupSection& section, uint32_t rows, uint32_t n,
-                   const GroupFormat& format, uint64_t seed, uint64_t* items) {
+                   const GroupFormat& format, uint64_t seed, DecodedGroup* group) {
   ByteReader reader(section.content);
-  std::vector<uint32_t> keys;
-  TFC_RETURN_IF_ERROR(format.ReadKeys(section.num_keys, n, &reader, &keys));
+  GroupElements& elements = group->elements;
+  TFC_RETURN_IF_ERROR(format.ReadKeys(section.num_keys, n, &reader, &elements.keys));
   MinMaxSketch sketch(rows, section.num_columns, section.id.SketchSeed(seed));
   TFC_RETURN_IF_ERROR(format.ReadCells(section.id.width, &reader, sketch.cells()));
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("group"));
-  const uint32_t sign_bit = section.id.sign == 0 ? 0 : kFloatSignBit;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const float magnitude = section.means[sketch.Query(keys[i])];
-    items[i] = PackItem(keys[i], FloatBits(magnitude) | sign_bit);
-  }
+  elements.offsets.resize(elements.keys.size());
+  sketch.Query(elements.keys, elements.offsets.data());
+  group->values = ValuesOf(section.id, section.means);
   return OkStatus();
 }
 
@@ -158,7 +119,6 @@ Status ReadLayout(ByteSpan section, uint32_t k, Layout* layout) {
     for (uint32_t group = 0; group < grouping.num_groups; ++group) {
       GroupSection part = {{sign, group, grouping.Width(group)},
                            means.data() + grouping.FirstBucket(group),
-                           num_keys,
                            0,
                            0,
                            {}};
@@ -169,27 +129,6 @@ Status ReadLayout(ByteSpan section, uint32_t k, Layout* layout) {
   }
   if (num_keys != k) return DataLoss(num_keys, " keys in all groups, ", k, " expected");
   return reader.ExpectEnd("groups");
-}
-
-// Sorts the elements of all groups by key and writes them to `out`.
-Status MergeItems(Executor* executor, std::vector<uint64_t>* items, SparseTensor* out) {
-  RadixSort(32, BitsFor(out->n), executor, items);
-  const size_t k = items->size();
-  if (out->everything && k != out->n) return DataLoss(k, " elements, all ", out->n, " expected");
-  out->values.resize(k);
-  out->indices.resize(out->everything ? 0 : k);
-  std::atomic<bool> unique{true};
-  ForEachBlock(executor, k, [&](int64_t, int64_t begin, int64_t end) {
-    bool block_unique = true;
-    for (int64_t i = begin; i < end; ++i) {
-      block_unique &= i == 0 || ItemKey((*items)[i]) != ItemKey((*items)[i - 1]);
-      out->values[i] = FloatFromBits(ItemPayload((*items)[i]));
-      if (!out->everything) out->indices[i] = ItemKey((*items)[i]);
-    }
-    if (!block_unique) unique = false;
-  });
-  if (!unique) return DataLoss("a key is in two groups");
-  return OkStatus();
 }
 
 class GroupedSketch : public SparseCodec {
@@ -228,36 +167,35 @@ class GroupedSketch : public SparseCodec {
   }
 
  private:
-  void EncodeSection(Span<const float> values, const Support& support, const CodecContext& context,
+  void EncodeSection(Span<const float> values, const Support& given, const CodecContext& context,
                      Bytes* out) const {
-    const auto parts = SplitSigns(support, values);
-    std::array<std::vector<float>, kNumSigns> means;
-    std::vector<GroupPart> groups;
-    for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-      BucketCodes buckets =
-          QuantizeToBuckets(parts[sign].magnitudes, config_.buckets, context.executor);
-      const BucketGroups grouping(static_cast<uint32_t>(buckets.means.size()), config_.groups);
-      for (GroupPart& group : SplitGroups(sign, parts[sign].keys, buckets.codes, grouping)) {
-        groups.push_back(std::move(group));
-      }
-      means[sign] = std::move(buckets.means);
-    }
-    std::vector<Bytes> encoded(groups.size());
-    auto encode = [&](int64_t i, int64_t, int64_t) {
-      encoded[i] = EncodeGroup(groups[i], config_, format_, context.seed);
-    };
-    ForEachBlock(context.executor, groups.size(), encode, /*block_elements=*/1);
-
+    const SignRanks ranks(values, context.executor);
+    // A list of all indices is none: they ascend, as the caller has checked.
+    const Support support = values.size() == given.n() ? Support::Everything(given.n()) : given;
     ByteWriter writer(out);
     writer.Write(config_.rows);
     writer.Write(config_.groups);
-    size_t next = 0;
     for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-      WriteBucketMeans(means[sign], &writer);
-      for (; next < groups.size() && groups[next].id.sign == sign; ++next) {
-        writer.Write(static_cast<uint32_t>(encoded[next].size()));
-        writer.WriteArray<unsigned char>(encoded[next]);
-      }
+      const GroupLists lists(support, values, ranks, sign, config_, context.executor);
+      EncodeSign(sign, lists, context, &writer);
+    }
+  }
+
+  // Appends one sign.
+  void EncodeSign(uint32_t sign, const GroupLists& lists, const CodecContext& context,
+                  ByteWriter* writer) const {
+    const BucketGroups& grouping = lists.grouping();
+    std::vector<Bytes> encoded(grouping.num_groups);
+    auto encode = [&](int64_t i, int64_t, int64_t) {
+      const auto group = static_cast<uint32_t>(i);
+      const GroupId id = {sign, group, grouping.Width(group)};
+      encoded[i] = EncodeGroup(id, config_, format_, context.seed, lists.Elements(group));
+    };
+    ForEachBlock(context.executor, grouping.num_groups, encode, /*block_elements=*/1);
+    WriteBucketMeans(lists.means(), writer);
+    for (const Bytes& bytes : encoded) {
+      writer->Write(static_cast<uint32_t>(bytes.size()));
+      writer->WriteArray<unsigned char>(bytes);
     }
   }
 
@@ -265,16 +203,15 @@ class GroupedSketch : public SparseCodec {
                        SparseTensor* out) const {
     Layout layout;
     TFC_RETURN_IF_ERROR(ReadLayout(section, k, &layout));
-    std::vector<uint64_t> items(k);
-    std::vector<Status> statuses(layout.groups.size());
+    std::vector<DecodedGroup> groups(layout.groups.size());
+    std::vector<Status> statuses(groups.size());
     auto decode = [&](int64_t i, int64_t, int64_t) {
-      const GroupSection& group = layout.groups[i];
-      statuses[i] = DecodeGroup(group, layout.rows, out->n, format_, context.seed,
-                                items.data() + group.first_item);
+      statuses[i] =
+          DecodeGroup(layout.groups[i], layout.rows, out->n, format_, context.seed, &groups[i]);
     };
-    ForEachBlock(context.executor, layout.groups.size(), decode, /*block_elements=*/1);
+    ForEachBlock(context.executor, groups.size(), decode, /*block_elements=*/1);
     for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
-    return MergeItems(context.executor, &items, out);
+    return MergeGroups(groups, context.executor, out);
   }
 
   GroupedSketchConfig config_;

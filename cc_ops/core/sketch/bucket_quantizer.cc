@@ -52,19 +52,52 @@ std::vector<uint32_t> ChooseSplits(Span<const float> values, uint32_t max_bucket
   return splits;
 }
 
-// Sums of buckets over one block of values.
-struct BucketSums {
-  std::vector<double> sums;
-  std::vector<uint32_t> counts;
-};
+// Intervals for `num_splits` splits and `num_values` values: so many that most have one split at
+// most, so few that the table of 256 buckets stays in the L1 cache, and no more than values.
+int IntervalShift(uint32_t first, uint32_t last, size_t num_splits, size_t num_values) {
+  const auto max_intervals =
+      static_cast<uint32_t>(std::min<size_t>({num_values, 32 * num_splits, 65536}));
+  int shift = 0;
+  while ((last >> shift) - (first >> shift) >= max_intervals) ++shift;
+  return shift;
+}
 
-// Means over fixed blocks, merged in block order. Elements of a bucket have one sign, so a sum of m
-// doubles is off by less than m * 2^-53 of itself; with blocks of at most 2^22 values, that is far
-// below half a unit of the float that it is rounded to, and rounding is monotonic: the mean cannot
-// leave the range of its bucket.
-std::vector<float> MergeMeans(const std::vector<BucketSums>& blocks, size_t num_buckets) {
-  std::vector<float> means(num_buckets);
-  for (size_t bucket = 0; bucket < num_buckets; ++bucket) {
+// The splits in each interval of keys that have all but the lowest `shift` bits in common.
+SplitIntervals IntervalsOf(const std::vector<uint32_t>& splits, size_t num_values) {
+  SplitIntervals intervals;
+  if (splits.empty()) return intervals;
+  intervals.shift = IntervalShift(splits.front(), splits.back(), splits.size(), num_values);
+  intervals.first = splits.front() >> intervals.shift;
+  intervals.last = splits.back() >> intervals.shift;
+  intervals.num_below.resize(intervals.last - intervals.first + 1);
+  size_t split = 0;
+  for (size_t i = 0; i < intervals.num_below.size(); ++i) {
+    intervals.num_below[i] = static_cast<uint16_t>(split);
+    while (split < splits.size() && splits[split] >> intervals.shift == intervals.first + i)
+      ++split;
+    const auto num_splits = static_cast<uint32_t>(split) - intervals.num_below[i];
+    while (1u << intervals.num_steps <= num_splits) ++intervals.num_steps;
+  }
+  return intervals;
+}
+
+}  // namespace
+
+void BucketSums::Add(const float* values, const uint32_t* codes, int64_t num_values) {
+  double* const bucket_sums = sums.data();
+  uint32_t* const bucket_counts = counts.data();
+  for (int64_t i = 0; i < num_values; ++i) {
+    bucket_sums[codes[i]] += values[i];
+    ++bucket_counts[codes[i]];
+  }
+}
+
+// Elements of a bucket have one sign, so a sum of m doubles is off by less than m * 2^-53 of
+// itself; with blocks of at most 2^22 values, that is far below half a unit of the float that it is
+// rounded to, and rounding is monotonic: the mean cannot leave the range of its bucket.
+std::vector<float> MeansOf(const std::vector<BucketSums>& blocks) {
+  std::vector<float> means(blocks.front().sums.size());
+  for (size_t bucket = 0; bucket < means.size(); ++bucket) {
     double sum = 0;
     uint64_t count = 0;
     for (const BucketSums& block : blocks) {
@@ -75,36 +108,6 @@ std::vector<float> MergeMeans(const std::vector<BucketSums>& blocks, size_t num_
   }
   return means;
 }
-
-// Intervals for `num_values` values: so many that most have one split at most, and no more than
-// values.
-int IntervalShift(uint32_t first, uint32_t last, size_t num_values) {
-  const auto max_intervals = static_cast<uint32_t>(std::min<size_t>(num_values, 65536));
-  int shift = 0;
-  while ((last >> shift) - (first >> shift) >= max_intervals) ++shift;
-  return shift;
-}
-
-// The splits in each interval of keys that have all but the lowest `shift` bits in common.
-SplitIntervals IntervalsOf(const std::vector<uint32_t>& splits, size_t num_values) {
-  SplitIntervals intervals;
-  if (splits.empty()) return intervals;
-  intervals.shift = IntervalShift(splits.front(), splits.back(), num_values);
-  intervals.first = splits.front() >> intervals.shift;
-  intervals.last = splits.back() >> intervals.shift;
-  intervals.num_below.resize(intervals.last - intervals.first + 1);
-  size_t split = 0;
-  for (size_t i = 0; i < intervals.num_below.size(); ++i) {
-    intervals.num_below[i] = static_cast<uint32_t>(split);
-    while (split < splits.size() && splits[split] >> intervals.shift == intervals.first + i)
-      ++split;
-    const auto num_splits = static_cast<uint32_t>(split) - intervals.num_below[i];
-    while (1u << intervals.num_steps <= num_splits) ++intervals.num_steps;
-  }
-  return intervals;
-}
-
-}  // namespace
 
 BucketQuantizer::BucketQuantizer(Span<const float> values, uint32_t max_buckets, Executor* executor)
     : splits_(ChooseSplits(values, max_buckets, executor)), num_splits_(splits_.size()) {
@@ -121,7 +124,7 @@ void BucketQuantizer::Find(const float* values, int64_t count, uint32_t* codes) 
   const uint32_t first = intervals_.first << intervals_.shift;
   const uint32_t last = intervals_.last << intervals_.shift;
   const uint32_t* const splits = splits_.data();
-  const uint32_t* const num_below = intervals_.num_below.data();
+  const uint16_t* const num_below = intervals_.num_below.data();
   uint32_t keys[kChunk];
   Vectorized([=, shift = intervals_.shift, keys = keys + 0] {
     for (int64_t i = 0; i < count; ++i) {
@@ -140,23 +143,20 @@ std::vector<float> BucketQuantizer::Quantize(
     Span<const float> values, Executor* executor,
     const std::function<void(int64_t begin, int64_t end, const uint32_t* codes)>& use_codes) const {
   const auto block_elements = static_cast<int64_t>(BucketBlockElements(num_buckets()));
-  std::vector<BucketSums> blocks(NumBlocks(values.size(), block_elements));
+  std::vector<BucketSums> blocks(NumBlocks(values.size(), block_elements), BucketSums(0));
   const auto quantize = [&](int64_t block, int64_t begin, int64_t block_end) {
-    BucketSums sums{std::vector<double>(num_buckets()), std::vector<uint32_t>(num_buckets())};
+    BucketSums sums(num_buckets());
     uint32_t codes[kChunk];
     for (; begin < block_end; begin += kChunk) {
       const int64_t end = std::min(block_end, begin + kChunk);
       Find(values.data() + begin, end - begin, codes);
-      for (int64_t i = begin; i < end; ++i) {
-        sums.sums[codes[i - begin]] += values[i];
-        ++sums.counts[codes[i - begin]];
-      }
+      sums.Add(values.data() + begin, codes, end - begin);
       use_codes(begin, end, codes);
     }
     blocks[block] = std::move(sums);
   };
   ForEachBlock(executor, values.size(), quantize, block_elements);
-  return MergeMeans(blocks, num_buckets());
+  return MeansOf(blocks);
 }
 
 BucketCodes QuantizeToBuckets(Span<const float> values, uint32_t max_buckets, Executor* executor) {

@@ -22,19 +22,37 @@ struct SplitIntervals {
   int shift = 0;
   uint32_t first = 0;  // Intervals of the first and of the last split.
   uint32_t last = 0;
-  std::vector<uint32_t> num_below;  // Splits in the intervals before each of them.
+  std::vector<uint16_t> num_below;  // Splits in the intervals before each of them.
   int num_steps = 0;                // Of a binary search within an interval.
 };
+
+// Sums of the buckets over one block of values.
+struct BucketSums {
+  explicit BucketSums(size_t num_buckets) : sums(num_buckets), counts(num_buckets) {}
+
+  // Adds values[i] to the bucket codes[i].
+  void Add(const float* values, const uint32_t* codes, int64_t num_values);
+
+  std::vector<double> sums;
+  std::vector<uint32_t> counts;
+};
+
+// Means of the buckets, from the sums of blocks of BucketBlockElements values, merged in the order
+// of the blocks, of which there is one at least.
+std::vector<float> MeansOf(const std::vector<BucketSums>& blocks);
 
 // Puts values into buckets as QuantizeToBuckets does, a chunk at a time.
 class BucketQuantizer {
  public:
   static constexpr int64_t kChunk = 4096;
 
-  // Chooses the buckets of these values, of which there is one at least.
+  // Chooses the buckets of these values, of which there is one at least. They may be the sample
+  // that a QuantileSketch would take of more values.
   BucketQuantizer(Span<const float> values, uint32_t max_buckets, Executor* executor);
 
   size_t num_buckets() const { return num_splits_ + 1; }
+  // codes[i] = the bucket of values[i], 0 <= i < count <= kChunk.
+  void Find(const float* values, int64_t count, uint32_t* codes) const;
   // Returns the means of the buckets, and hands the codes of the same values to
   // use_codes(begin, end, codes), at most kChunk at a time, from several threads. `begin` is a
   // multiple of kChunk.
@@ -43,9 +61,6 @@ class BucketQuantizer {
                                                        const uint32_t* codes)>& use_codes) const;
 
  private:
-  // Counts, for each value, the splits that are not above its key.
-  void Find(const float* values, int64_t count, uint32_t* codes) const;
-
   std::vector<uint32_t> splits_;  // And keys above that of every finite float.
   size_t num_splits_;
   SplitIntervals intervals_;

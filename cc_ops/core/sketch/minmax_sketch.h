@@ -17,6 +17,11 @@
 
 namespace tfcompress {
 
+// columns[i] = SketchColumn(keys[i], mixed_seed, num_columns), in the widest instructions that this
+// processor has.
+void SketchColumns(Span<const uint32_t> keys, uint64_t mixed_seed, uint32_t num_columns,
+                   uint32_t* columns);
+
 class MinMaxSketch {
  public:
   // Content of an empty cell; above every value.
@@ -30,13 +35,15 @@ class MinMaxSketch {
 
   // value < kEmpty.
   void Insert(uint32_t key, uint16_t value) {
-    for (uint32_t row = 0; row < num_rows(); ++row) InsertIntoRow(row, key, value);
+    for (uint32_t row = 0; row < num_rows(); ++row) InsertIntoRow(row, {&key, 1}, &value);
   }
-  // Inserts into one row; Insert does this for every row. Threads may fill different rows.
-  void InsertIntoRow(uint32_t row, uint32_t key, uint16_t value) {
-    uint16_t& cell =
-        cells_[size_t{row} * columns_ + SketchColumn(key, mixed_seeds_[row], columns_)];
-    cell = std::min(cell, value);
+  // Inserts values[i] for keys[i] into one row. Threads may fill different rows.
+  template <typename Value>
+  void InsertIntoRow(uint32_t row, Span<const uint32_t> keys, const Value* values) {
+    uint16_t* const cells = cells_.data() + size_t{row} * columns_;
+    ForEachColumn(row, keys, [=](size_t i, uint32_t column) {
+      cells[column] = std::min(cells[column], static_cast<uint16_t>(values[i]));
+    });
   }
 
   // Returns at most the least value inserted for `key`; unspecified if it was not inserted.
@@ -50,6 +57,17 @@ class MinMaxSketch {
     return value;
   }
 
+  // values[i] = Query(keys[i]), row by row: a row of many keys fits where the sketch does not.
+  void Query(Span<const uint32_t> keys, uint16_t* values) const {
+    std::fill_n(values, keys.size(), uint16_t{0});
+    for (uint32_t row = 0; row < num_rows(); ++row) {
+      const uint16_t* const cells = cells_.data() + size_t{row} * columns_;
+      ForEachColumn(row, keys, [=](size_t i, uint32_t column) {
+        values[i] = std::max(values[i], cells[column]);
+      });
+    }
+  }
+
   // Writes `value` to the empty cells; after this the sketch is for queries only.
   void FillEmpty(uint16_t value) { std::replace(cells_.begin(), cells_.end(), kEmpty, value); }
 
@@ -59,6 +77,19 @@ class MinMaxSketch {
   Span<const uint16_t> cells() const { return cells_; }
 
  private:
+  static constexpr size_t kChunk = 1024;
+
+  // Calls use(i, column of keys[i]), a chunk at a time: the hashes of a chunk are computed at once.
+  template <typename Use>
+  void ForEachColumn(uint32_t row, Span<const uint32_t> keys, const Use& use) const {
+    uint32_t columns[kChunk];
+    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
+      const size_t size = std::min(kChunk, keys.size() - begin);
+      SketchColumns(keys.subspan(begin, size), mixed_seeds_[row], columns_, columns);
+      for (size_t i = 0; i < size; ++i) use(begin + i, columns[i]);
+    }
+  }
+
   uint32_t columns_;
   std::vector<uint16_t> cells_;
   std::vector<uint64_t> mixed_seeds_;

@@ -115,10 +115,7 @@ class Minmax : public ValueCodec {
     const uint32_t num_columns = NumSketchColumns(config_.columns, part.keys.size());
     MinMaxSketch sketch(config_.rows, num_columns, seed);
     auto fill_row = [&](int64_t row, int64_t, int64_t) {
-      for (size_t i = 0; i < part.keys.size(); ++i) {
-        sketch.InsertIntoRow(static_cast<uint32_t>(row), part.keys[i],
-                             static_cast<uint16_t>(buckets.codes[i]));
-      }
+      sketch.InsertIntoRow(static_cast<uint32_t>(row), part.keys, buckets.codes.data());
     };
     ForEachBlock(executor, config_.rows, fill_row, /*block_elements=*/1);
     sketch.FillEmpty(0);
