@@ -79,10 +79,6 @@ std::vector<float> Sampled(size_t d, const Curve& curve) {
   return values;
 }
 
-uint32_t LemmaOneSegmentsOf(const std::vector<float>& magnitudes) {
-  return LemmaOneSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
-}
-
 // Values with two-sided exponential tails, not sorted.
 std::vector<float> Tails(size_t size) {
   Random random(size);
@@ -109,12 +105,12 @@ TEST(PolyTest, TheSuggestionIsLemmaOnesForAUnitCurve) {
   // p = ceil(2 sqrt(M)) with M = 3 (1 - e^-3) = 2.85, whatever the unit of the values.
   for (double unit : {1e-20, 1e-3, 1.0, 1e30}) {
     const auto curve = [=](double x) { return unit * std::exp(-3 * x); };
-    EXPECT_EQ(LemmaOneSegmentsOf(Sampled(1001, curve)), 4u) << unit;
+    EXPECT_EQ(LemmaOneSegments(Sampled(1001, curve)), 4u) << unit;
   }
-  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>{5.0f}), 1u);
-  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>(100, 0.0f)), 1u);
-  EXPECT_EQ(LemmaOneSegmentsOf(std::vector<float>(100, Limits::denorm_min())), 1u);
-  EXPECT_EQ(LemmaOneSegmentsOf(Sampled(1001, [](double x) { return 1 - x / 2; })), 1u);
+  EXPECT_EQ(LemmaOneSegments(std::vector<float>{5.0f}), 1u);
+  EXPECT_EQ(LemmaOneSegments(std::vector<float>(100, 0.0f)), 1u);
+  EXPECT_EQ(LemmaOneSegments(std::vector<float>(100, Limits::denorm_min())), 1u);
+  EXPECT_EQ(LemmaOneSegments(Sampled(1001, [](double x) { return 1 - x / 2; })), 1u);
 }
 
 TEST(PolyTest, FindsPolynomialsOfItsDegree) {

@@ -2,9 +2,7 @@
 //
 // To write, `Codes` is a class with
 //   Codes(Source, list)                               Source: any kernel argument
-//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list; may be
-//                                                     longer than kMaxCodeBits when it is only
-//                                                     measured
+//   ItemCode At(const uint32_t* items, uint64_t i)    the code of an item of the list
 // and for WriteCodes
 //   void WriteHead(const uint32_t* items, uint64_t block, bool is_last, uint64_t begin,
 //                  uint32_t* words)                   writes the block's part of what precedes all
@@ -60,7 +58,7 @@ class ListBlocks {
 
 struct ItemCode {
   uint64_t bits;
-  uint32_t num_bits;  // At most kMaxCodeBits if WriteTile writes it.
+  uint32_t num_bits;  // At most kMaxCodeBits.
 };
 
 // Counts the bits of the tiles of all lists.

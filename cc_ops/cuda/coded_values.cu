@@ -7,7 +7,6 @@
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
 #include "cuda/ordered_sums.h"
-#include "cuda/poly_section.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/reciprocal_log_levels.h"
 
@@ -61,8 +60,8 @@ __device__ unsigned char* WriteCurve(const CurvePart& part, unsigned char* secti
   return section + CurvePart::kCurveBytes;
 }
 
-// Writes the parameters, except the norms of qsgd, the means of quantile and the segments of poly,
-// which have their own kernels.
+// Writes the parameters, except the norms of qsgd and the means of quantile, which have their own
+// kernels.
 __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
   switch (params.spec.kind) {
@@ -329,7 +328,6 @@ Status WithCodes(ValueKind kind, const Body& body) {
     case ValueKind::kLog:
       return body(static_cast<LogCodes*>(nullptr));
     case ValueKind::kDexp:
-    case ValueKind::kPoly:
       return body(static_cast<RankCodes*>(nullptr));
     default:
       return Internal("these values have no codes");
@@ -362,7 +360,6 @@ Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
   TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
                              spec, buffers.extremes_dev, buffers.sums[0], buffers.sums[1],
                              state_dev, frame_dev, buffers.params_dev));
-  if (spec.kind == ValueKind::kPoly) return WriteSegments(buffers, state_dev, frame_dev, stream);
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
   return LaunchThreads("write means", WriteMeansKernel, buffers.quantizer.max_used_buckets(),
                        stream, buffers.params_dev, buffers.quantizer.means_dev, state_dev,
@@ -382,8 +379,6 @@ Status MeasureDexp(const ValueSpec& spec, const SelectedValues& values, uint32_t
 // Reads and checks what precedes the codes.
 Status ReadSection(const ValueSectionView& section, uint32_t bits, const ParamBuffers& buffers,
                    uint32_t* error_dev, cudaStream_t stream) {
-  if (section.kind == ValueKind::kPoly)
-    return ReadSegments(section, bits, buffers, error_dev, stream);
   TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
                              section, bits, buffers.table_dev, error_dev, buffers.params_dev));
   if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kQuantile) {
@@ -412,7 +407,6 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
     buffers->table_dev = workspace->Take<float>(max_k);
   }
   if (spec.kind == ValueKind::kDexp) TakeCurveBuffers(max_k, workspace, &buffers->curves);
-  if (spec.kind == ValueKind::kPoly) TakeFitBuffers(spec.poly, max_k, workspace, &buffers->fit);
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
   return TakeQuantizerBuffers(max_k, spec.num_buckets, workspace, &buffers->quantizer);
 }
@@ -422,8 +416,6 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
   if (spec.kind == ValueKind::kLog) return MeasureLog(spec, values, max_k, k_dev, buffers, stream);
   if (spec.kind == ValueKind::kDexp)
     return MeasureDexp(spec, values, max_k, k_dev, buffers, stream);
-  if (spec.kind == ValueKind::kPoly)
-    return MeasurePoly(spec, values, max_k, k_dev, buffers, stream);
   TFC_RETURN_IF_ERROR(QuantizeToBuckets(values, k_dev, buffers.quantizer, stream));
   return Launch("measure quantile", MeasureQuantileKernel, 1, kWarpThreads, stream, spec, k_dev,
                 buffers.quantizer.num_buckets_dev(), buffers.quantizer.codes_dev(),
@@ -449,7 +441,6 @@ void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffer
   buffers->levels_dev =
       workspace->Take<float>(needs.has_log ? std::numeric_limits<uint16_t>::max() : 0);
   buffers->table_dev = workspace->Take<float>(needs.max_ranks);
-  TakeSegmentTable(needs.has_poly ? kMaxSegments : 0, workspace, &buffers->segments);
 }
 
 Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,

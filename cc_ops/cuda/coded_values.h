@@ -10,7 +10,6 @@
 #include "cuda/bucket_quantizer.h"
 #include "cuda/dexp_curves.h"
 #include "cuda/encode_state.h"
-#include "cuda/polynomial_fit.h"
 #include "cuda/sent_slots.h"
 #include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
@@ -38,7 +37,6 @@ struct CodedBuffers {
   SortedBuffers sorted;  // Ranks.
   float* table_dev;      // Decoded value of each rank.
   CurveBuffers curves;   // dexp
-  FitBuffers fit;        // poly
 };
 
 // Takes buffers for up to max_k values.
@@ -61,20 +59,17 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
 // For decoding: the parameters of a section, and the levels or the table computed from them.
 struct ParamBuffers {
   ValueParams* params_dev;
-  float* levels_dev;      // log
-  float* table_dev;       // Decoded value of each rank.
-  SegmentTable segments;  // poly
+  float* levels_dev;  // log
+  float* table_dev;   // Decoded value of each rank.
 };
 
 // Maximum sizes over the frames to decode, for the buffers.
 struct ParamNeeds {
   bool has_log = false;
-  bool has_poly = false;
   uint32_t max_ranks = 0;
 
   void Add(ValueKind kind, uint32_t k) {
     has_log |= kind == ValueKind::kLog;
-    has_poly |= kind == ValueKind::kPoly;
     if (HasRanks(kind) && k > max_ranks) max_ranks = k;
   }
 };

@@ -33,8 +33,6 @@ constexpr Row<IndexKind> kIndexCodecs[] = {
     {"delta_binary", IndexKind::kDeltaBinary},
     {"delta_adaptive", IndexKind::kDeltaAdaptive},
     {"delta_flag", IndexKind::kDeltaFlag},
-    {"huffman", IndexKind::kHuffman},
-    {"rle", IndexKind::kRle},
     {"bloom", IndexKind::kBloom},
 };
 constexpr Row<ValueKind> kValueCodecs[] = {
@@ -43,11 +41,10 @@ constexpr Row<ValueKind> kValueCodecs[] = {
     {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
     {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
     {"quantile", ValueKind::kQuantile}, {"log", ValueKind::kLog},
-    {"dexp", ValueKind::kDexp},         {"poly", ValueKind::kPoly},
+    {"dexp", ValueKind::kDexp},
 };
 
 constexpr Row<JointKind> kJointCodecs[] = {
-    {"threelc", JointKind::kThreelc},
     {"sketchml", JointKind::kSketchml},
     {"skcompress", JointKind::kSkcompress},
 };
@@ -162,10 +159,6 @@ Result<ValueSpec> ParseValue(const std::string& value) {
     case ValueKind::kDexp:
       spec.num_curves = 2;
       break;
-    case ValueKind::kPoly:
-      spec.poly = {static_cast<uint32_t>(params.Int("degree")),
-                   static_cast<uint32_t>(params.Int("segments"))};
-      break;
   }
   return spec;
 }
@@ -176,22 +169,11 @@ Result<JointSpec> ParseJoint(const std::string& joint) {
   TFC_ASSIGN_OR_RETURN(spec.kind, Find("joint codec", name, kJointCodecs));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<SparseCodec>("joint codec", name));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, joint));
-  switch (spec.kind) {
-    case JointKind::kNone:
-      break;
-    case JointKind::kThreelc:
-      spec.multiplier = params.Float("multiplier");
-      break;
-    case JointKind::kSketchml:
-      spec.sketch = GroupedSketchConfigOf(params);
-      break;
-    case JointKind::kSkcompress:
-      spec.sketch = GroupedSketchConfigOf(params);
-      if (WidestGroup(spec.sketch) <= kMaxCodedWidth) break;
-      return InvalidArgument("the joint codec 'skcompress' has a device variant for up to ",
-                             kMaxCodedWidth, " buckets in a group, got ", WidestGroup(spec.sketch));
-  }
-  return spec;
+  spec.sketch = GroupedSketchConfigOf(params);
+  if (spec.kind != JointKind::kSkcompress || WidestGroup(spec.sketch) <= kMaxCodedWidth)
+    return spec;
+  return InvalidArgument("the joint codec 'skcompress' has a device variant for up to ",
+                         kMaxCodedWidth, " buckets in a group, got ", WidestGroup(spec.sketch));
 }
 
 Result<DeviceSpec> ParseParts(const Compressor& compressor) {

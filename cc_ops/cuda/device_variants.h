@@ -18,17 +18,7 @@ namespace tfcompress {
 namespace device {
 
 enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
-enum class IndexKind {
-  kImplied,
-  kRaw,
-  kBitmap,
-  kDeltaBinary,
-  kDeltaAdaptive,
-  kDeltaFlag,
-  kHuffman,
-  kRle,
-  kBloom
-};
+enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kDeltaAdaptive, kDeltaFlag, kBloom };
 
 enum class LinearKind { kCountSketch, kSharedRandomK };
 

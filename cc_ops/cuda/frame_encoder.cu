@@ -6,12 +6,11 @@
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
-#include "cuda/joint.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/reciprocal_log_levels.h"
-#include "cuda/rle.h"
 #include "cuda/select_largest.h"
 #include "cuda/values.h"
 
@@ -31,14 +30,12 @@ struct FrameEncoder::Buffers {
   SelectBuffers select;
   DeltaBuffers deltas;
   DeltaWriteBuffers prefixed;
-  HuffmanWriteBuffers huffman;
-  RleWriteBuffers rle;
   BloomBuffers bloom;
   uint32_t* indices_dev = nullptr;     // The support; null if it is all elements.
   const uint32_t* sent_dev = nullptr;  // The same, or the indices decoded from the Bloom filter.
   float* gathered_dev = nullptr;       // Copies of values that are not sent at sent_dev.
   CodedBuffers values;
-  JointBuffers joint;
+  GroupedSketchBuffers sketch;
 };
 
 bool FrameEncoder::selects_by_magnitude() const {
@@ -62,7 +59,6 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
                              : static_cast<uint32_t>(n);
   const bool is_known = has_ratio || encoder.spec_.sparsifier == SparsifierKind::kDense;
   encoder.k_ = is_known ? encoder.max_k_ : 0;
-  if (encoder.spec_.index == IndexKind::kHuffman) encoder.byte_code_ = ByteCode::For(encoder.n_);
   encoder.support_ = compressor.support_kind();
   encoder.index_id_ = compressor.index_id();
   encoder.value_id_ = compressor.value_id();
@@ -86,8 +82,10 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (IsCoded(spec_.value.kind))
     TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values));
-  TFC_RETURN_IF_ERROR(TakeJointBuffers(
-      spec_.joint, n_, max_k_, max_frame_bytes_ - kFrameHeaderBytes, workspace, &buffers->joint));
+  if (spec_.joint.kind != JointKind::kNone) {
+    TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, max_k_, max_frame_bytes_ - kFrameHeaderBytes,
+                                          workspace, &buffers->sketch));
+  }
   if (!needs_marks()) return OkStatus();
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
@@ -100,10 +98,6 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(
         TakeDeltaWriteBuffers(1, max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
   }
-  if (spec_.index == IndexKind::kHuffman)
-    TFC_RETURN_IF_ERROR(TakeHuffmanWriteBuffers(byte_code_, max_k_, workspace, &buffers->huffman));
-  if (spec_.index == IndexKind::kRle)
-    TFC_RETURN_IF_ERROR(TakeRleWriteBuffers(n_, max_k_, workspace, &buffers->rle));
   if (spec_.index == IndexKind::kBloom)
     TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
   if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k_);
@@ -193,13 +187,6 @@ Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
       *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
       return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k_),
                                    buffers->indices_dev, buffers->prefixed, stream);
-    case IndexKind::kHuffman:
-      *num_payload_bytes_dev = buffers->huffman.num_bytes_dev();
-      return MeasureHuffmanIndices(byte_code_, buffers->indices_dev, k_dev, buffers->huffman,
-                                   stream);
-    case IndexKind::kRle:
-      *num_payload_bytes_dev = buffers->rle.num_bytes_dev();
-      return MeasureRuns(buffers->indices_dev, k_dev, buffers->rle, stream);
     case IndexKind::kBloom:
       *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
       buffers->sent_dev = buffers->bloom.chosen_dev;
@@ -223,9 +210,9 @@ Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Bu
     return MeasureValues(spec_.value, ValuesToSend(dense, *buffers), max_sent_, k_dev,
                          buffers->values, stream);
   }
-  lengths->num_value_bytes_dev = JointValueBytes(spec_.joint, buffers->joint);
-  return PrepareJoint(spec_.joint, {dense, buffers->indices_dev}, max_k_, seed, buffers->joint,
-                      buffers->state_dev, stream);
+  lengths->num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
+  return PrepareGroupedSketch({dense, buffers->indices_dev}, &buffers->state_dev->k, seed,
+                              buffers->sketch, stream);
 }
 
 SelectedValues FrameEncoder::ValuesToSend(const DenseVector& dense, const Buffers& buffers) const {
@@ -255,10 +242,6 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
     case IndexKind::kDeltaFlag:
       return EncodePrefixedDeltas(buffers.indices_dev, k_dev, buffers.prefixed, section_dev,
                                   stream);
-    case IndexKind::kHuffman:
-      return WriteHuffmanIndices(buffers.indices_dev, k_dev, buffers.huffman, section_dev, stream);
-    case IndexKind::kRle:
-      return WriteRuns(buffers.indices_dev, k_dev, buffers.rle, section_dev, stream);
     case IndexKind::kBloom:
       return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
   }
@@ -269,8 +252,8 @@ Status FrameEncoder::EncodeSections(const Compensation& step, uint64_t seed, con
                                     unsigned char* frame_dev, cudaStream_t stream) const {
   const DenseVector dense = CompensatedVector(step);
   if (spec_.joint.kind != JointKind::kNone) {
-    return WriteJoint(spec_.joint, {dense, buffers.indices_dev}, buffers.joint, buffers.state_dev,
-                      SentSlotsOf(step), frame_dev, stream);
+    return WriteGroupedSketch(n_, buffers.sketch, buffers.state_dev, SentSlotsOf(step), frame_dev,
+                              stream);
   }
   TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
   const SentResidual residual = {SentSlotsOf(step).residual, buffers.sent_dev};

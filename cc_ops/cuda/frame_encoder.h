@@ -14,7 +14,6 @@
 #include "cuda/dense_vector.h"
 #include "cuda/device_variants.h"
 #include "cuda/frame_layout.h"
-#include "cuda/huffman_index.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
@@ -74,10 +73,9 @@ class FrameEncoder {
   DeviceSpec spec_;
   DType dtype_;
   uint32_t n_;
-  uint32_t k_;            // 0 if it depends on the data.
-  uint32_t max_k_;        // Upper bound of the support.
-  uint32_t max_sent_;     // Upper bound of the sent elements: a Bloom filter adds some.
-  ByteCode byte_code_{};  // For the index codec huffman.
+  uint32_t k_;         // 0 if it depends on the data.
+  uint32_t max_k_;     // Upper bound of the support.
+  uint32_t max_sent_;  // Upper bound of the sent elements: a Bloom filter adds some.
   SupportKind support_;
   uint8_t index_id_;
   uint8_t value_id_;

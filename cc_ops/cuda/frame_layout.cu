@@ -38,8 +38,6 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
       return NumFlagBytes(k) + *num_payload_bytes;
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
-    case IndexKind::kHuffman:
-    case IndexKind::kRle:
       return *num_payload_bytes;
     case IndexKind::kBloom:
       return kBloomHeaderBytes + *num_payload_bytes;

@@ -25,8 +25,7 @@ Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cu
 
 // Lengths that depend on the data.
 struct DataLengths {
-  // delta_binary: the payload; bloom: the filter; delta_adaptive, delta_flag, huffman and rle: the
-  // whole section.
+  // delta_binary: the payload; bloom: the filter; delta_adaptive and delta_flag: the whole section.
   const uint64_t* num_payload_bytes_dev;
   // The section of joint codecs and of measured values; else null.
   const uint64_t* num_value_bytes_dev;

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-#include "core/joint/bucket_groups.h"
 #include "core/status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/encode_state.h"
 #include "cuda/group_lists.h"
 #include "cuda/huffman_cells.h"
+#include "cuda/joint_spec.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/sent_slots.h"
@@ -23,12 +23,8 @@
 namespace tfcompress {
 namespace device {
 
-// Formats of the keys and cells of a group. kSketchml: delta bytes and numbers. kSkcompress:
-// adaptive deltas, and a Huffman code for the cells if that is shorter.
-enum class GroupFormat { kSketchml, kSkcompress };
-
 struct GroupedSketchBuffers {
-  GroupFormat format;
+  JointKind kind;
   GroupListsBuffers lists;
   DeltaBuffers deltas;           // kSketchml
   DeltaWriteBuffers prefixed;    // kSkcompress, as are
@@ -40,9 +36,9 @@ struct GroupedSketchBuffers {
   uint64_t* num_value_bytes_dev;  // Length of the section.
 };
 
-// Takes buffers for sections of up to max_bytes bytes.
-Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, uint32_t max_k,
-                         uint64_t max_bytes, Workspace* workspace, GroupedSketchBuffers* buffers);
+// Takes buffers for up to max_k values in sections of up to max_bytes bytes.
+Status TakeGroupedSketch(const JointSpec& spec, uint32_t max_k, uint64_t max_bytes,
+                         Workspace* workspace, GroupedSketchBuffers* buffers);
 
 // Puts the *k_dev <= max_k values into buckets, groups and sketches, and finds the length of the
 // section; `seed` is the frame's.
@@ -82,7 +78,7 @@ Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
 
 // A section on the device, and the size of its vector.
 struct SketchSectionView {
-  GroupFormat format;
+  JointKind kind;
   const unsigned char* data_dev;
   uint64_t num_bytes;
   uint32_t n;

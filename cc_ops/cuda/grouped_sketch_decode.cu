@@ -62,12 +62,11 @@ struct Counts {
 
 // Places the keys and cells of a group between its columns and its end. Delta bytes end where the
 // numbers begin; the end of adaptive deltas is not known yet.
-__device__ bool PlaceContent(GroupFormat format, uint32_t num_keys, uint64_t end,
-                             SketchGroup* group) {
+__device__ bool PlaceContent(JointKind kind, uint32_t num_keys, uint64_t end, SketchGroup* group) {
   group->num_cell_bytes =
-      format == GroupFormat::kSketchml ? PackedBytes(group->num_cells, BitsFor(group->width)) : 0;
+      kind == JointKind::kSketchml ? PackedBytes(group->num_cells, BitsFor(group->width)) : 0;
   const uint64_t min_key_bytes =
-      format == GroupFormat::kSketchml ? NumFlagBytes(num_keys) + num_keys : 0;
+      kind == JointKind::kSketchml ? NumFlagBytes(num_keys) + num_keys : 0;
   if (group->keys_begin + min_key_bytes + group->num_cell_bytes > end) return false;
   group->cells_begin = end - group->num_cell_bytes;
   group->num_key_bytes = group->cells_begin - group->keys_begin;
@@ -75,7 +74,7 @@ __device__ bool PlaceContent(GroupFormat format, uint32_t num_keys, uint64_t end
 }
 
 // Reads one group of at most max_keys keys; false if it is invalid.
-__device__ bool ReadGroup(GroupFormat format, uint32_t num_rows, uint32_t max_keys,
+__device__ bool ReadGroup(JointKind kind, uint32_t num_rows, uint32_t max_keys,
                           SectionReader* reader, SketchGroup* group, uint32_t* num_keys) {
   const uint32_t num_bytes = reader->Read();
   const uint64_t begin = reader->position();
@@ -86,7 +85,7 @@ __device__ bool ReadGroup(GroupFormat format, uint32_t num_rows, uint32_t max_ke
   group->keys_begin = begin + 2 * sizeof(uint32_t);
   if (group->num_columns == 0 || group->num_columns > *num_keys || *num_keys > max_keys)
     return false;
-  return PlaceContent(format, *num_keys, reader->position(), group);
+  return PlaceContent(kind, *num_keys, reader->position(), group);
 }
 
 // Reads the groups of one sign, and counts their keys and cells. Absent groups get the position at
@@ -111,7 +110,7 @@ __device__ bool ReadSign(const SketchSectionView& section, uint32_t max_buckets,
       group.first_bucket = groups.FirstBucket(number);
       group.first_symbol = sign * max_buckets + group.first_bucket;
       group.first_cell = counts->num_cells;
-      if (!ReadGroup(section.format, layout->num_rows, section.k - counts->num_keys, reader, &group,
+      if (!ReadGroup(section.kind, layout->num_rows, section.k - counts->num_keys, reader, &group,
                      &size))
         return false;
     }
@@ -238,13 +237,13 @@ KeyLists ListsOf(const SketchDecodeBuffers& buffers, uint32_t k) {
           kMaxSketchLists, k};
 }
 
-// Decodes the keys of all lists and, in the format kSkcompress, the cells that have a code.
+// Decodes the keys of all lists and, for kSkcompress, the cells that have a code.
 Status DecodeGroups(const SketchSectionView& section, const SketchDecodeBuffers& buffers,
                     uint32_t bits, uint32_t* error_dev, cudaStream_t stream) {
   const KeyLists lists = ListsOf(buffers, section.k);
   const CodeSections sections = {section.data_dev, section.num_bytes, buffers.key_begins_dev,
                                  buffers.num_key_bytes_dev};
-  if (section.format == GroupFormat::kSketchml) {
+  if (section.kind == JointKind::kSketchml) {
     return DecodeDeltas(lists, sections, buffers.deltas, bits, error_dev, buffers.keys_dev, stream);
   }
   TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(true, lists, sections, buffers.prefixed, bits, error_dev,

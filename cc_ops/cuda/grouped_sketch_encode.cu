@@ -171,7 +171,7 @@ __global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
 // Measures keys and cells in their formats.
 Status MeasureGroups(const GroupedSketchBuffers& buffers, cudaStream_t stream) {
   const KeyLists lists = buffers.lists.key_lists();
-  if (buffers.format == GroupFormat::kSkcompress) {
+  if (buffers.kind == JointKind::kSkcompress) {
     TFC_RETURN_IF_ERROR(
         MeasurePrefixedDeltas({true, 0}, lists, buffers.lists.keys_dev, buffers.prefixed, stream));
     return MeasureCells(buffers.coded_cells, buffers.groups_dev, buffers.cells_dev, stream);
@@ -197,7 +197,7 @@ Status WriteCompressedGroups(const GroupedSketchBuffers& buffers, const EncodeSt
 
 Status WriteGroups(const GroupedSketchBuffers& buffers, const EncodeState* state_dev,
                    unsigned char* section_dev, cudaStream_t stream) {
-  if (buffers.format == GroupFormat::kSkcompress)
+  if (buffers.kind == JointKind::kSkcompress)
     return WriteCompressedGroups(buffers, state_dev, section_dev, stream);
   const KeyLists lists = buffers.lists.key_lists();
   TFC_RETURN_IF_ERROR(EncodeDeltas(lists, buffers.lists.keys_dev, buffers.deltas, section_dev,
@@ -209,9 +209,10 @@ Status WriteGroups(const GroupedSketchBuffers& buffers, const EncodeState* state
 
 }  // namespace
 
-Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, uint32_t max_k,
-                         uint64_t max_bytes, Workspace* workspace, GroupedSketchBuffers* buffers) {
-  buffers->format = format;
+Status TakeGroupedSketch(const JointSpec& spec, uint32_t max_k, uint64_t max_bytes,
+                         Workspace* workspace, GroupedSketchBuffers* buffers) {
+  const GroupedSketchConfig& config = spec.sketch;
+  buffers->kind = spec.kind;
   TFC_RETURN_IF_ERROR(TakeGroupLists(config, max_k, workspace, &buffers->lists));
   const uint32_t num_lists = buffers->lists.num_lists();
   buffers->groups_dev = workspace->Take<SketchGroup>(num_lists);
@@ -221,7 +222,7 @@ Status TakeGroupedSketch(GroupFormat format, const GroupedSketchConfig& config, 
   buffers->max_cells =
       config.rows * (static_cast<uint64_t>(std::ceil(config.columns * max_k)) + num_lists);
   buffers->cells_dev = workspace->Take<uint32_t>(buffers->max_cells);
-  if (format == GroupFormat::kSketchml)
+  if (spec.kind == JointKind::kSketchml)
     return TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas);
   TFC_RETURN_IF_ERROR(
       TakeDeltaWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->prefixed));
@@ -245,7 +246,7 @@ Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev,
                                   lists.offsets_dev, buffers.groups_dev, config.rows,
                                   buffers.cells_dev));
   TFC_RETURN_IF_ERROR(MeasureGroups(buffers, stream));
-  const bool is_compressed = buffers.format == GroupFormat::kSkcompress;
+  const bool is_compressed = buffers.kind == JointKind::kSkcompress;
   return Launch("place groups", PlaceGroupsKernel, 1, kWarpThreads, stream, config,
                 lists.num_buckets_dev, is_compressed ? buffers.prefixed.codes.sizes_dev : nullptr,
                 buffers.groups_dev, buffers.key_begins_dev, buffers.num_value_bytes_dev);

@@ -7,7 +7,9 @@
 namespace tfcompress {
 namespace device {
 
-enum class JointKind { kNone, kThreelc, kSketchml, kSkcompress };
+// The joint codecs differ in the keys and cells of a group. kSketchml: delta bytes and numbers.
+// kSkcompress: adaptive deltas, and a Huffman code for the cells if that is shorter.
+enum class JointKind { kNone, kSketchml, kSkcompress };
 
 // Maximum buckets of a group when skcompress is written: a thread block finds the Huffman code of a
 // group in its shared memory.
@@ -19,8 +21,7 @@ inline uint32_t WidestGroup(const GroupedSketchConfig& config) {
 
 struct JointSpec {
   JointKind kind;
-  double multiplier;           // threelc
-  GroupedSketchConfig sketch;  // sketchml, skcompress
+  GroupedSketchConfig sketch;
 };
 
 }  // namespace device

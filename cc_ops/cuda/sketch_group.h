@@ -34,7 +34,7 @@ inline constexpr uint32_t kMaxSketchLists = kNumSigns * kMaxSketchGroups;
 // Maximum sizes of sections, for the workspace.
 struct SketchExtent {
   uint32_t max_k;             // Over all sections.
-  CodeExtent max_compressed;  // Over sections in the format kSkcompress.
+  CodeExtent max_compressed;  // Over sections of kSkcompress.
 };
 
 }  // namespace device

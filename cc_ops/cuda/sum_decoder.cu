@@ -7,15 +7,11 @@
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/grouped_sketch.h"
-#include "cuda/huffman_index.h"
 #include "cuda/index_sections.h"
-#include "cuda/joint.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
-#include "cuda/rle.h"
 #include "cuda/sum_decoder.h"
-#include "cuda/threelc.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
@@ -47,29 +43,14 @@ Status StatusOf(uint32_t error) {
   return OkStatus();
 }
 
-Status CheckJointLengths(const Frame& frame, JointKind kind) {
-  const uint64_t found = frame.sections.values.size();
-  if (frame.sections.indices.size() != 0) {
-    return DataLoss("index section: expected 0 bytes, found ", frame.sections.indices.size());
-  }
-  switch (kind) {
-    case JointKind::kNone:
-      return OkStatus();
-    case JointKind::kThreelc:
-      if (found > sizeof(float) && found <= MaxThreelcBytes(frame.header.n)) return OkStatus();
-      return DataLoss("value section: expected ", sizeof(float) + 1, " to ",
-                      MaxThreelcBytes(frame.header.n), " bytes, found ", found);
-    case JointKind::kSketchml:  // Their headers are read on the device.
-    case JointKind::kSkcompress:
-      return OkStatus();
-  }
-  return OkStatus();
-}
-
 // Checks the lengths of the sections, before any of their bytes is read.
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
-  if (decoder.joint != JointKind::kNone) return CheckJointLengths(frame, decoder.joint);
   const uint64_t k = frame.header.k;
+  const uint64_t found = frame.sections.indices.size();
+  if (decoder.joint != JointKind::kNone) {  // The value section's headers are read on the device.
+    if (found == 0) return OkStatus();
+    return DataLoss("index section: expected 0 bytes, found ", found);
+  }
   const uint64_t width = decoder.value == ValueKind::kRaw ? sizeof(float) : sizeof(uint16_t);
   if (!IsCoded(decoder.value) && frame.sections.values.size() != k * width) {
     return DataLoss("value section: expected ", k * width, " bytes, found ",
@@ -79,7 +60,6 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
     return DataLoss("value section: ", k, " ranks do not fit in ", frame.sections.values.size(),
                     " bytes");
   }
-  const uint64_t found = frame.sections.indices.size();
   switch (decoder.index) {
     case IndexKind::kImplied:
       return OkStatus();
@@ -98,13 +78,6 @@ Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
     case IndexKind::kDeltaFlag:
       if (k <= 8 * found) return OkStatus();
       return DataLoss("index section: ", k, " keys do not fit in ", found, " bytes");
-    case IndexKind::kHuffman:
-      if (kBytesPerIndex * k <= 8 * found) return OkStatus();
-      return DataLoss("index section: ", k, " indices do not fit in ", found, " bytes");
-    case IndexKind::kRle:
-      if (found > kRleHeaderBytes) return OkStatus();
-      return DataLoss("index section: runs need more than ", kRleHeaderBytes, " bytes, found ",
-                      found);
     case IndexKind::kBloom:  // Its header is read on the device.
       return OkStatus();
   }
@@ -150,11 +123,8 @@ struct SumDecoder::Buffers {
   Marks marks;
   DeltaBuffers deltas;
   DeltaReadBuffers prefixed;
-  HuffmanReadBuffers huffman;
-  RleReadBuffers rle;
   BloomBuffers bloom;
   ParamBuffers params;
-  ThreelcDecodeBuffers threelc;
   SketchDecodeBuffers sketch;
 };
 
@@ -199,23 +169,15 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
 
 void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const FrameHeader& header = task.frame.header;
-  const uint64_t num_value_bytes = task.frame.sections.values.size();
+  const SparseSections& sections = task.frame.sections;
   const IndexKind index = task.decoder.index;
-  const bool is_compressed = task.decoder.joint == JointKind::kSkcompress;
-  const bool is_sketch = is_compressed || task.decoder.joint == JointKind::kSketchml;
+  const bool is_sketch = task.decoder.joint != JointKind::kNone;
   params_.Add(task.decoder.value, header.k);
-  if (task.decoder.joint == JointKind::kThreelc)
-    max_threelc_bytes_ = std::max(max_threelc_bytes_, num_value_bytes);
-  const CodeExtent indices = ExtentOf(1, header.k, task.frame.sections.indices.size());
-  if (HasPrefixedDeltas(index)) max_deltas_.Cover(indices);
-  if (index == IndexKind::kHuffman) {
-    max_words_.Cover(indices);
-    if (byte_codes_.count(header.n) == 0) byte_codes_[header.n] = ByteCode::For(header.n);
-  }
-  if (index == IndexKind::kRle) max_runs_.Cover(RleExtentOf(indices.num_items, indices.num_bytes));
+  if (HasPrefixedDeltas(index)) max_deltas_.Cover(ExtentOf(1, header.k, sections.indices.size()));
   if (is_sketch) max_sketch_.max_k = std::max(max_sketch_.max_k, header.k);
-  if (is_compressed)
-    max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, num_value_bytes));
+  if (task.decoder.joint == JointKind::kSkcompress) {
+    max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, sections.values.size()));
+  }
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
   if (is_sketch || task.decoder.is_seeded || index == IndexKind::kBitmap ||
@@ -230,18 +192,12 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TakeParamBuffers(params_, workspace, &buffers->params);
   TakeBloomState(workspace, &buffers->bloom);
-  TFC_RETURN_IF_ERROR(TakeThreelcDecodeBuffers(max_threelc_bytes_, workspace, &buffers->threelc));
   if (max_sketch_.max_k > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
-  if (max_deltas_.num_streams > 0) {
-    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->prefixed));
-  }
-  if (max_words_.num_streams > 0)
-    TFC_RETURN_IF_ERROR(TakeHuffmanReadBuffers(max_words_, workspace, &buffers->huffman));
-  if (max_runs_.num_streams == 0) return OkStatus();
-  return TakeRleReadBuffers(max_runs_, workspace, &buffers->rle);
+  if (max_deltas_.num_streams == 0) return OkStatus();
+  return TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->prefixed);
 }
 
 // Sets indices_dev to the support of a frame, or sets its error.
@@ -281,14 +237,6 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
           CheckSectionEnd(num_bytes, buffers.prefixed.codes, kIndexError, error_dev, stream));
       break;
     }
-    case IndexKind::kHuffman:
-      TFC_RETURN_IF_ERROR(ReadHuffmanIndices(byte_codes_.at(header.n), section_dev, num_bytes,
-                                             header.k, buffers.huffman, kIndexError, error_dev,
-                                             buffers.indices_dev, stream));
-      break;
-    case IndexKind::kRle:
-      return ReadRuns({section_dev, num_bytes, header.n, header.k}, buffers.rle, kIndexError,
-                      error_dev, buffers.indices_dev, stream);
     case IndexKind::kBloom:
       return ReadBloom(section_dev, num_bytes, header.k, header.seed, marks, buffers.bloom,
                        {kIndexError, kPolicyError}, error_dev, buffers.indices_dev, stream);
@@ -296,29 +244,15 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
   return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
 }
 
-Status SumDecoder::AddJoint(const FrameTask& task, const unsigned char* section_dev, float scale,
-                            const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
-                            cudaStream_t stream) const {
+Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
+                             const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
+                             cudaStream_t stream) const {
   const FrameHeader& header = task.frame.header;
-  switch (task.decoder.joint) {
-    case JointKind::kNone:
-      break;
-    case JointKind::kThreelc:
-      return AddThreelc(section_dev, task.frame.sections.values.size(), header.n, header.k, scale,
-                        buffers.threelc, kJointError, error_dev, sum_dev, stream);
-    case JointKind::kSketchml:
-    case JointKind::kSkcompress: {
-      const SketchSectionView section = {FormatOf(task.decoder.joint),
-                                         section_dev,
-                                         task.frame.sections.values.size(),
-                                         header.n,
-                                         header.k,
-                                         header.seed};
-      return AddGroupedSketch(section, scale, MarksOf(buffers.marks, header.n), buffers.sketch,
-                              kJointError, error_dev, sum_dev, stream);
-    }
-  }
-  return OkStatus();
+  const SketchSectionView section = {
+      task.decoder.joint, section_dev, task.frame.sections.values.size(),
+      header.n,           header.k,    header.seed};
+  return AddGroupedSketch(section, scale, MarksOf(buffers.marks, header.n), buffers.sketch,
+                          kJointError, error_dev, sum_dev, stream);
 }
 
 Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
@@ -336,7 +270,7 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
 
   const unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
   if (task.decoder.joint != JointKind::kNone)
-    return AddJoint(task, section_dev, scale, buffers, error_dev, sum_dev, stream);
+    return AddSketch(task, section_dev, scale, buffers, error_dev, sum_dev, stream);
   TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, error_dev, stream));
   const bool is_everything = frame.header.support == SupportKind::kEverything;
   const ValueSectionView values = {task.decoder.value, section_dev + frame.sections.indices.size(),

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "core/dtype.h"
@@ -20,7 +19,6 @@
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_variants.h"
-#include "cuda/huffman_index.h"
 #include "cuda/sketch_group.h"
 #include "cuda/workspace.h"
 
@@ -71,9 +69,9 @@ class SumDecoder {
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
                        const Buffers& buffers, uint32_t* error_dev, cudaStream_t stream) const;
   // Adds the elements of a joint codec.
-  Status AddJoint(const FrameTask& task, const unsigned char* section_dev, float scale,
-                  const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
-                  cudaStream_t stream) const;
+  Status AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
+                   const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
+                   cudaStream_t stream) const;
   Status AddFrame(size_t i, const unsigned char* packets_dev, float scale, const Buffers& buffers,
                   float* sum_dev, cudaStream_t stream) const;
   Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
@@ -86,16 +84,12 @@ class SumDecoder {
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
   // Maxima over all frames.
-  uint32_t max_k_ = 0;                       // Frames with an explicit support.
-  CodeExtent max_deltas_{};                  // Index sections with prefixed deltas.
-  CodeExtent max_words_{};                   // Index sections with Huffman words.
-  std::map<uint32_t, ByteCode> byte_codes_;  // The codes of those words, by n.
-  CodeExtent max_runs_{};                    // Index sections with run lengths.
-  uint32_t max_marks_ = 0;                   // n of frames that go through marks.
-  uint32_t max_wide_ = 0;                    // n of targets that are not float32.
-  uint64_t max_threelc_bytes_ = 0;           // Sections of threelc.
-  SketchExtent max_sketch_{};                // Grouped sketches.
-  ParamNeeds params_;                        // Value sections.
+  uint32_t max_k_ = 0;         // Frames with an explicit support.
+  CodeExtent max_deltas_{};    // Index sections with prefixed deltas.
+  uint32_t max_marks_ = 0;     // n of frames that go through marks.
+  uint32_t max_wide_ = 0;      // n of targets that are not float32.
+  SketchExtent max_sketch_{};  // Grouped sketches.
+  ParamNeeds params_;          // Value sections.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
 };

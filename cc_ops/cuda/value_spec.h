@@ -7,7 +7,6 @@
 #include "core/bit_io.h"
 #include "core/host_device.h"
 #include "core/value/double_exponential.h"
-#include "core/value/polynomial_basis.h"
 #include "core/value/reciprocal_log_levels.h"
 #include "core/value/trits.h"
 #include "cuda/ceil_div.h"
@@ -26,8 +25,7 @@ enum class ValueKind {
   kSign,
   kQuantile,
   kLog,
-  kDexp,
-  kPoly
+  kDexp
 };
 
 // Whether sections begin with parameters common to all values; see coded_values.h.
@@ -37,9 +35,7 @@ inline bool IsCoded(ValueKind kind) {
 
 // Whether a code is the rank of its value among all sorted values, and decodes by a table that is
 // computed first.
-TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) {
-  return kind == ValueKind::kDexp || kind == ValueKind::kPoly;
-}
+TFC_HOST_DEVICE inline bool HasRanks(ValueKind kind) { return kind == ValueKind::kDexp; }
 // Whether the length of a section depends on its values, and not on their number alone.
 TFC_HOST_DEVICE inline bool IsMeasured(ValueKind kind) {
   return kind == ValueKind::kQuantile || kind == ValueKind::kLog || HasRanks(kind);
@@ -57,7 +53,6 @@ struct ValueSpec {
   uint32_t max_levels;   // log
   bool adapts;           // log: tau = 0.
   uint32_t num_curves;   // dexp: at most; of a section, as many.
-  PolynomialConfig poly;
 
   // Bytes of a section of k values; an upper bound if it IsMeasured.
   TFC_HOST_DEVICE uint64_t SectionBytes(uint64_t k) const {
@@ -79,13 +74,12 @@ struct ValueSpec {
     if (kind == ValueKind::kSign) return 2;
     return kind == ValueKind::kLog || (kind == ValueKind::kTernary && clip != 0) ? 1 : 0;
   }
-  // Bytes before the codes; an upper bound for poly.
+  // Bytes before the codes.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
     if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
     if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
     if (kind == ValueKind::kDexp)
       return HeaderBytes(kind) + CurvePart::kCurveBytes * (num_curves - 1);
-    if (kind == ValueKind::kPoly) return poly.MaxBytes(k);
     return HeaderBytes(kind);
   }
   // Lower bound of the bytes before the codes, for every k > 0.

@@ -27,13 +27,11 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
-  if (part == "threelc") return {"threelc", "threelc:multiplier=1.9"};
   if (part == "skcompress")
     return {"skcompress", "skcompress:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "sketchml") return {"sketchml", "sketchml:buckets=10,groups=3,rows=3,columns=0.5"};
   if (part == "ternary") return {"ternary", "ternary:clip=2.5"};
   if (part == "quantile") return {"quantile", "quantile:buckets=3"};
-  if (part == "poly") return {"poly", "poly:degree=2,segments=20"};
   if (part == "log") return {"log", "log:tau=0", "log:base=2,tau=5"};
   return {part};
 }
@@ -48,7 +46,7 @@ std::vector<std::string> AllCodecs() {
     for (const std::string& setting : SettingsOf(value))
       if (value != "raw") codecs.push_back("raw|" + setting);
   // Sections that are measured after the filter has added elements to the support.
-  for (const char* value : {"quantile", "log", "dexp", "poly"})
+  for (const char* value : {"quantile", "log", "dexp"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   // Values that are not those at the indices that are sent.
   for (const char* value : {"quantile", "qsgd:bits=4,bucket=10", "ternary"})
@@ -128,22 +126,15 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "residual|topk:ratio=0.05|bitmap|log:base=1.001,tau=32767",
       "residual|topk:ratio=0.05|bitmap|dexp",
       "none|dense|raw|dexp",
-      "residual|topk:ratio=0.05|bitmap|poly",
-      "none|dense|raw|poly:degree=1,segments=3",
       "residual|topk:ratio=0.05|delta_adaptive|bf16",
       "none|nonzero|delta_adaptive|fp16",
       "residual|topk:ratio=0.3|delta_flag:flag_bits=3|raw",
-      "none|topk:ratio=0.3|huffman|raw",
-      "residual|topk:ratio=0.3|rle|fp16",
-      "none|nonzero|rle|raw",
       "residual|topk:ratio=0.01|bloom:policy=p0|raw",
       "none|nonzero|bloom:policy=p0,fpr=0.6|qsgd",
       "momentum|topk:ratio=0.05|raw|fp16",
       "momentum:nesterov=1,rate=0.5|topk:ratio=0.01|bloom:policy=leftmost|raw",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
       "residual|topk:ratio=0.05|bloom:policy=naive,fpr=0.3|sign",
-      "residual|dense|threelc",
-      "none|topk:ratio=0.05|threelc:multiplier=1.5",
       "residual|topk:ratio=0.1|sketchml",
       "none|dense|sketchml:buckets=2000,groups=256,rows=1,columns=0.9",
       "residual|topk:ratio=0.1|skcompress",

@@ -62,23 +62,6 @@ struct DeltaLayout {
   uint8_t width;
 };
 
-// Sets the share of one of `num_threads` threads of the 2^max_prefix_bits layouts.
-TFC_HOST_DEVICE inline void FillDeltaLayouts(const DeltaScheme& scheme, uint32_t thread,
-                                             uint32_t num_threads, DeltaLayout* layouts) {
-  const uint32_t size = 1u << scheme.max_prefix_bits;
-  uint32_t num_prefixes = 0;
-  for (uint32_t c = 0; c < scheme.num_classes; ++c) num_prefixes += scheme.lengths[c] != 0;
-  for (uint32_t c = 0; c < scheme.num_classes; ++c) {
-    const HuffmanWord prefix = scheme.prefixes[c];
-    if (prefix.length == 0) continue;
-    // A prefix that is the only one is read from either bit.
-    const int num_known_bits = num_prefixes == 1 ? 0 : prefix.length;
-    for (uint32_t i = prefix.bits + (thread << num_known_bits); i < size;
-         i += num_threads << num_known_bits)
-      layouts[i] = {static_cast<uint8_t>(prefix.length), scheme.widths[c]};
-  }
-}
-
 // Upper bound of the bytes added to the prefixes and the deltas of k keys.
 inline uint64_t MaxPrefixedDeltasOverhead(uint64_t k) {
   return MaxCodeBlockOverhead(k) + k / kCodeBlock * sizeof(uint32_t);

@@ -115,10 +115,14 @@ HuffmanDecoder::HuffmanDecoder(const HuffmanCode& code)
       mask_(table_.size() - 1),
       max_length_(code.max_length()) {
   const bool is_alone = code.is_alone();
-  const auto size = static_cast<uint32_t>(table_.size());
-  for (size_t symbol = 0; symbol < code.words().size(); ++symbol)
-    FillHuffmanEntries(static_cast<uint32_t>(symbol), code.words()[symbol], is_alone, size,
-                       table_.data());
+  for (size_t symbol = 0; symbol < code.words().size(); ++symbol) {
+    const HuffmanWord word = code.words()[symbol];
+    if (word.length == 0) continue;
+    // The only symbol of a code gets the other word, too.
+    const size_t step = is_alone ? 1 : size_t{1} << word.length;
+    for (size_t i = word.bits; i < table_.size(); i += step)
+      table_[i] = {static_cast<uint16_t>(symbol), word.length};
+  }
 }
 
 }  // namespace tfcompress

@@ -76,7 +76,11 @@ class HuffmanCode {
 // Decodes by looking up max_length bits in one table. Every bit string consists of words.
 class HuffmanDecoder {
  public:
-  using Entry = HuffmanEntry;
+  // The symbol whose word is at the front of a bit string.
+  struct Entry {
+    uint16_t symbol;
+    uint16_t length;  // Length of its word.
+  };
 
   explicit HuffmanDecoder(const HuffmanCode& code);
 

@@ -67,22 +67,6 @@ TFC_HOST_DEVICE inline int AssignHuffmanWords(const uint8_t* lengths, uint32_t m
   return max_length;
 }
 
-// The symbol whose word is at the front of a bit string.
-struct HuffmanEntry {
-  uint16_t symbol;
-  uint16_t length;  // Length of its word.
-};
-
-// Sets those of the `size` = 2^(length of the longest word) entries that begin with a symbol's
-// word. The only symbol of a code gets the other word, too.
-TFC_HOST_DEVICE inline void FillHuffmanEntries(uint32_t symbol, HuffmanWord word, bool is_alone,
-                                               uint32_t size, HuffmanEntry* entries) {
-  if (word.length == 0) return;
-  const uint32_t step = is_alone ? 1u : 1u << word.length;
-  for (uint32_t i = word.bits; i < size; i += step)
-    entries[i] = {static_cast<uint16_t>(symbol), word.length};
-}
-
 // ---- Lengths as bits ----------------------------------------------------------------------------
 
 // Elias' gamma code of a number in [1, 2^17): one zero for each bit after its first, a one, and

@@ -20,7 +20,16 @@ uint32_t KeyBefore(const uint32_t* keys, int64_t begin) { return begin == 0 ? 0 
 
 std::vector<DeltaLayout> LayoutsOf(const DeltaScheme& scheme) {
   std::vector<DeltaLayout> layouts(size_t{1} << scheme.max_prefix_bits);
-  FillDeltaLayouts(scheme, 0, 1, layouts.data());
+  uint32_t num_prefixes = 0;
+  for (uint32_t c = 0; c < scheme.num_classes; ++c) num_prefixes += scheme.lengths[c] != 0;
+  for (uint32_t c = 0; c < scheme.num_classes; ++c) {
+    const HuffmanWord prefix = scheme.prefixes[c];
+    if (prefix.length == 0) continue;
+    // A prefix that is the only one is read from either bit.
+    const size_t step = num_prefixes == 1 ? 1 : size_t{1} << prefix.length;
+    for (size_t i = prefix.bits; i < layouts.size(); i += step)
+      layouts[i] = {static_cast<uint8_t>(prefix.length), scheme.widths[c]};
+  }
   return layouts;
 }
 

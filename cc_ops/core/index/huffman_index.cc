@@ -6,11 +6,13 @@
 
 #include "core/entropy/code_blocks.h"
 #include "core/entropy/huffman.h"
-#include "core/index/byte_code.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
+
+constexpr int kBytesPerIndex = 4;
+constexpr uint32_t kNumByteValues = 256;
 
 // Counts each byte in the little-endian numbers 0, ..., n - 1: byte p cycles through all values,
 // and keeps each value for 256^p successive numbers.
@@ -24,6 +26,11 @@ std::array<uint64_t, kNumByteValues> CountBytesBelow(uint64_t n) {
       counts[byte] += num_rounds * stay + std::min(stay, rest - std::min(rest, byte * stay));
   }
   return counts;
+}
+
+HuffmanCode ByteCodeFor(uint32_t n) {
+  const auto counts = CountBytesBelow(n);
+  return HuffmanCode::FromCounts({counts.data(), counts.size()});
 }
 
 // Views indices as bytes.
@@ -88,7 +95,9 @@ class HuffmanIndexCodec : public IndexCodec {
     return BytesOfBits(uint64_t{kBytesPerIndex} * k);
   }
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override {
-    return MaxByteCodeBytes(ByteCodeFor(n).max_length(), k);
+    if (k == 0) return 0;
+    const auto max_bits = static_cast<uint64_t>(kBytesPerIndex * ByteCodeFor(n).max_length());
+    return BytesOfBits(max_bits * k) + MaxCodeBlockOverhead(k);
   }
 };
 
@@ -97,11 +106,6 @@ std::unique_ptr<const IndexCodec> Make(const Params&) {
 }
 
 }  // namespace
-
-HuffmanCode ByteCodeFor(uint32_t n) {
-  const auto counts = CountBytesBelow(n);
-  return HuffmanCode::FromCounts({counts.data(), counts.size()});
-}
 
 Definition<IndexCodec> HuffmanIndex() {
   return {"Bytes of the indices under a Huffman code that is known from n (DeepReduce 2, 11.0.1).",

@@ -8,14 +8,33 @@
 #include <algorithm>
 
 #include "core/entropy/code_blocks.h"
-#include "core/index/rice.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
+constexpr int kMaxRiceBits = 31;
 // Unary digits that are written or read at once, together with a one and kMaxRiceBits bits.
 constexpr int kMaxUnary = kMaxStreamBits - 1 - kMaxRiceBits;
+// The number of runs, and the parameters of zeros and ones.
+constexpr uint64_t kHeaderBytes = 6;
+
+// The Rice code of a number x with parameter r: x >> r zeros (the unary part), then a one and the r
+// low bits of x (the last part).
+struct Rice {
+  Rice(uint32_t number, int r)
+      : unary(number >> r),
+        last(uint64_t{number & ((uint32_t{1} << r) - 1)} << 1 | 1),
+        num_last(r + 1) {}
+
+  uint64_t length() const { return uint64_t{unary} + static_cast<uint64_t>(num_last); }
+  // The code as a bit string; only for codes of at most kMaxStreamBits bits.
+  uint64_t bits() const { return last << unary; }
+
+  uint32_t unary;
+  uint64_t last;
+  int num_last;
+};
 
 void WriteRice(const Rice& rice, BitWriter* writer) {
   uint32_t unary = rice.unary;
@@ -48,12 +67,27 @@ uint64_t ReadRice(int r, BitReader* reader) {
   return unary << r | (bits >> (num_last + 1) & ((uint64_t{1} << r) - 1));
 }
 
-int ChooseRice(const std::vector<uint32_t>& numbers, uint64_t sum) {
-  return CheapestRice(numbers.size(), sum, [&](int r) {
-    uint64_t num_unary = 0;
-    for (const uint32_t number : numbers) num_unary += number >> r;
-    return num_unary;
-  });
+// Returns the cheapest parameter for numbers with the given sum; the least of equal ones. The cost
+// is a convex function of the parameter, since each shift halves every number.
+int CheapestRice(const std::vector<uint32_t>& numbers, uint64_t sum) {
+  const uint64_t count = numbers.size();
+  const auto cost = [&](int r) {
+    uint64_t num_bits = count * static_cast<uint64_t>(r + 1);
+    for (const uint32_t number : numbers) num_bits += number >> r;
+    return num_bits;
+  };
+  int best = 0;
+  while (best < kMaxRiceBits && sum >> (best + 1) >= count) ++best;  // log2 of the mean.
+  uint64_t best_cost = cost(best);
+  for (int step = -1; step <= 1; step += 2) {
+    while (best + step >= 0 && best + step <= kMaxRiceBits) {
+      const uint64_t next_cost = cost(best + step);
+      if (next_cost > best_cost || (next_cost == best_cost && step > 0)) break;
+      best += step;
+      best_cost = next_cost;
+    }
+  }
+  return best;
 }
 
 // Run i of zeros is before run i of ones. Only the first run may be empty, so the others are coded
@@ -113,8 +147,8 @@ class RleIndexCodec : public IndexCodec {
     const Runs runs = FindRuns(indices, context.executor);
     const size_t num_runs = runs.ones.size();
     const uint64_t num_zeros = indices[indices.size() - 1] + uint64_t{1} - indices.size();
-    const int zero_bits = ChooseRice(runs.zeros, num_zeros - (num_runs - 1));
-    const int one_bits = ChooseRice(runs.ones, indices.size() - num_runs);
+    const int zero_bits = CheapestRice(runs.zeros, num_zeros - (num_runs - 1));
+    const int one_bits = CheapestRice(runs.ones, indices.size() - num_runs);
 
     ByteWriter writer(out);
     writer.Write(static_cast<uint32_t>(num_runs));
@@ -144,14 +178,17 @@ class RleIndexCodec : public IndexCodec {
     indices->clear();
     ByteReader reader(section);
     if (k == 0) return reader.ExpectEnd("rle");
-    RleHeader header{};
-    TFC_RETURN_IF_ERROR(reader.Read("rle number of runs", &header.num_runs));
-    TFC_RETURN_IF_ERROR(reader.Read("rle bits of zeros", &header.zero_bits));
-    TFC_RETURN_IF_ERROR(reader.Read("rle bits of ones", &header.one_bits));
-    if (!header.IsPossible(k, reader.remaining())) {
-      return DataLoss("rle: ", header.num_runs, " runs of ", k, " ones in ", reader.remaining(),
-                      " bytes, with ", int{header.zero_bits}, " and ", int{header.one_bits},
-                      " low bits");
+    uint32_t num_runs = 0;
+    uint8_t zero_bits = 0;
+    uint8_t one_bits = 0;
+    TFC_RETURN_IF_ERROR(reader.Read("rle number of runs", &num_runs));
+    TFC_RETURN_IF_ERROR(reader.Read("rle bits of zeros", &zero_bits));
+    TFC_RETURN_IF_ERROR(reader.Read("rle bits of ones", &one_bits));
+    // A run of zeros and a run of ones take at least two bits together.
+    if (num_runs == 0 || num_runs > k || num_runs > 4 * reader.remaining() ||
+        zero_bits > kMaxRiceBits || one_bits > kMaxRiceBits) {
+      return DataLoss("rle: ", num_runs, " runs of ", k, " ones in ", reader.remaining(),
+                      " bytes, with ", int{zero_bits}, " and ", int{one_bits}, " low bits");
     }
 
     // Sum all lengths first, to check them against k and n before k indices are allocated.
@@ -159,17 +196,17 @@ class RleIndexCodec : public IndexCodec {
       uint64_t zeros;
       uint64_t ones;
     };
-    const auto count = static_cast<int64_t>(header.num_runs);
+    const auto count = static_cast<int64_t>(num_runs);
     std::vector<Count> ends(static_cast<size_t>(NumBlocks(count, kCodeBlock)));
-    Runs runs(header.num_runs);
+    Runs runs(num_runs);
     TFC_RETURN_IF_ERROR(DecodeCodeBlocks(
         "rle", count, context.executor, &reader,
         [&](int64_t block, int64_t begin, int64_t end, BitReader* block_reader) -> Status {
           BitReader bits = *block_reader;
           Count sum = {0, 0};
           for (int64_t i = begin; i < end && sum.zeros + sum.ones <= n; ++i) {
-            const uint64_t zeros = ReadRice(header.zero_bits, &bits) + (i > 0);
-            const uint64_t ones = ReadRice(header.one_bits, &bits) + 1;
+            const uint64_t zeros = ReadRice(zero_bits, &bits) + (i > 0);
+            const uint64_t ones = ReadRice(one_bits, &bits) + 1;
             runs.zeros[i] = static_cast<uint32_t>(zeros);
             runs.ones[i] = static_cast<uint32_t>(ones);
             sum.zeros += zeros;
@@ -205,8 +242,17 @@ class RleIndexCodec : public IndexCodec {
   }
 
   // One run of ones, however long.
-  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return kRleHeaderBytes + 1; }
-  uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override { return MaxRleBytes(n, k); }
+  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return kHeaderBytes + 1; }
+  uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const override {
+    if (k == 0) return 0;
+    // With parameter 0, ones take at most one bit each, and zeros as well, plus one bit.
+    uint64_t num_zero_bits = uint64_t{n} - k + 1;
+    for (int r = 1; r <= kMaxRiceBits; ++r) {
+      num_zero_bits = std::min(
+          num_zero_bits, ((uint64_t{n} - k) >> r) + uint64_t{k} * static_cast<uint64_t>(r + 1));
+    }
+    return kHeaderBytes + BytesOfBits(num_zero_bits + k) + MaxCodeBlockOverhead(k);
+  }
 };
 
 std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<RleIndexCodec>(); }

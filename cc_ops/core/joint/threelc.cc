@@ -14,18 +14,47 @@
 #include "core/byte_io.h"
 #include "core/concatenate.h"
 #include "core/float_order.h"
-#include "core/joint/quartic.h"
 #include "core/registry.h"
 
 namespace tfcompress {
 namespace {
 
-constexpr int kDigits = kQuarticDigits;
-constexpr unsigned char kPowers[kDigits] = {QuarticPower(0), QuarticPower(1), QuarticPower(2),
-                                            QuarticPower(3), QuarticPower(4)};
+// Digits of a quartic byte, and their weights.
+constexpr int kDigits = 5;
+constexpr unsigned char kPowers[kDigits] = {81, 27, 9, 3, 1};
+constexpr unsigned char kFiveZeros = 121;
+// Bytes from this one on are runs of 2 to kMaxZeroRun bytes of five zeros.
+constexpr unsigned char kRunOfTwo = 243;
+constexpr int64_t kMaxZeroRun = 14;
 
+// Quartic bytes of a block; a run of zeros does not extend into the next block.
+constexpr int64_t kQuarticBlock = kBlockElements;
 // Coded bytes that are decoded at a time.
 constexpr int64_t kCodedBlockBytes = kBlockElements;
+
+int64_t NumQuarticBytes(uint32_t n) { return (int64_t{n} + kDigits - 1) / kDigits; }
+
+// Quantization of values: to `scale` with their sign if their magnitude is at least half of it,
+// else to 0.
+struct ThreeValues {
+  // Makes it from the bits of the greatest magnitude. Subnormal numbers count as zeros.
+  ThreeValues(uint32_t largest_bits, double multiplier) {
+    if (largest_bits < kLeastNormalBits) return;
+    const double limit = FloatFromBits(kFloatInfinityBits - 1);
+    scale = static_cast<float>(std::min(FloatFromBits(largest_bits) * multiplier, limit));
+    const uint32_t half_bits = FloatBits(scale) - kLeastNormalBits;  // One exponent less.
+    threshold_bits = std::max(half_bits, kLeastNormalBits);
+  }
+
+  bool IsSent(float value) const {
+    return (FloatBits(value) & kFloatMagnitudeBits) >= threshold_bits;
+  }
+  // -1, 0 or 1.
+  int Digit(float value) const { return IsSent(value) ? (IsNegative(value) ? -1 : 1) : 0; }
+
+  float scale = 0;
+  uint32_t threshold_bits = kFloatInfinityBits;
+};
 
 // Makes the quartic bytes of dense values, the last one padded with zeros.
 void QuantizeDense(const ThreeValues& quantizer, Span<const float> values, unsigned char* quartic) {
@@ -67,6 +96,11 @@ int64_t ZeroRunLength(const unsigned char* quartic, const unsigned char* end) {
   return byte - quartic;
 }
 
+// The byte that stands for a run of 1 to kMaxZeroRun bytes of five zeros.
+unsigned char ZeroRunCode(int64_t length) {
+  return static_cast<unsigned char>(length == 1 ? kFiveZeros : kRunOfTwo + length - 2);
+}
+
 Bytes EncodeZeroRuns(Span<const unsigned char> quartic) {
   Bytes coded(quartic.size());
   unsigned char* out = coded.data();
@@ -95,10 +129,11 @@ std::array<CodedByte, 256> MakeCodedBytes() {
   std::array<CodedByte, 256> table = {};
   for (int byte = 0; byte < 256; ++byte) {
     CodedByte& entry = table[byte];
-    entry.num_quartic_bytes = static_cast<uint8_t>(NumQuarticBytesOf(byte));
-    entry.num_nonzero = static_cast<uint8_t>(NumNonzeroDigits(byte));
-    for (int i = 0; byte < kRunOfTwo && i < kDigits; ++i)
-      entry.digits[i] = static_cast<int8_t>(QuarticDigit(byte, i));
+    entry.num_quartic_bytes = static_cast<uint8_t>(byte < kRunOfTwo ? 1 : byte - kRunOfTwo + 2);
+    for (int i = 0; byte < kRunOfTwo && i < kDigits; ++i) {
+      entry.digits[i] = static_cast<int8_t>(byte / kPowers[i] % 3 - 1);
+      entry.num_nonzero += entry.digits[i] != 0;
+    }
   }
   return table;
 }
@@ -144,7 +179,7 @@ void DecodeBlock(ByteSpan coded, float scale, int64_t first_element, uint32_t* i
       for (int i = 0; i < kDigits; ++i) {
         if (entry.digits[i] == 0) continue;
         *indices++ = static_cast<uint32_t>(first_element + i);
-        *values++ = ThreeValueOf(scale, entry.digits[i]);
+        *values++ = FloatFromBits(FloatBits(scale) | (entry.digits[i] < 0 ? kFloatSignBit : 0));
       }
     }
     first_element += kDigits * entry.num_quartic_bytes;
@@ -194,8 +229,7 @@ class Threelc : public SparseCodec {
     if (!support.everything()) {
       TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
     }
-    const ThreeValues quantizer =
-        ThreeValues::Of(LargestBits(values, context.executor), multiplier_);
+    const ThreeValues quantizer(LargestBits(values, context.executor), multiplier_);
     const std::vector<Bytes> blocks = EncodeBlocks(values, support, quantizer, context.executor);
     uint32_t k = 0;
     for (const Bytes& block : blocks) {

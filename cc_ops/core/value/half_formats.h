@@ -25,11 +25,6 @@ TFC_HOST_DEVICE inline uint16_t SaturatingBFloat16(float value) {
   return static_cast<uint16_t>((rounded | (bits & kFloatSignBit)) >> 16);
 }
 
-TFC_HOST_DEVICE inline bool IsFiniteHalf(uint16_t half) { return (half & 0x7C00u) != 0x7C00u; }
-TFC_HOST_DEVICE inline bool IsFiniteBFloat16(uint16_t bfloat16) {
-  return (bfloat16 & 0x7F80u) != 0x7F80u;
-}
-
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_VALUE_HALF_FORMATS_H_

@@ -2,11 +2,66 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "core/float_order.h"
 #include "core/value/block_statistics.h"
 
 namespace tfcompress {
 namespace {
+
+// The basis is the polynomials that are orthogonal on the m equally spaced points of a segment
+// (Gram's, which tend to Legendre's). With t running from -1 to 1,
+//
+//   P_0 = 1, P_1 = t, P_(j+1) = t P_j - beta_j P_(j-1), beta_j = j^2 (m^2 - j^2) / ((4 j^2 - 1) (m
+//   - 1)^2)
+//
+// A least-squares fit is one inner product for each coefficient, with no system to solve: powers of
+// the position would lose all digits of a double at degree 5 already.
+struct PolynomialBasis {
+  double step;
+  uint32_t size;
+  double beta[kMaxCoefficients];
+
+  void Set(uint32_t num_points, uint32_t num_polynomials) {
+    const double m = num_points;
+    step = num_points > 1 ? 2.0 / (m - 1) : 0.0;
+    size = num_polynomials;
+    beta[0] = 0;
+    for (uint32_t j = 1; j < size; ++j) {
+      const double jj = static_cast<double>(j) * j;
+      beta[j] = jj * (m * m - jj) / ((4 * jj - 1) * ((m - 1) * (m - 1)));
+    }
+  }
+
+  // t of a position.
+  double PointAt(int64_t position) const { return static_cast<double>(position) * step - 1; }
+  // P_(j+1) from P_j and P_(j-1).
+  static double Next(double t, double current, double beta, double previous) {
+    return t * current - beta * previous;
+  }
+  // The sum of the squares of P_j over all points.
+  double SquaredNorm(uint32_t j, uint32_t num_points) const {
+    double norm = num_points;
+    for (uint32_t i = 1; i <= j; ++i) norm *= beta[i];
+    return norm;
+  }
+};
+
+// Scale of a segment's polynomial: from the least to the largest magnitude.
+struct PolynomialScale {
+  double low;
+  double width;
+  double inverse_width;
+
+  explicit PolynomialScale(const MagnitudeRange& range)
+      : low(NormalOrZero(range.least)),
+        width(NormalOrZero(range.largest) - low),
+        inverse_width(1 / width) {}
+
+  double UnitOf(float magnitude) const { return (NormalOrZero(magnitude) - low) * inverse_width; }
+  double MagnitudeOf(double y) const { return low + width * y; }
+};
 
 // Points evaluated in parallel, since the recurrence is sequential.
 constexpr int kLanes = 8;
@@ -78,6 +133,30 @@ PolynomialSegment FitSegment(Span<const float> magnitudes, uint32_t degree, Exec
   return segment;
 }
 
+// The line that joins the ends of a piece of at least two points.
+struct Chord {
+  double first;
+  double slope;
+
+  static Chord Between(float first, float last, int64_t length) {
+    const double begin = NormalOrZero(first);
+    return {begin, (NormalOrZero(last) - begin) / static_cast<double>(length - 1)};
+  }
+  // Distance of the i-th point from the line.
+  double DistanceTo(float magnitude, int64_t i) const {
+    return std::fabs(NormalOrZero(magnitude) - (first + slope * static_cast<double>(i)));
+  }
+  // Whether a piece is measured: a polynomial fits all points of a shorter piece exactly.
+  static bool MayBend(int64_t length, uint32_t degree) {
+    return length >= int64_t{degree} + 1 && length >= 3;
+  }
+  // Split position of a piece whose i-th point is the farthest; neither part is empty.
+  static int64_t SplitAt(int64_t i, int64_t length) {
+    if (i < 1) return 1;
+    return i < length - 1 ? i : length - 1;
+  }
+};
+
 // A segment before it is fitted, with its point farthest from the line that joins its ends.
 struct Piece {
   int64_t begin;
@@ -133,6 +212,16 @@ std::vector<Piece> SplitIntoPieces(Span<const float> magnitudes, uint32_t degree
 }
 
 }  // namespace
+
+uint32_t LemmaOneSegments(Span<const float> magnitudes) {
+  const size_t size = magnitudes.size();
+  const double largest = NormalOrZero(magnitudes[0]);
+  if (size < 3 || largest == 0) return 1;
+  const double first_gap = largest - NormalOrZero(magnitudes[1]);
+  const double last_gap = NormalOrZero(magnitudes[size - 2]) - NormalOrZero(magnitudes[size - 1]);
+  const double change = std::fabs(first_gap - last_gap) / largest * static_cast<double>(size - 1);
+  return std::max(static_cast<uint32_t>(std::ceil(2 * std::sqrt(change))), uint32_t{1});
+}
 
 std::vector<PolynomialSegment> FitSegments(Span<const float> magnitudes, uint32_t degree,
                                            uint32_t max_segments, Executor* executor) {

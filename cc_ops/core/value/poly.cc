@@ -18,6 +18,20 @@ namespace {
 
 using Segments = std::vector<PolynomialSegment>;
 
+constexpr uint32_t kMaxSegments = 256;  // For a sign.
+// Limits of the number that the heuristic suggests: at most the number of pieces in DeepReduce's
+// Figure 5, and enough values per piece to pay for its parameters.
+constexpr size_t kMaxSuggestedSegments = 8;
+constexpr size_t kMinSuggestedLength = 64;
+// The degree, and the number of segments of each sign.
+constexpr uint64_t kHeaderBytes = 3 * sizeof(uint32_t);
+
+uint32_t SuggestedSegments(Span<const float> magnitudes) {
+  const size_t most =
+      std::clamp<size_t>(magnitudes.size() / kMinSuggestedLength, 1, kMaxSuggestedSegments);
+  return std::min(LemmaOneSegments(magnitudes), static_cast<uint32_t>(most));
+}
+
 std::vector<float> Magnitudes(Span<const uint64_t> items, Executor* executor) {
   std::vector<float> magnitudes(items.size());
   ForEachBlock(executor, items.size(), [&](int64_t, int64_t begin, int64_t end) {
@@ -70,15 +84,16 @@ Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Seg
 
 class Poly : public ValueCodec {
  public:
-  explicit Poly(const PolynomialConfig& config) : config_(config) {}
+  // Takes the largest number of segments of a sign; 0 for what the heuristic suggests.
+  Poly(uint32_t degree, uint32_t max_segments) : degree_(degree), max_segments_(max_segments) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
     const SortedValues sorted(values, context.executor);
     ByteWriter writer(out);
-    writer.Write(config_.degree);
-    WriteSegments(Fit(sorted.nonnegative(), context.executor), config_.degree, &writer);
-    WriteSegments(Fit(sorted.negative(), context.executor), config_.degree, &writer);
+    writer.Write(degree_);
+    WriteSegments(Fit(sorted.nonnegative(), context.executor), degree_, &writer);
+    WriteSegments(Fit(sorted.negative(), context.executor), degree_, &writer);
     sorted.WriteRanks(context.executor, &writer);
     return OkStatus();
   }
@@ -90,10 +105,12 @@ class Poly : public ValueCodec {
 
   // One segment of one coefficient.
   uint64_t MinEncodedBytes(uint32_t k) const override {
-    return PolynomialConfig::kMinBytes + PackedBytes(k, BitsFor(k));
+    return kHeaderBytes + PolynomialSegment::NumBytes(1) + PackedBytes(k, BitsFor(k));
   }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    return config_.MaxBytes(k) + PackedBytes(k, BitsFor(k));
+    const uint64_t most = 2 * uint64_t{max_segments_ == 0 ? kMaxSuggestedSegments : max_segments_};
+    return kHeaderBytes + std::min<uint64_t>(most, k) * PolynomialSegment::NumBytes(degree_ + 1) +
+           PackedBytes(k, BitsFor(k));
   }
 
   // Decoded magnitudes stay within the range of their segment.
@@ -108,11 +125,9 @@ class Poly : public ValueCodec {
   Segments Fit(Span<const uint64_t> items, Executor* executor) const {
     if (items.empty()) return {};
     const std::vector<float> magnitudes = Magnitudes(items, executor);
-    uint32_t max_segments = config_.segments;
-    if (config_.segments == 0) {
-      max_segments = SuggestedSegments(magnitudes.size(), [&](size_t i) { return magnitudes[i]; });
-    }
-    return FitSegments(magnitudes, config_.degree, max_segments, executor);
+    const uint32_t max_segments =
+        max_segments_ == 0 ? SuggestedSegments(magnitudes) : max_segments_;
+    return FitSegments(magnitudes, degree_, max_segments, executor);
   }
 
   static Status DecodeSection(ByteSpan section, Executor* executor, Span<float> values) {
@@ -142,7 +157,8 @@ class Poly : public ValueCodec {
     return GatherRanks(table, packed, executor, values);
   }
 
-  PolynomialConfig config_;
+  uint32_t degree_;
+  uint32_t max_segments_;
 };
 
 }  // namespace
@@ -154,9 +170,8 @@ Definition<ValueCodec> PolyValue() {
             "largest number of segments of a sign; 0: as many as Lemma 1 suggests, up to 8", 0,
             kMaxSegments}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Poly>(
-                PolynomialConfig{static_cast<uint32_t>(params.Int("degree")),
-                                 static_cast<uint32_t>(params.Int("segments"))});
+            return std::make_unique<Poly>(static_cast<uint32_t>(params.Int("degree")),
+                                          static_cast<uint32_t>(params.Int("segments")));
           },
           "the range of a segment; never the sign",
           "12 + (16 + 4 degree) segments + ceil(log2 k) k / 8"};

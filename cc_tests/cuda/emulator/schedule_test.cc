@@ -34,13 +34,11 @@ TEST_P(Schedule, DoesNotChangeTheBytes) {
   }
 }
 
-// Maximum launches of a step. Buckets, groups, keys and cells take many launches, as do rounds of
-// splitting.
+// Maximum launches of a step. Buckets, groups, keys and cells take many launches.
 int64_t MaxLaunches(const std::string& spec) {
   const auto has = [&](const char* name) { return spec.find(name) != std::string::npos; };
   if (has("skcompress")) return 64;
-  if (has("sketchml")) return 56;
-  return has("poly") ? 44 : 36;
+  return has("sketchml") ? 56 : 36;
 }
 
 TEST_P(Schedule, WaitsOnce) {
