@@ -43,6 +43,7 @@ Definition<ValueCodec> TernaryValue();
 Definition<ValueCodec> SignValue();
 Definition<ValueCodec> PolyValue();
 Definition<ValueCodec> MinmaxValue();
+Definition<ValueCodec> BlockIntValue();
 
 Definition<SparseCodec> SketchmlJoint();
 Definition<SparseCodec> SkcompressJoint();
@@ -96,6 +97,7 @@ const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
       {9, "logquant", LogquantValue()}, {10, "uniform", UniformValue()},
       {11, "ternary", TernaryValue()},  {12, "sign", SignValue()},
       {13, "poly", PolyValue()},        {14, "minmax", MinmaxValue()},
+      {15, "block_int", BlockIntValue()},
   };
   return *rows;
 }
