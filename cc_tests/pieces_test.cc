@@ -1,5 +1,5 @@
-// The sharded exchange without a network: every rank gets the same sums, and what is neither applied
-// nor in a slot does not exist.
+// The sharded exchange without a network: every rank gets the same sums, and what is neither
+// applied nor in a slot does not exist.
 #include "core/pieces.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,7 @@ std::vector<std::vector<int64_t>> CutsOf(const std::vector<size_t>& sizes, int n
   for (size_t n : sizes) {
     cuts.emplace_back();
     for (int rank = 0; rank <= num_ranks; ++rank) {
-      cuts.back().push_back(
-          std::clamp<int64_t>(shard * rank - first, 0, static_cast<int64_t>(n)));
+      cuts.back().push_back(std::clamp<int64_t>(shard * rank - first, 0, static_cast<int64_t>(n)));
     }
     first += static_cast<int64_t>(n);
   }
@@ -149,9 +148,8 @@ class Ranks {
       positions.push_back(static_cast<int64_t>(targets.size()));
       targets.push_back({piece.data(), DType::kFloat32, piece.size()});
     }
-    const Status status =
-        DecodeSum({packets, size(), static_cast<int64_t>(targets.size()), rank}, positions, 1.0f,
-                  targets, SerialExecutor(), {});
+    const Status status = DecodeSum({packets, size(), static_cast<int64_t>(targets.size()), rank},
+                                    positions, 1.0f, targets, SerialExecutor(), {});
     ASSERT_TRUE(status.ok()) << status.message();
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].empty()) continue;
@@ -294,8 +292,7 @@ TEST(PiecesTest, BrokenPacketsAreRefusedByName) {
   EXPECT_NE(status.message().find("rank 2, tensor 1"), std::string::npos) << status.message();
   broken = good;
   broken.push_back(0);
-  EXPECT_EQ(ranks.DecodeAll(broken, SerialExecutor(), &sums, &stats).code(),
-            StatusCode::kDataLoss);
+  EXPECT_EQ(ranks.DecodeAll(broken, SerialExecutor(), &sums, &stats).code(), StatusCode::kDataLoss);
   std::vector<Vector> pieces;
   EXPECT_EQ(ranks.Sum({}, &pieces).code(), StatusCode::kDataLoss);
   const Status of_others = ranks.Sum({good.data(), 10}, &pieces);

@@ -133,7 +133,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def threshold(
@@ -166,7 +168,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"{memory}|threshold:tau={float(tau)!r}|{index}|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def sketchml(
@@ -208,7 +212,9 @@ class Compression:
             f"columns={float(columns)!r}"
         )
         spec = f"{memory}|{sparsifier}|{joint}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def skcompress(
@@ -249,7 +255,9 @@ class Compression:
             f"columns={float(columns)!r}"
         )
         spec = f"{memory}|{sparsifier}|{joint}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def deepreduce(
@@ -290,7 +298,9 @@ class Compression:
         if index == "bloom":
             index = f"bloom:policy={policy},fpr={float(fpr)!r}"
         spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def randomk(
@@ -320,7 +330,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"{memory}|randomk:ratio={float(ratio)!r}|raw|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def shared_randomk(
@@ -386,7 +398,9 @@ class Compression:
         """
         memory = _momentum(momentum, nesterov)
         spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def sketched_sgd(
@@ -462,7 +476,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"dense|raw|qsgd:bits={int(bits)},bucket={int(bucket)}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def terngrad(
@@ -489,7 +505,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"dense|raw|ternary:clip={float(clip)!r}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def zipml(
@@ -516,7 +534,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"dense|raw|uniform:bits={int(bits)}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def onebit(
@@ -540,7 +560,9 @@ class Compression:
             `Compressor`.
         """
         spec = "residual|dense|raw|sign"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def logquant(
@@ -566,7 +588,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"dense|raw|logquant:bits={int(bits)}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def threelc(
@@ -593,7 +617,9 @@ class Compression:
             `Compressor`.
         """
         spec = f"residual|dense|threelc:multiplier={float(multiplier)!r}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
     @staticmethod
     def fastsgd(
@@ -628,7 +654,9 @@ class Compression:
         """
         value = f"log:base={float(base)!r},tau={int(tau)}"
         spec = f"nonzero|delta_flag:flag_bits={int(flag_bits)}|{value}"
-        return Compressor(spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(
+            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
+        )
 
 
 def _block_int(bits: int, block: int, *policy: object) -> Compressor:

@@ -202,8 +202,7 @@ Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors
   std::vector<TensorFrames> of_pieces;
   for (size_t i = 0; i < pieces.size(); ++i) of_pieces.push_back({frames, i, pieces.size()});
   std::vector<DecodeStats> of_frames(pieces.size());
-  TFC_RETURN_IF_ERROR(
-      SumTensors(of_pieces, scale, pieces, executor, Span<DecodeStats>(of_frames)));
+  TFC_RETURN_IF_ERROR(SumTensors(of_pieces, scale, pieces, executor, Span<DecodeStats>(of_frames)));
   for (size_t i = 0; i < pieces.size(); ++i) {
     DecodeStats& of_tensor = stats[tensor_of[i]];
     of_tensor.num_bytes += of_frames[i].num_bytes;

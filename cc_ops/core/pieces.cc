@@ -10,9 +10,9 @@ namespace {
 
 Status CheckMemory(const Compressor& compressor) {
   if (compressor.memory().num_slots() <= 1) return OkStatus();
-  return InvalidArgument("'", compressor.spec(), "' has a memory of ",
-                         compressor.memory().num_slots(),
-                         " vectors; the sharded exchange has room for one: choose residual or none");
+  return InvalidArgument(
+      "'", compressor.spec(), "' has a memory of ", compressor.memory().num_slots(),
+      " vectors; the sharded exchange has room for one: choose residual or none");
 }
 
 // The vectors from element `begin` on.
@@ -48,8 +48,8 @@ Status EncodePiece(const Compressor& compressor, Span<const float> piece, const 
 }  // namespace
 
 Status CheckCuts(Span<const int64_t> cuts, uint64_t n) {
-  bool ascends = cuts.size() >= 2 && cuts[0] == 0 &&
-                 static_cast<uint64_t>(cuts[cuts.size() - 1]) == n;
+  bool ascends =
+      cuts.size() >= 2 && cuts[0] == 0 && static_cast<uint64_t>(cuts[cuts.size() - 1]) == n;
   for (size_t i = 1; ascends && i < cuts.size(); ++i) ascends = cuts[i - 1] <= cuts[i];
   if (ascends) return OkStatus();
   return InvalidArgument("cuts must ascend from 0 to the ", n, " elements of the gradient");
@@ -81,8 +81,7 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
 }
 
 Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
-                 Span<float> others, const CodecContext& context, Bytes* frame,
-                 int64_t* num_sent) {
+                 Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent) {
   const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckMemory(compressor));
   *num_sent = 0;

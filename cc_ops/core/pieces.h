@@ -7,8 +7,9 @@
 //
 // One slot holds the error feedback of both hops. Outside the own piece it is what the first hop
 // left out of this rank's gradient. In the own piece, which the first hop does not code, it is what
-// the second hop left out of the sum: the rank adds it to the next sum, as its own part. So over all
-// ranks, gradients + slots before == sum applied + slots after, and nothing else is to be stored.
+// the second hop left out of the sum: the rank adds it to the next sum, as its own part. So over
+// all ranks, gradients + slots before == sum applied + slots after, and nothing else is to be
+// stored.
 #ifndef TFCOMPRESS_CORE_PIECES_H_
 #define TFCOMPRESS_CORE_PIECES_H_
 
@@ -40,8 +41,7 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
 // becomes what the frame leaves out; without a memory `slot` is null, and it is `gradient`.
 // `gradient` and `slot` point to the piece. Sets `num_sent` to the number of elements in the frame.
 Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
-                 Span<float> others, const CodecContext& context, Bytes* frame,
-                 int64_t* num_sent);
+                 Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent);
 
 }  // namespace tfcompress
 

@@ -68,7 +68,8 @@ struct CutTensor {
 Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors,
                     Executor* executor, Span<DecodeStats> stats);
 
-// The same as the first DecodeSum for packets that hold exactly the frames of all targets, in their order.
+// The same as the first DecodeSum for packets that hold exactly the frames of all targets, in their
+// order.
 Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
                  Executor* executor, Span<DecodeStats> stats);
 

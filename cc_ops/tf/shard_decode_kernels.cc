@@ -46,9 +46,9 @@ class SumPiecesKernel : public tensorflow::OpKernel {
     std::vector<DecodeStats> of_targets(targets.size());
     const auto num_frames = static_cast<int64_t>(targets.size());
     PoolExecutor executor(ctx);
-    OP_REQUIRES_OK(ctx, ToTensorFlow(DecodeSum({ToBytes(*packets), num_ranks, num_frames, own},
-                                               positions, 1.0f, targets, &executor,
-                                               Span<DecodeStats>(of_targets))));
+    OP_REQUIRES_OK(
+        ctx, ToTensorFlow(DecodeSum({ToBytes(*packets), num_ranks, num_frames, own}, positions,
+                                    1.0f, targets, &executor, Span<DecodeStats>(of_targets))));
     std::vector<DecodeStats> stats(static_cast<size_t>(sizes->NumElements()));
     for (size_t i = 0; i < tensors.size(); ++i) stats[tensors[i]] = of_targets[i];
     OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
@@ -85,9 +85,9 @@ class DecodePiecesKernel : public tensorflow::OpKernel {
                           std::vector<CutTensor>* tensors) {
     const auto num_tensors = static_cast<int64_t>(targets.size());
     if (cuts.dims() != 2 || cuts.dim_size(0) != num_tensors) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cuts must have one row for each of ", num_tensors, " tensors, got shape ",
-                       cuts.shape().DebugString()));
+      return absl::InvalidArgumentError(absl::StrCat("cuts must have one row for each of ",
+                                                     num_tensors, " tensors, got shape ",
+                                                     cuts.shape().DebugString()));
     }
     const auto width = static_cast<size_t>(cuts.dim_size(1));
     for (size_t i = 0; i < targets.size(); ++i) {

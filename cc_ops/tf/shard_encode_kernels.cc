@@ -100,9 +100,9 @@ class EncodeSumKernel : public tensorflow::OpKernel {
                                                         own.NumElements(), " elements")));
     const int num_slots = ctx->num_outputs() - kFirstSlot;
     OP_REQUIRES(ctx, num_slots == compressor->memory().num_slots(),
-                absl::InvalidArgumentError(absl::StrCat(
-                    "the memory of '", compressor->spec(), "' needs ",
-                    compressor->memory().num_slots(), " slots, got ", num_slots)));
+                absl::InvalidArgumentError(
+                    absl::StrCat("the memory of '", compressor->spec(), "' needs ",
+                                 compressor->memory().num_slots(), " slots, got ", num_slots)));
     const float* gradient = own.flat<float>().data() + begin;
     float* slot = nullptr;
     if (num_slots > 0) OP_REQUIRES_OK(ctx, ForwardSlot(ctx, &slot));
@@ -121,9 +121,8 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
-      OP_REQUIRES_OK(
-          ctx, ToTensorFlow(
-                   EncodeSum(*compressor, gradient, slot, piece, context, &frame, &num_sent)));
+      OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slot, piece, context,
+                                                 &frame, &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
     OP_REQUIRES_OK(ctx, OutputBytes(ctx, frame));
@@ -147,8 +146,8 @@ class EncodeSumKernel : public tensorflow::OpKernel {
 
   static absl::Status ForwardOthers(OpKernelContext* ctx, Tensor* sums) {
     const Tensor& others = ctx->input(kOthers);
-    TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_temp({kOthers}, tensorflow::DT_FLOAT,
-                                                           others.shape(), sums));
+    TF_RETURN_IF_ERROR(
+        ctx->forward_input_or_allocate_temp({kOthers}, tensorflow::DT_FLOAT, others.shape(), sums));
     if (sums->data() != others.data()) {
       std::memcpy(sums->data(), others.data(), others.TotalBytes());
     }

@@ -114,7 +114,7 @@ def test_wire_bytes_do_not_grow_with_the_ranks(rng):
     n = 64 * 1024
     run(stepper, random_arrays(rng, [(64, 1024)]))
     stats = stepper.state.stats()
-    [row] = stats.per_tensor
+    [row] = stats.tensors
     ranks = hvd.size()
     frame = n * (1 + 2 / 256)
     expected = 4 * frame * (ranks - 1) / ranks  # Two hops, in and out.
@@ -136,7 +136,7 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     honest = comm.Ranks.allgather_packet
 
     def flip(packets):
-        packets[packets.tobytes().rindex(b"TFCF") + 50] ^= 1
+        packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
         return packets
 
     def broken(self, packet, name):
@@ -169,8 +169,7 @@ def test_a_schedule_from_gather_to_shard_keeps_the_residual(rng):
     np.testing.assert_allclose(arrived + sum_over_ranks(slot.numpy()), sum_over_ranks(given), atol=1e-3)
 
 
-@pytest.mark.parametrize("preset", ["int8", "int4", "int2"])
-def test_a_model_with_an_embedding_trains_as_uncompressed(preset, assert_same_on_all_ranks):
+def test_a_model_with_an_embedding_trains_as_uncompressed(assert_same_on_all_ranks):
     def losses(compression):
         keras.utils.set_random_seed(1)
         data = np.random.default_rng(7 + hvd.rank())
@@ -191,7 +190,11 @@ def test_a_model_with_an_embedding_trains_as_uncompressed(preset, assert_same_on
         assert_same_on_all_ranks([each.numpy() for each in model.trainable_variables])
         return history.history["loss"]
 
-    plain = losses(tfc.Compression.none)
-    compressed = losses(getattr(tfc.Compression, preset)(min_elements=0))
-    assert compressed[-1] < 0.1 * compressed[0]
-    assert compressed[-1] < 2 * plain[-1] + 0.05
+    # Not `none`: Keras applies the repeated rows that Horovod gathers one by one, and ours summed.
+    exact = losses(tfc.Compressor("nonzero|delta_binary|raw"))[-1]
+    for compression, factor in (
+        (tfc.Compression.int8(), 1.1),
+        (tfc.Compression.int4(), 1.3),
+        (tfc.Compression.int2(), 2.5),
+    ):
+        assert losses(compression)[-1] < factor * exact

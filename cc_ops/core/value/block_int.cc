@@ -227,7 +227,13 @@ class BlockInt : public ValueCodec {
 Definition<ValueCodec> BlockIntValue() {
   return {"integers times a step of each block, rounded to the nearest (block-scaled integers)",
           {{"bits", ParamKind::kInt, "8", "bits of a value", kMinBits, kMaxBits},
-           {"block", ParamKind::kChoice, "256", "values that share a scale", 0, 0, false,
+           {"block",
+            ParamKind::kChoice,
+            "256",
+            "values that share a scale",
+            0,
+            0,
+            false,
             {"16", "64", "256", "1024"}}},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<BlockInt>(static_cast<int>(params.Int("bits")),
