@@ -299,6 +299,24 @@ TEST(PiecesTest, BrokenPacketsAreRefusedByName) {
   EXPECT_NE(of_others.message().find("rank 1, tensor 0"), std::string::npos) << of_others.message();
 }
 
+TEST(PiecesTest, AnErrorReachesAllRanks) {
+  const std::vector<size_t> sizes = {300, 5000};
+  Ranks ranks("residual|dense|raw|block_int", sizes, 3);
+  std::vector<Vector> sums;
+  std::vector<DecodeStats> stats;
+  Bytes packet;
+  AppendError(DataLoss("rank 1, tensor 0: \x1b[31m"), &packet);
+  const Status status = ranks.DecodeAll(packet, SerialExecutor(), &sums, &stats);
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find("rank 0 could not sum its shard: rank 1, tensor 0: ?[31m"),
+            std::string::npos)
+      << status.message();
+  for (size_t size = 0; size < packet.size(); ++size)
+    EXPECT_FALSE(ranks.DecodeAll({packet.data(), size}, SerialExecutor(), &sums, &stats).ok());
+  AppendError(DataLoss(std::string(10000, 'x')), &packet);
+  EXPECT_LT(packet.size(), 5000u);
+}
+
 TEST(PiecesTest, RefusesWhatCannotBeSharded) {
   const Vector gradient(10);
   std::vector<int64_t> num_bytes(2);

@@ -128,7 +128,7 @@ def encode_pieces(
 
 def sum_pieces(
     packets: tf.Tensor, num_ranks: tf.Tensor, own: tf.Tensor, sizes: tf.Tensor, num_tensors: int
-) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sums what the other ranks sent of this rank's pieces, in rank order.
 
     Args:
@@ -140,11 +140,9 @@ def sum_pieces(
       num_tensors: The number of tensors.
 
     Returns:
-      The sums, float32 vectors; bytes and nanoseconds of each tensor, int64 [tensors]; and whether each was
-      finite, bool [tensors].
-
-    Raises:
-      tf.errors.DataLossError: A frame is broken; names rank, tensor and reason.
+      The sums, float32 vectors; bytes and nanoseconds of each tensor, int64 [tensors]; whether each was
+      finite, bool [tensors]; and uint8, empty, or where a frame is broken what to send to all ranks instead of
+      the sums, which `decode_pieces` raises.
     """
     return _library().tfcompress_sum_pieces(
         packets=packets, num_ranks=num_ranks, own=own, sizes=sizes, N=num_tensors

@@ -12,8 +12,8 @@ class Compression:
     `none`, `fp16` and `bf16` are attributes, as Horovod's are; every other preset is a function whose
     arguments default to the paper's setting. All take the policy of `Compressor` in the same order:
     `min_elements`, `seed`, `exclude`, `row_sparsifier`, `row_residual`, `clip_norm`, and `exchange`, or
-    `payload_dtype` where payloads are summed. The docstrings say what a preset costs and where not to use it, from the
-    measurements in docs/results.md, docs/convergence.md and docs/codecs.md.
+    `payload_dtype` where payloads are summed. The docstrings say what a preset costs and where not to use it,
+    from the measurements in docs/results.md, docs/convergence.md and docs/codecs.md.
 
     Attributes:
       none: Horovod's own all-reduce of the gradients as they are.

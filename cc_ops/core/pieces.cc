@@ -1,5 +1,6 @@
 #include "core/pieces.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/float_mode.h"
@@ -7,6 +8,9 @@
 
 namespace tfcompress {
 namespace {
+
+constexpr uint32_t kErrorMagic = 0x45434654;  // "TFCE"
+constexpr uint32_t kMaxErrorBytes = 4096;
 
 Status CheckMemory(const Compressor& compressor) {
   if (compressor.memory().num_slots() <= 1) return OkStatus();
@@ -77,6 +81,29 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
       counts->num_bytes[rank] = static_cast<int64_t>(frames->size() - num_bytes_before);
     }
   }
+  return OkStatus();
+}
+
+void AppendError(const Status& status, Bytes* packet) {
+  const std::string text = status.message().substr(0, kMaxErrorBytes);
+  ByteWriter writer(packet);
+  writer.Write(kErrorMagic);
+  writer.Write(static_cast<uint32_t>(text.size()));
+  std::copy(text.begin(), text.end(), writer.Extend(text.size()));
+}
+
+Status ReadError(ByteReader* reader, bool* is_error, std::string* message) {
+  ByteReader ahead = *reader;
+  uint32_t magic = 0, size = 0;
+  *is_error = ahead.remaining() >= sizeof(magic) && ahead.Read("magic", &magic).ok() &&
+              magic == kErrorMagic;
+  if (!*is_error) return OkStatus();
+  ByteSpan text;
+  TFC_RETURN_IF_ERROR(ahead.Read("length of an error", &size));
+  TFC_RETURN_IF_ERROR(ahead.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
+  for (unsigned char c : text)
+    message->push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
+  *reader = ahead;
   return OkStatus();
 }
 

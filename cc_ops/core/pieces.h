@@ -14,6 +14,7 @@
 #define TFCOMPRESS_CORE_PIECES_H_
 
 #include <cstdint>
+#include <string>
 
 #include "core/pipeline.h"
 
@@ -42,6 +43,12 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
 // `gradient` and `slot` point to the piece. Sets `num_sent` to the number of elements in the frame.
 Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
                  Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent);
+
+// What a rank sends instead of its sums where it could not read what others sent: every rank then
+// fails with that message, and none waits for one that has stopped. FORMAT.md, "Errors".
+void AppendError(const Status& status, Bytes* packet);
+// Reads the next bytes if they are an error; `is_error` says whether they are.
+Status ReadError(ByteReader* reader, bool* is_error, std::string* message);
 
 }  // namespace tfcompress
 

@@ -1,4 +1,5 @@
 // Both decodings of the sharded exchange: what others sent of the own pieces, and all sums.
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +47,19 @@ class SumPiecesKernel : public tensorflow::OpKernel {
     std::vector<DecodeStats> of_targets(targets.size());
     const auto num_frames = static_cast<int64_t>(targets.size());
     PoolExecutor executor(ctx);
-    OP_REQUIRES_OK(
-        ctx, ToTensorFlow(DecodeSum({ToBytes(*packets), num_ranks, num_frames, own}, positions,
-                                    1.0f, targets, &executor, Span<DecodeStats>(of_targets))));
+    const Status status = DecodeSum({ToBytes(*packets), num_ranks, num_frames, own}, positions,
+                                    1.0f, targets, &executor, Span<DecodeStats>(of_targets));
+    Bytes error;
+    if (status.code() == StatusCode::kDataLoss) {
+      AppendError(status, &error);
+      for (const SumTarget& target : targets) std::memset(target.data, 0, 4 * target.n);
+    } else {
+      OP_REQUIRES_OK(ctx, ToTensorFlow(status));
+    }
     std::vector<DecodeStats> stats(static_cast<size_t>(sizes->NumElements()));
     for (size_t i = 0; i < tensors.size(); ++i) stats[tensors[i]] = of_targets[i];
     OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
+    OP_REQUIRES_OK(ctx, OutputVector<uint8_t>(ctx, static_cast<int>(stats.size()) + 3, error));
   }
 
  private:

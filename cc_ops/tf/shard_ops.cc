@@ -70,6 +70,7 @@ absl::Status SumPiecesShape(InferenceContext* c) {
     c->set_output(i, c->Vector(InferenceContext::kUnknownDim));
   }
   SetStatsShapes(c, num_tensors, dimension);
+  c->set_output(num_tensors + 3, c->Vector(InferenceContext::kUnknownDim));
   return absl::OkStatus();
 }
 
@@ -140,13 +141,14 @@ REGISTER_OP("Tfcompress>SumPieces")
     .Output("num_bytes: int64")
     .Output("nanoseconds: int64")
     .Output("finite: bool")
+    .Output("error: uint8")
     .Attr("N: int >= 1")
     .SetShapeFn(SumPiecesShape)
     .Doc(R"doc(
 Decodes what all other ranks sent of this rank's pieces, and sums it in rank order.
 
-Fails with DataLoss, naming rank and tensor, for bytes that are not the packets
-described.
+Bytes that are not the packets described are no failure of this op, which only this
+rank would know of: `error` then names rank, tensor and reason, and the sums are zeros.
 
 packets: 1-D. The packets of ranks 0 to num_ranks - 1, without the own one, end to
   end, each with the frames of this rank's pieces of all tensors that have elements.
@@ -157,6 +159,8 @@ sums: One vector for each tensor.
 num_bytes: [N]. Bytes of the frames of each tensor.
 nanoseconds: [N]. Time spent decoding and summing each tensor.
 finite: [N]. Whether each tensor's piece was finite on all other ranks.
+error: 1-D. Empty, or what to send to all ranks instead of the frames of the sums:
+  DecodePieces fails with it.
 N: Number of tensors.
 )doc");
 

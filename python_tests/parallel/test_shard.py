@@ -150,6 +150,47 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
         np.testing.assert_array_equal(old, new)
 
 
+def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
+    """Only the rank that sums it can see it."""
+    stepper = Stepper(sharded(SPECS[0]))
+    run(stepper, random_arrays(rng))
+    honest = comm.Ranks.alltoall_packet
+
+    def flip(packets):
+        if hvd.rank() == 0:
+            packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
+        return packets
+
+    def broken(self, packet, splits, name):
+        return tf.numpy_function(flip, [honest(self, packet, splits, name)], tf.uint8)
+
+    monkeypatch.setattr(comm.Ranks, "alltoall_packet", broken)
+    message = "rank 0 could not sum its shard: rank .*, tensor .*checksum"
+    with pytest.raises(tf.errors.DataLossError, match=message):
+        run(stepper, random_arrays(rng))
+
+
+@pytest.mark.parametrize("wrapper", ["ours", "stock"])
+def test_tapes(wrapper, assert_same_on_all_ranks):
+    make = {"ours": tfc.DistributedGradientTape, "stock": hvd.DistributedGradientTape}[wrapper]
+    compression = tfc.Compression.int8()
+    weights = tf.Variable(tf.zeros([64, 64]))
+    target = np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32)
+
+    @tf.function
+    def step(noise):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((weights - target - noise) ** 2)
+        tape = make(tape, compression=compression)
+        [gradient] = tape.gradient(loss, [weights])
+        weights.assign_sub(500.0 * gradient)
+        return loss
+
+    losses = [float(step(tf.constant(0.01 * (2.0 * hvd.rank() - 1)))) for _ in range(30)]
+    assert losses[-1] < 0.01 * losses[0]
+    assert_same_on_all_ranks([weights.numpy()])
+
+
 def test_ranks_that_exchange_differently_are_told(rng):
     exchange = "shard" if hvd.rank() == 0 else "gather"
     stepper = Stepper(tfc.Compressor(SPECS[0], exchange=exchange))

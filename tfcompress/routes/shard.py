@@ -53,7 +53,7 @@ class _Encoded:
 
 @dataclasses.dataclass(frozen=True)
 class _Decoded:
-    """Sums, and for all of them bytes and nanoseconds, int64, and whether they were finite, bool [tensors]."""
+    """Sums, float32, and of each its bytes and nanoseconds, int64, and whether it was finite: [tensors]."""
 
     sums: list[tf.Tensor]
     num_bytes: tf.Tensor
@@ -70,7 +70,8 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
       gradients: The local ones, dense.
 
     Raises:
-      tf.errors.DataLossError: A frame is broken; names rank, tensor and reason. No memory has changed.
+      tf.errors.DataLossError: A frame is broken; names rank, tensor and reason. On every rank, whichever
+        noticed; no memory has changed.
     """
     ranks = context.ranks
     with tf.device(HOST):
@@ -90,14 +91,16 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         elapsed = clock.nanoseconds_between(start, end)
 
         sizes = cuts[:, own + 1] - cuts[:, own]
-        others = _Decoded(*ops.sum_pieces(received, size, own, sizes, len(members)))
+        *summed, error = ops.sum_pieces(received, size, own, sizes, len(members))
+        others = _Decoded(*summed)
         sums = [
             _encode_sum(member, vector, piece, other, cuts[i, own], ~seed)
             for i, (member, vector, piece, other, seed) in enumerate(
                 zip(members, vectors, pieces, others.sums, seeds, strict=True)
             )
         ]
-        packet = tf.concat([each.frames for each in sums], axis=0)
+        frames = tf.concat([each.frames for each in sums], axis=0)
+        packet = tf.cond(tf.size(error) > 0, lambda: error, lambda: frames)
         start = clock.time_after([packet])
         with tf.control_dependencies([start]):
             gathered, end = clock.stamped(ranks.allgather_packet(packet, f"{context.name}_sums"))
