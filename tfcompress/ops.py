@@ -141,8 +141,8 @@ def sum_pieces(
 
     Returns:
       The sums, float32 vectors; bytes and nanoseconds of each tensor, int64 [tensors]; whether each was
-      finite, bool [tensors]; and uint8, empty, or where a frame is broken what to send to all ranks instead of
-      the sums, which `decode_pieces` raises.
+      finite, bool [tensors]; and uint8, empty, or where a frame is broken what to send to all ranks instead
+      of the sums, which `decode_pieces` raises.
     """
     return _library().tfcompress_sum_pieces(
         packets=packets, num_ranks=num_ranks, own=own, sizes=sizes, N=num_tensors
