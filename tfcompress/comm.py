@@ -181,6 +181,27 @@ class Ranks:
         """Returns this process's number among all ranks when the graph runs, int32 scalar."""
         return _horovod().rank_op() if is_elastic() else tf.constant(_horovod().rank(), tf.int32)
 
+    def position_tensor(self) -> tf.Tensor:
+        """Returns this process's number within the ranks when the graph runs, int32 scalar."""
+        return self.rank_tensor() if self._process_set is None else tf.constant(self.rank(), tf.int32)
+
+    def alltoall_packet(self, packet: tf.Tensor, splits: tf.Tensor, name: str) -> tf.Tensor:
+        """Sends each rank its part of a packet; returns what all ranks sent this one, in rank order.
+
+        Args:
+          packet: uint8, the parts end to end.
+          splits: int32 [ranks], bytes of each part.
+          name: Equal on all ranks and unique among pending collectives.
+        """
+        received, _ = _horovod().alltoall(
+            packet,
+            splits=splits,
+            name=f"HorovodAlltoall_{name}",
+            ignore_name_scope=True,
+            process_set=self._set(),
+        )
+        return tf.stop_gradient(received)
+
     def allgather_packet(self, packet: tf.Tensor, name: str) -> tf.Tensor:
         """Concatenates the packets of all ranks in rank order.
 

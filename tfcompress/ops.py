@@ -89,6 +89,114 @@ def decode_sum(
     )
 
 
+def encode_pieces(
+    gradient: tf.Tensor,
+    slots: Sequence[tf.Tensor | tf.Variable],
+    cuts: tf.Tensor,
+    own: tf.Tensor,
+    seed: tf.Tensor,
+    spec: str | tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    """Compensates a gradient, and encodes the pieces of it that other ranks sum.
+
+    Args:
+      gradient: float32 of any shape, n elements.
+      slots: The memory's float32 vectors of n elements each: none, or one.
+      cuts: int64 [ranks + 1], ascending from 0 to n: piece r is elements [cuts[r], cuts[r + 1]).
+      own: int32 scalar, the piece that this rank sums.
+      seed: int64 scalar; travels in the frames.
+      spec: The spec to apply, a string scalar.
+
+    Returns:
+      The frames of the other pieces in order, uint8; the bytes of each piece's, int64 [ranks]; the number of
+      elements in them and the time in nanoseconds, int64 scalars; and the slots, which in the own piece have
+      the compensated gradient.
+
+    Raises:
+      tf.errors.InvalidArgumentError: The spec is not one or has a memory of two vectors, or slots or cuts
+        are not the gradient's.
+    """
+    return _library().tfcompress_encode_pieces(
+        gradient=gradient,
+        slots=[tf.convert_to_tensor(slot) for slot in slots],
+        cuts=cuts,
+        own=own,
+        seed=seed,
+        spec=spec,
+    )
+
+
+def sum_pieces(
+    packets: tf.Tensor, num_ranks: tf.Tensor, own: tf.Tensor, sizes: tf.Tensor, num_tensors: int
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Sums what the other ranks sent of this rank's pieces, in rank order.
+
+    Args:
+      packets: uint8, the packets of the other ranks end to end, each with the frames of the pieces that have
+        elements.
+      num_ranks: int32 scalar, this rank counted.
+      own: int32 scalar, this rank.
+      sizes: int64 [tensors], elements of this rank's piece of each tensor.
+      num_tensors: The number of tensors.
+
+    Returns:
+      The sums, float32 vectors; bytes and nanoseconds of each tensor, int64 [tensors]; whether each was
+      finite, bool [tensors]; and uint8, empty, or where a frame is broken what to send to all ranks instead
+      of the sums, which `decode_pieces` raises.
+    """
+    return _library().tfcompress_sum_pieces(
+        packets=packets, num_ranks=num_ranks, own=own, sizes=sizes, N=num_tensors
+    )
+
+
+def encode_sum(
+    own: tf.Tensor,
+    others: tf.Tensor,
+    begin: tf.Tensor,
+    seed: tf.Tensor,
+    spec: str | tf.Tensor,
+    num_slots: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    """Adds this rank's own part of its piece to what the others sent, and encodes the sum.
+
+    Args:
+      own: float32, the slot that `encode_pieces` returned, or the gradient where there is no memory.
+      others: float32 vector that `sum_pieces` returned.
+      begin: int64 scalar, where the piece begins.
+      seed: int64 scalar; travels in the frame.
+      spec: The spec to apply, a string scalar.
+      num_slots: The memory's vectors, 0 or 1.
+
+    Returns:
+      The frame, uint8, empty where the piece is; the number of elements in it and the time in nanoseconds,
+      int64 scalars; and the slots, with what the frame leaves out of the sum.
+    """
+    return _library().tfcompress_encode_sum(
+        own=own, others=others, begin=begin, seed=seed, spec=spec, num_slots=num_slots
+    )
+
+
+def decode_pieces(
+    packets: tf.Tensor, scale: tf.Tensor, cuts: tf.Tensor, shapes: Sequence[tf.Tensor]
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Decodes the sums that all ranks made of their pieces.
+
+    Args:
+      packets: uint8, for each rank the frames of its pieces of all tensors.
+      scale: float32 scalar that multiplies the sums.
+      cuts: int64 [tensors, ranks + 1].
+      shapes: int64 shape of each tensor.
+
+    Returns:
+      The sums, float32; bytes and nanoseconds of each, int64 [tensors]; and whether each was finite on every
+      rank, bool [tensors].
+
+    Raises:
+      tf.errors.DataLossError: A frame is broken; names rank, tensor and reason.
+    """
+    return _library().tfcompress_decode_pieces(packets=packets, scale=scale, cuts=cuts, shapes=shapes)
+
+
 def encode_rows(
     values: tf.Tensor,
     indices: tf.Tensor,

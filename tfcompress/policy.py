@@ -24,6 +24,9 @@ _ROWS = "nonzero|delta_binary|raw"
 # Sparsifiers that choose rows by their norms as they choose elements by their magnitudes.
 _ROW_SPARSIFIERS = ("topk", "threshold")
 
+# How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
+_EXCHANGES = ("gather", "shard", "auto")
+
 Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
 
 
@@ -32,6 +35,7 @@ class Transport(enum.Enum):
 
     ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
     GATHER = "gather"  # Each rank's frame travels to all ranks, which decode and sum.
+    SHARD = "shard"  # Each rank sums a shard of all gradients, and sends the encoded sum to all ranks.
     LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
 
 
@@ -64,7 +68,12 @@ class Route:
 
     def signature(self) -> "Route":
         """Returns what a traced step cannot change: all but the spec of frames, an input of the op."""
-        return dataclasses.replace(self, spec="") if self.transport is Transport.GATHER else self
+        return dataclasses.replace(self, spec="") if self.carries_frames else self
+
+    @property
+    def carries_frames(self) -> bool:
+        """Whether the gradient travels in frames."""
+        return self.transport in (Transport.GATHER, Transport.SHARD)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,13 +124,22 @@ class Compressor:
         gradients of a step that have this limit, whatever their compressor, are scaled down together so that
         their Euclidean norm on this rank is at most clip_norm / sqrt(ranks); None (default) leaves them.
         Horovod's own wrappers show one gradient at a time: there each is clipped by itself.
+      exchange: How frames travel. "gather" (default): every rank gets the frames of all ranks and decodes
+        them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
+        all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
+        whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
+        what moves fewer bytes, "gather" on two ranks and "shard" on more. Rows of tables are gathered, and
+        what all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
+      min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
+        that many elements depend on: 2 for them.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
-        min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression, or
-        `row_residual` is combined with an index codec that loses rows.
+        min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression,
+        `row_residual` is combined with an index codec that loses rows, or "shard" with a linear codec or
+        the memory `momentum`.
     """
 
     spec: str
@@ -131,7 +149,9 @@ class Compressor:
     row_sparsifier: str | None = None
     row_residual: bool | None = None
     clip_norm: float | None = None
+    exchange: str = "gather"
     payload_dtype: str = "float32"
+    min_dimensions: int = 0
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
@@ -144,6 +164,13 @@ class Compressor:
             raise ValueError(f"clip_norm must be above 0, got {self.clip_norm}")
         if self.payload_dtype not in ("float32", "float16"):
             raise ValueError(f"payload_dtype must be float32 or float16, got {self.payload_dtype!r}")
+        if self.exchange not in _EXCHANGES:
+            raise ValueError(f"exchange must be one of {', '.join(_EXCHANGES)}, got {self.exchange!r}")
+        if self.exchange == "shard" and not self._may_be_sharded():
+            raise ValueError(
+                f"'{self.spec}' cannot be sharded: that takes a codec of frames and a memory of one vector, "
+                "residual or none; use exchange='gather'"
+            )
         if self.row_sparsifier is not None:
             _check_row_sparsifier(self.row_sparsifier)
         if not callable(self.exclude):
@@ -187,12 +214,20 @@ class Compressor:
         """How gradients travel that are neither small nor excluded."""
         if self.spec in _ALLREDUCED:
             return Transport.ALLREDUCE
-        return Transport.LINEAR if _describe(self.spec)["linear"] else Transport.GATHER
+        if _describe(self.spec)["linear"]:
+            return Transport.LINEAR
+        return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
+
+    def transport_on(self, num_ranks: int | None) -> Transport:
+        """Returns how gradients travel on so many ranks; None where their number may change."""
+        shards = num_ranks is None or num_ranks > 2
+        is_open = self.exchange == "auto" and self.transport is Transport.GATHER and self._may_be_sharded()
+        return Transport.SHARD if is_open and shards else self.transport
 
     @property
     def linear(self) -> bool:
         """Whether sums travel, so that Horovod's all-reduce carries them."""
-        return self.transport is not Transport.GATHER
+        return self.transport in (Transport.ALLREDUCE, Transport.LINEAR)
 
     @property
     def wire_dtype(self) -> str | None:
@@ -241,7 +276,14 @@ class Compressor:
         """Returns itself: it is the only one of this policy."""
         return [self]
 
-    def route(self, name: str, dtype: str, shape: Sequence[int | None], is_table: bool = False) -> Route:
+    def route(
+        self,
+        name: str,
+        dtype: str,
+        shape: Sequence[int | None],
+        is_table: bool = False,
+        num_ranks: int | None = None,
+    ) -> Route:
         """Returns how one gradient travels.
 
         Args:
@@ -249,7 +291,10 @@ class Compressor:
           dtype: The gradient's, such as "float32".
           shape: The variable's; None for a dimension that is not known.
           is_table: Whether the gradient is IndexedSlices.
+          num_ranks: Of the exchange; None where it may change.
         """
+        transport = self.transport_on(num_ranks)
+        framed = Transport.SHARD if transport is Transport.SHARD and not is_table else Transport.GATHER
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
         if dtype not in _PASS_THROUGH or self.transport is Transport.ALLREDUCE:
             is_cast = self.transport is Transport.ALLREDUCE
@@ -261,16 +306,16 @@ class Compressor:
         if self._passes_through(name, shape):
             # Where the memory has the momentum, the optimizer has none for small tensors either.
             memory = "" if is_table or self.memory_kind != "momentum" else f"{self.memory}|"
-            return route(Transport.GATHER, memory + _PASS_THROUGH[dtype])
+            return route(framed, memory + _PASS_THROUGH[dtype])
         if is_table:
-            return route(Transport.GATHER, self._row_spec(), row_sparsifier=self.rows_chosen_by)
+            return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)
         wire_dtype = self.payload_dtype if self.transport is Transport.LINEAR else None
-        return route(self.transport, self.spec, wire_dtype)
+        return route(transport, self.spec, wire_dtype)
 
     def memory_for(self, route: Route, is_table: bool) -> tuple[str, int]:
         """Returns the kind of memory that a gradient needs on a route, and its number of slots."""
         if is_table:
-            passes = route.transport is not Transport.GATHER or route.spec in _PASS_THROUGH.values()
+            passes = not route.carries_frames or route.spec in _PASS_THROUGH.values()
             return ("residual", 1) if self.keeps_rows and not passes else ("none", 0)
         description = _describe(route.spec)
         return description["memory"].partition(":")[0], description["num_slots"]
@@ -278,16 +323,22 @@ class Compressor:
     def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
         if None not in shape and functools.reduce(int.__mul__, shape, 1) < self.min_elements:
             return True
+        if len(shape) < self.min_dimensions:
+            return True
         if callable(self.exclude):
             return bool(self.exclude(name, tuple(shape)))
         return any(re.search(pattern, name) for pattern in self.exclude)
+
+    def _may_be_sharded(self) -> bool:
+        description = _describe(self.spec)
+        return not description["linear"] and description["num_slots"] <= 1
 
     def _loses_rows(self) -> bool:
         return "|bloom" in self.spec
 
     def _own_row_sparsifier(self) -> str | None:
         """The spec's sparsifier, where it may choose rows: where the residual keeps what is left out."""
-        is_kept = self.memory_kind == "residual" and self.transport is Transport.GATHER
+        is_kept = self.memory_kind == "residual" and not self.linear
         if not is_kept:
             return None
         sparsifier = _describe(self.spec)["sparsifier"]
@@ -356,6 +407,7 @@ def resolve(
     shape: Sequence[int | None],
     is_table: bool,
     held: str = "",
+    num_ranks: int | None = None,
 ) -> Resolution:
     """Returns what the stages of a plan mean for one variable.
 
@@ -369,12 +421,13 @@ def resolve(
       shape: The variable's.
       is_table: Whether the gradient is IndexedSlices.
       held: The memory that the variable has already, such as "residual"; it counts as that of one more stage.
+      num_ranks: Of the exchange; None where it may change.
 
     Raises:
       ValueError: Two stages need memories of different kinds.
     """
     compressors = [policy.compressor_for(name) for policy in policies]
-    routes = [each.route(name, dtype, shape, is_table) for each in compressors]
+    routes = [each.route(name, dtype, shape, is_table, num_ranks) for each in compressors]
     needs = [each.memory_for(route, is_table) for each, route in zip(compressors, routes, strict=True)]
     if held:
         needs.append((held.partition(":")[0], _describe(f"{held}|dense|raw|raw")["num_slots"]))

@@ -23,6 +23,7 @@ class Stages:
       gradients: Name, dtype name and shape of each.
       boundaries: Steps at which stages end.
       resolutions: What the plan means for each gradient.
+      num_ranks: Of the exchange; None where it may change.
       branches: The signatures of the routes in each branch; they stay when stages change.
       is_agreed: Whether the ranks have compared this list.
     """
@@ -30,6 +31,7 @@ class Stages:
     gradients: tuple[tuple[str, str, tuple[int | None, ...], bool], ...]
     boundaries: tuple[int, ...]
     resolutions: tuple[Resolution, ...]
+    num_ranks: int | None
     branches: list[tuple[Route, ...]] = dataclasses.field(init=False)
     is_agreed: bool = dataclasses.field(init=False, default=False)
     _variables: tuple[tf.Variable, ...] | None = dataclasses.field(init=False, default=None)
@@ -45,8 +47,9 @@ class Stages:
         gradients: Sequence[Gradient],
         parameters: Sequence[Parameter],
         held: Sequence[str],
+        num_ranks: int | None,
     ) -> "Stages":
-        """Resolves a plan for a list of gradients, whose variables hold these memories.
+        """Resolves a plan for a list of gradients, whose variables hold these memories, on so many ranks.
 
         Raises:
           ValueError: A gradient has another shape than its variable, or needs different memories.
@@ -60,13 +63,17 @@ class Stages:
                 )
             is_table = isinstance(gradient, tf.IndexedSlices)
             described.append((name, gradient.dtype.name, _dimensions(parameter.shape), is_table))
-        return cls._of(plan, tuple(described), held)
+        return cls._of(plan, tuple(described), held, num_ranks)
 
     @classmethod
-    def _of(cls, plan: Policy | Schedule, gradients: tuple, held: Sequence[str]) -> "Stages":
+    def _of(
+        cls, plan: Policy | Schedule, gradients: tuple, held: Sequence[str], num_ranks: int | None
+    ) -> "Stages":
         boundaries, policies = stages_of(plan)
-        resolutions = [resolve(policies, *each, memory) for each, memory in zip(gradients, held, strict=True)]
-        return cls(gradients, tuple(boundaries), tuple(resolutions))
+        resolutions = [
+            resolve(policies, *each, memory, num_ranks) for each, memory in zip(gradients, held, strict=True)
+        ]
+        return cls(gradients, tuple(boundaries), tuple(resolutions), num_ranks)
 
     def key(self) -> tuple:
         """Returns what tells lists apart."""
@@ -144,7 +151,7 @@ class Stages:
           ValueError: A traced step cannot take it up.
         """
         held = [each.memory if each.num_slots else "" for each in self.resolutions]
-        other = Stages._of(plan, self.gradients, held)
+        other = Stages._of(plan, self.gradients, held, self.num_ranks)
         for signature in other._signatures():
             if signature not in self.branches:
                 name, before, after = self._first_difference(signature)

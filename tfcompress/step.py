@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.options import Options
 from tfcompress.policy import Policy, Transport
-from tfcompress.routes import allreduce, gather, linear
+from tfcompress.routes import allreduce, gather, linear, shard
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.schedule import Schedule, compressors_of
 from tfcompress.stages import Stages
@@ -18,6 +18,7 @@ from tfcompress.step_state import StepState
 # In this order gradients are encoded and sent.
 _EXCHANGES = {
     Transport.GATHER: gather.exchange,
+    Transport.SHARD: shard.exchange,
     Transport.LINEAR: linear.exchange,
     Transport.ALLREDUCE: allreduce.exchange,
 }

@@ -91,7 +91,8 @@ class StepState:
         """Returns what the stages of a plan mean for a list of gradients; restored slots find theirs."""
         names = [self.memories.unique_name(parameter) for parameter in parameters]
         held = [self.memories.memory_of(parameter) for parameter in parameters]
-        made = Stages.resolve(plan, names, gradients, parameters, held)
+        num_ranks = None if comm.is_elastic() else self.ranks.size()
+        made = Stages.resolve(plan, names, gradients, parameters, held, num_ranks)
         stages = self._stages.setdefault(made.key(), made)
         if plan is self.plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
             stages.make_changeable()

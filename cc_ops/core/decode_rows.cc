@@ -95,7 +95,7 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
                            kMaxElements, " rows");
   }
   TFC_ASSIGN_OR_RETURN(
-      const std::vector<Frame> frames,
+      const std::vector<PacketFrame> frames,
       ReadPackets(packets, Span<const int64_t>(&position, 1),
                   [&](size_t, const FrameHeader& header) { return CheckTable(header, table); }));
   out->ids.clear();
@@ -103,12 +103,12 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
   SparseRows of_rank;  // In rank order, which is that of the summation.
   bool finite = true;
   int64_t num_bytes = 0;
-  for (size_t rank = 0; rank < frames.size(); ++rank) {
-    TFC_RETURN_IF_ERROR(DecodeRowsFrame(frames[rank], table, executor, &of_rank)
-                            .WithContext(FrameName(static_cast<int64_t>(rank), position)));
+  for (const PacketFrame& frame : frames) {
+    TFC_RETURN_IF_ERROR(
+        DecodeRowsFrame(frame, table, executor, &of_rank).WithContext(frame.name()));
     AddRows(of_rank, table.width, scale, executor, out);
-    finite &= !frames[rank].header.nonfinite;
-    num_bytes += static_cast<int64_t>(frames[rank].bytes.size());
+    finite &= !frame.header.nonfinite;
+    num_bytes += static_cast<int64_t>(frame.bytes.size());
   }
   if (!finite) FillWithNaN(table, out);
   if (stats != nullptr) *stats = {num_bytes, stopwatch.nanoseconds(), finite};

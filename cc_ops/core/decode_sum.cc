@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/float_mode.h"
+#include "core/pieces.h"
 #include "core/pipeline.h"
 #include "core/simd.h"
 #include "core/stopwatch.h"
@@ -54,39 +55,35 @@ void Fill(float value, Executor* executor, Span<float> out) {
   });
 }
 
-// One tensor's frames among those of several, rank-major.
+// One tensor's frames among those of several, one rank's after the other's.
 struct TensorFrames {
-  Span<const Frame> frames;
+  Span<const PacketFrame> frames;
   size_t first;
   size_t stride;
-  int64_t position;  // In each packet.
 
-  int64_t num_ranks() const { return static_cast<int64_t>(frames.size() / stride); }
-  const Frame& OfRank(int64_t rank) const { return frames[rank * stride + first]; }
+  size_t size() const { return (frames.size() - first + stride - 1) / stride; }
+  const PacketFrame& operator[](size_t i) const { return frames[i * stride + first]; }
 };
 
 // If chunks of every rank's frame decode apart, sums the tensor chunk by chunk over all ranks, and
 // sets `done`.
 Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& target,
                    Executor* executor, bool* done) {
-  std::vector<ChunkDecoder> decoders(static_cast<size_t>(frames.num_ranks()));
-  for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
-    TFC_RETURN_IF_ERROR(OpenFrame(frames.OfRank(rank), &decoders[rank])
-                            .WithContext(FrameName(rank, frames.position)));
-    if (!decoders[rank]) return OkStatus();
+  std::vector<ChunkDecoder> decoders(frames.size());
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const Status status = OpenFrame(frames[i], &decoders[i]);
+    if (!status.ok()) return status.WithContext(frames[i].name());
+    if (!decoders[i]) return OkStatus();
   }
   *done = true;
   return ForEachDecodeChunk(target.n, executor, [&](int64_t begin, int64_t end) {
     float values[kDecodeChunk];
     float wide[kDecodeChunk];
     float* sum = target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) + begin : wide;
-    for (size_t rank = 0; rank < decoders.size(); ++rank) {
-      const Status status = decoders[rank](begin, end, rank == 0 ? sum : values);
-      if (!status.ok()) {
-        return status.WithContext("value section")
-            .WithContext(FrameName(static_cast<int64_t>(rank), frames.position));
-      }
-      if (rank == 0) {
+    for (size_t i = 0; i < decoders.size(); ++i) {
+      const Status status = decoders[i](begin, end, i == 0 ? sum : values);
+      if (!status.ok()) return status.WithContext("value section").WithContext(frames[i].name());
+      if (i == 0) {
         ScaleFirst(scale, end - begin, sum);
       } else {
         AddScaled(values, scale, end - begin, sum);
@@ -99,7 +96,7 @@ Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& tar
   });
 }
 
-// Sums a tensor over the ranks, one frame at a time in rank order.
+// Sums a tensor over the ranks, one frame at a time in rank order; there is one at least.
 Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
                  Executor* executor, bool* finite) {
   *finite = true;
@@ -112,42 +109,31 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
   SparseTensor decoded;
-  for (int64_t rank = 0; rank < frames.num_ranks(); ++rank) {
-    const Frame& frame = frames.OfRank(rank);
-    TFC_RETURN_IF_ERROR(
-        DecodeFrame(frame, executor, &decoded).WithContext(FrameName(rank, frames.position)));
-    *finite &= !frame.header.nonfinite;
-    AddScaled(decoded, scale, /*first=*/rank == 0, executor, sum);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const Status status = DecodeFrame(frames[i], executor, &decoded);
+    if (!status.ok()) return status.WithContext(frames[i].name());
+    *finite &= !frames[i].header.nonfinite;
+    AddScaled(decoded, scale, /*first=*/i == 0, executor, sum);
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);
   return OkStatus();
 }
 
-}  // namespace
-
-Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
-                 Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats) {
-  const FloatModeScope mode;
-  if (positions.size() != targets.size()) {
-    return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
-  }
-  TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
-                       ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
-                         return CheckTensor(header, targets[i].n, targets[i].dtype);
-                       }));
-
+// Sums tensors, tensor i into targets[i], and measures them.
+Status SumTensors(Span<const TensorFrames> tensors, float scale, Span<const SumTarget> targets,
+                  Executor* executor, Span<DecodeStats> stats) {
   std::vector<Status> statuses(targets.size());
   const auto sum_one = [&](size_t tensor, Executor* with) {
     const Stopwatch stopwatch;
-    const TensorFrames own = {frames, tensor, targets.size(), positions[tensor]};
+    const TensorFrames& own = tensors[tensor];
     bool finite = true;
     statuses[tensor] = SumTensor(own, scale, targets[tensor], with, &finite);
     if (stats.empty()) return;
     stats[tensor].finite = finite;
     stats[tensor].nanoseconds = stopwatch.nanoseconds();
-    for (int64_t rank = 0; rank < own.num_ranks(); ++rank) {
-      stats[tensor].num_bytes += static_cast<int64_t>(own.OfRank(rank).bytes.size());
+    for (size_t i = 0; i < own.size(); ++i) {
+      stats[tensor].num_bytes += static_cast<int64_t>(own[i].bytes.size());
     }
   };
   // Tasks of an executor must not nest, so the small tensors go side by side and the large ones,
@@ -165,12 +151,74 @@ Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, floa
   return OkStatus();
 }
 
+}  // namespace
+
+Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
+                 Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats) {
+  const FloatModeScope mode;
+  if (positions.size() != targets.size()) {
+    return InvalidArgument(positions.size(), " positions for ", targets.size(), " tensors");
+  }
+  TFC_ASSIGN_OR_RETURN(const std::vector<PacketFrame> frames,
+                       ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
+                         return CheckTensor(header, targets[i].n, targets[i].dtype);
+                       }));
+  std::vector<TensorFrames> tensors;
+  for (size_t i = 0; i < targets.size(); ++i) tensors.push_back({frames, i, targets.size()});
+  return SumTensors(tensors, scale, targets, executor, stats);
+}
+
 Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
                  Executor* executor, Span<DecodeStats> stats) {
   std::vector<int64_t> positions(targets.size());
   std::iota(positions.begin(), positions.end(), 0);
   const auto num_frames = static_cast<int64_t>(targets.size());
   return DecodeSum({packets, num_ranks, num_frames}, positions, scale, targets, executor, stats);
+}
+
+Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors,
+                    Executor* executor, Span<DecodeStats> stats) {
+  const FloatModeScope mode;
+  ByteReader reader(packets);
+  std::vector<PacketFrame> frames;
+  std::vector<SumTarget> pieces;
+  std::vector<size_t> tensor_of;
+  const size_t num_ranks = tensors.empty() ? 0 : tensors[0].cuts.size() - 1;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    bool failed = false;
+    std::string message;
+    TFC_RETURN_IF_ERROR(ReadError(&reader, &failed, &message));
+    if (failed) return DataLoss("rank ", rank, " could not sum its shard: ", message);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const int64_t begin = tensors[i].cuts[rank];
+      const auto n = static_cast<uint64_t>(tensors[i].cuts[rank + 1] - begin);
+      if (n == 0) continue;
+      frames.emplace_back();
+      TFC_RETURN_IF_ERROR(ReadPacketFrame(
+          static_cast<int64_t>(rank), static_cast<int64_t>(i),
+          [n](const FrameHeader& header) { return CheckTensor(header, n, DType::kFloat32); },
+          &reader, &frames.back()));
+      pieces.push_back({tensors[i].sums + begin, DType::kFloat32, n});
+      tensor_of.push_back(i);
+    }
+  }
+  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
+
+  std::vector<TensorFrames> of_pieces;
+  for (size_t i = 0; i < pieces.size(); ++i) of_pieces.push_back({frames, i, pieces.size()});
+  std::vector<DecodeStats> of_frames(pieces.size());
+  TFC_RETURN_IF_ERROR(SumTensors(of_pieces, scale, pieces, executor, Span<DecodeStats>(of_frames)));
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    DecodeStats& of_tensor = stats[tensor_of[i]];
+    of_tensor.num_bytes += of_frames[i].num_bytes;
+    of_tensor.nanoseconds += of_frames[i].nanoseconds;
+    of_tensor.finite &= of_frames[i].finite;
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Span<float> all(tensors[i].sums, static_cast<size_t>(tensors[i].cuts[num_ranks]));
+    if (!stats[i].finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, all);
+  }
+  return OkStatus();
 }
 
 }  // namespace tfcompress

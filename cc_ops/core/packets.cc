@@ -4,8 +4,9 @@ namespace tfcompress {
 namespace {
 
 Status CheckArguments(const PacketsView& packets, Span<const int64_t> positions) {
-  if (packets.num_ranks < 1) {
-    return InvalidArgument("num_ranks must be at least 1, got ", packets.num_ranks);
+  const int64_t least = packets.absent_rank < 0 ? 1 : 2;
+  if (packets.num_ranks < least) {
+    return InvalidArgument("num_ranks must be at least ", least, ", got ", packets.num_ranks);
   }
   int64_t previous = -1;
   for (int64_t position : positions) {
@@ -38,21 +39,33 @@ Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype) {
   return CheckDType(header, dtype);
 }
 
-Result<std::vector<Frame>> ReadPackets(
+Status ReadPacketFrame(int64_t rank, int64_t position,
+                       const std::function<Status(const FrameHeader& header)>& check,
+                       ByteReader* reader, PacketFrame* frame) {
+  frame->rank = rank;
+  frame->position = position;
+  Status status = ReadFrame(reader, frame);
+  if (status.ok()) status = check(frame->header);
+  return status.ok() ? status : status.WithContext(frame->name());
+}
+
+Result<std::vector<PacketFrame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check) {
   TFC_RETURN_IF_ERROR(CheckArguments(packets, positions));
   ByteReader reader(packets.bytes);
   // Grows as frames are read: a wrong number of ranks must be an error, not a huge allocation.
-  std::vector<Frame> frames;
+  std::vector<PacketFrame> frames;
   for (int64_t rank = 0; packets.num_frames > 0 && rank < packets.num_ranks; ++rank) {
+    if (rank == packets.absent_rank) continue;
     size_t i = 0;
     for (int64_t position = 0; position < packets.num_frames; ++position) {
       const bool is_wanted = i < positions.size() && positions[i] == position;
-      Frame frame;
-      Status status = ReadFrame(&reader, &frame);
-      if (status.ok() && is_wanted) status = check(i, frame.header);
-      if (!status.ok()) return status.WithContext(FrameName(rank, position));
+      PacketFrame frame;
+      TFC_RETURN_IF_ERROR(ReadPacketFrame(
+          rank, position,
+          [&](const FrameHeader& header) { return is_wanted ? check(i, header) : OkStatus(); },
+          &reader, &frame));
       if (!is_wanted) continue;
       frames.push_back(frame);
       ++i;

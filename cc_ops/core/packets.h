@@ -19,6 +19,18 @@ struct PacketsView {
   ByteSpan bytes;
   int64_t num_ranks;
   int64_t num_frames;
+  int64_t absent_rank = -1;  // One that sent no packet, if any.
+};
+
+// Name of a frame in messages: "rank 1, tensor 2".
+std::string FrameName(int64_t rank, int64_t position);
+
+// A frame, and where it came from.
+struct PacketFrame : Frame {
+  int64_t rank = 0;
+  int64_t position = 0;  // In the packet.
+
+  std::string name() const { return FrameName(rank, position); }
 };
 
 // Measurements of DecodeSum and DecodeRowsSum for one tensor, over all ranks.
@@ -28,20 +40,23 @@ struct DecodeStats {
   bool finite = true;  // Whether the tensor was finite on every rank.
 };
 
-// Name of a frame in messages: "rank 1, tensor 2".
-std::string FrameName(int64_t rank, int64_t position);
-
 // Fails with DataLoss unless the frame's tensor is of this type.
 Status CheckDType(const FrameHeader& header, DType dtype);
 // Fails with DataLoss unless the frame is of a dense tensor of n elements of this type.
 Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype);
 
+// Reads the next frame, and checks its tensor by `check(header)`. The status of a failure names
+// rank and position.
+Status ReadPacketFrame(int64_t rank, int64_t position,
+                       const std::function<Status(const FrameHeader& header)>& check,
+                       ByteReader* reader, PacketFrame* frame);
+
 // Returns the frames at `positions` of every packet, rank-major: frames[rank * positions.size() +
-// i]. Skips the others by their headers, without decoding them; all of `packets` must be frames.
-// `check(i, header)` fails for an unexpected tensor. Fails with InvalidArgument unless the
-// positions ascend strictly in [0, num_frames) and there is a rank, and with DataLoss, naming rank
-// and position, for bytes that are not such packets.
-Result<std::vector<Frame>> ReadPackets(
+// i], without the rank that is absent. Skips the others by their headers, without decoding them;
+// all of `packets` must be frames. `check(i, header)` fails for an unexpected tensor. Fails with
+// InvalidArgument unless the positions ascend strictly in [0, num_frames) and there is a rank, and
+// with DataLoss, naming rank and position, for bytes that are not such packets.
+Result<std::vector<PacketFrame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check);
 

@@ -54,7 +54,22 @@ struct SumTarget {
 Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, float scale,
                  Span<const SumTarget> targets, Executor* executor, Span<DecodeStats> stats);
 
-// The same for packets that hold exactly the frames of all targets, in their order.
+// A tensor whose pieces [cuts[r], cuts[r + 1]) the ranks r summed, each its own; see pieces.h. The
+// cuts ascend from 0 to n, the number of elements of `sums`.
+struct CutTensor {
+  float* sums;
+  Span<const int64_t> cuts;
+};
+
+// Decodes what the ranks summed: `packets` has, for each rank in order, the frames of its pieces of
+// all tensors, in their order. Overwrites the tensors with `scale` times the sums. A tensor that
+// was non-finite in some piece becomes NaN in every element. `stats` has one element for each
+// tensor, and `cuts` the same number for all. Fails as DecodeSum does.
+Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors,
+                    Executor* executor, Span<DecodeStats> stats);
+
+// The same as the first DecodeSum for packets that hold exactly the frames of all targets, in their
+// order.
 Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTarget> targets,
                  Executor* executor, Span<DecodeStats> stats);
 

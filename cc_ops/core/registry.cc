@@ -43,6 +43,7 @@ Definition<ValueCodec> TernaryValue();
 Definition<ValueCodec> SignValue();
 Definition<ValueCodec> PolyValue();
 Definition<ValueCodec> MinmaxValue();
+Definition<ValueCodec> BlockIntValue();
 
 Definition<SparseCodec> SketchmlJoint();
 Definition<SparseCodec> SkcompressJoint();
@@ -89,13 +90,21 @@ const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
 template <>
 const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
   static const auto* rows = new std::vector<RegistryRow<ValueCodec>>{
-      {1, "raw", RawValue()},           {2, "fp16", Fp16Value()},
-      {3, "bf16", Bf16Value()},         {4, "quantile", QuantileValue()},
-      {5, "dexp", DexpValue()},         {6, "deflate", DeflateValue()},
-      {7, "qsgd", QsgdValue()},         {8, "log", LogValue()},
-      {9, "logquant", LogquantValue()}, {10, "uniform", UniformValue()},
-      {11, "ternary", TernaryValue()},  {12, "sign", SignValue()},
-      {13, "poly", PolyValue()},        {14, "minmax", MinmaxValue()},
+      {1, "raw", RawValue()},
+      {2, "fp16", Fp16Value()},
+      {3, "bf16", Bf16Value()},
+      {4, "quantile", QuantileValue()},
+      {5, "dexp", DexpValue()},
+      {6, "deflate", DeflateValue()},
+      {7, "qsgd", QsgdValue()},
+      {8, "log", LogValue()},
+      {9, "logquant", LogquantValue()},
+      {10, "uniform", UniformValue()},
+      {11, "ternary", TernaryValue()},
+      {12, "sign", SignValue()},
+      {13, "poly", PolyValue()},
+      {14, "minmax", MinmaxValue()},
+      {15, "block_int", BlockIntValue()},
   };
   return *rows;
 }

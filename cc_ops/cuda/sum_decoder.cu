@@ -134,7 +134,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
     return InvalidArgument("expected one position for each of ", targets.size(), " tensors, got ",
                            positions.size());
   }
-  TFC_ASSIGN_OR_RETURN(const std::vector<Frame> frames,
+  TFC_ASSIGN_OR_RETURN(const std::vector<PacketFrame> frames,
                        ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
                          return CheckTensor(header, targets[i].n, targets[i].dtype);
                        }));
@@ -149,8 +149,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
       FrameTask task = {frames[i], {}, 0};
       task.offset = static_cast<uint64_t>(frames[i].bytes.data() - packets.bytes.data());
       if (frames[i].header.k > 0) {
-        const std::string name =
-            FrameName(static_cast<int64_t>(i / targets.size()), positions[tensor]);
+        const std::string name = frames[i].name();
         const Result<DeviceDecoder> known = DeviceDecoderOf(frames[i].header);
         if (!known.ok()) return known.status().WithContext(name);
         task.decoder = known.value();

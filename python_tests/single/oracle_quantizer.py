@@ -62,6 +62,50 @@ def write_qsgd(values, norms, bits=7, bucket=512, seed=0) -> bytes:
     return struct.pack("<BI", bits, bucket) + norms.astype("<f4").tobytes() + pack(codes, bits)
 
 
+def bfloat16_above(magnitudes) -> np.ndarray:
+    """The scales of block_int for these magnitudes, float32."""
+    words = np.asarray(magnitudes, np.float32).view(np.uint32).astype(np.uint64)
+    scales = (((words + 0xFFFF) >> 16) << 16).astype(np.uint32).view(np.float32)
+    return np.where(scales < 2.0**-100, np.float32(0), np.minimum(scales, np.float32(2.0**126)))
+
+
+def read_block_int(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
+    reader = Reader(section)
+    bits, block = reader.u8(), reader.u8()
+    require(2 <= bits <= 8 and 4 <= block <= 10, "bits or block out of range")
+    words = reader.array("<u2", -(-k // 2**block))
+    scales = (words.astype(np.uint32) << 16).view(np.float32)
+    require(((words == 0) | ((scales >= 2.0**-100) & (scales <= 2.0**126))).all(), "a scale is out of range")
+    codes = reader.packed(bits, k).astype(np.float32)
+    reader.end()
+    of_value = scales[np.arange(k) >> block]
+    if bits == 2:
+        return (codes - np.float32(1.5)) * of_value + np.float32(0)
+    most = np.float32(2 ** (bits - 1) - 1)
+    return (codes - most) * (of_value / most) + np.float32(0)
+
+
+def write_block_int(values, bits=8, block=8) -> bytes:
+    """The section; with 2 bits, up to the last bit of the scales."""
+    values = np.asarray(values, np.float32)
+    blocks = [values[i : i + 2**block] for i in range(0, values.size, 2**block)]
+    if bits == 2:
+        sizes = [np.float32(np.sqrt(np.square(each, dtype=np.float64).mean())) for each in blocks]
+    else:
+        sizes = [np.abs(each).max() for each in blocks]
+    scales = bfloat16_above(sizes)
+    of_value = scales[np.arange(values.size) >> block]
+    if bits == 2:
+        codes = sum((values >= bound).astype(int) for bound in (-of_value, 0, of_value))
+    else:
+        most = np.float32(2 ** (bits - 1) - 1)
+        with np.errstate(divide="ignore"):
+            per_unit = np.where(of_value > 0, most / of_value, np.float32(0))
+        codes = np.rint(np.clip(values * per_unit, -most, most)).astype(int) + int(most)
+    words = (scales.view(np.uint32) >> 16).astype("<u2")
+    return struct.pack("<BB", bits, block) + words.tobytes() + pack(codes, bits)
+
+
 def log_magnitudes(total: float, base: float, first: int, m: int) -> np.ndarray:
     """What the logarithms from `first` on stand for; infinite from 2^128 on."""
     with np.errstate(over="ignore"):

@@ -10,12 +10,14 @@ from oracle_deflate import read_deflate
 from oracle_minmax import read_minmax
 from oracle_poly import read_poly
 from oracle_quantizer import (
+    read_block_int,
     read_log,
     read_logquant,
     read_qsgd,
     read_sign,
     read_ternary,
     read_uniform,
+    write_block_int,
     write_logquant,
     write_ternary,
     write_uniform,
@@ -156,6 +158,7 @@ VALUE_READERS = {
     12: read_sign,
     13: read_poly,
     14: read_minmax,
+    15: read_block_int,
 }
 VALUE_IDS = {
     "raw": 1,
@@ -172,6 +175,7 @@ VALUE_IDS = {
     "sign": 12,
     "poly": 13,
     "minmax": 14,
+    "block_int": 15,
 }
 # Of those whose bytes the page determines.
 VALUE_WRITERS = {
@@ -180,6 +184,7 @@ VALUE_WRITERS = {
     "bf16": write_bf16,
     "logquant": write_logquant,
     "uniform": write_uniform,
+    "block_int": write_block_int,
 }
 # Likewise, from (values, seed).
 SEEDED_VALUE_WRITERS = {"ternary": write_ternary}

@@ -112,6 +112,12 @@ class TestExamplesOfTheValueCodecs:
                 [-1, 0, 4],
             ),
             (
+                "block_int",
+                oracle_quantizer.write_block_int([1, -7, 3.5, 0], bits=4, block=4),
+                "0404 E040 087B",
+                [1, -7, 4, 0],
+            ),
+            (
                 "ternary",
                 oracle_quantizer.write_ternary([2, 0, -2, 0, 2, -2], seed=0),
                 "00000040 6402",

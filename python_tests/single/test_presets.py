@@ -31,6 +31,9 @@ PRESETS = [
     ),
     (tfc.Compression.randomk, {"ratio": 0.1}, "residual|randomk:ratio=0.1|raw|raw"),
     (tfc.Compression.qsgd, {}, "dense|raw|qsgd:bits=7,bucket=512"),
+    (tfc.Compression.int8, {}, "residual|dense|raw|block_int:bits=8,block=256"),
+    (tfc.Compression.int4, {"block": 64}, "residual|dense|raw|block_int:bits=4,block=64"),
+    (tfc.Compression.int2, {}, "residual|dense|raw|block_int:bits=2,block=64"),
     (tfc.Compression.terngrad, {}, "dense|raw|ternary:clip=2.5"),
     (tfc.Compression.zipml, {"bits": 8}, "dense|raw|uniform:bits=8"),
     (tfc.Compression.onebit, {}, "residual|dense|raw|sign"),
@@ -59,6 +62,12 @@ def test_presets_have_the_papers_specs(preset, arguments, spec):
     assert preset(**arguments).spec == spec
 
 
+OWN_DEFAULTS = {
+    "sketched_sgd": {"exclude": ("bias",)},
+    "int8": {"exchange": "shard"},
+    "int4": {"exchange": "shard", "row_residual": True},
+    "int2": {"exchange": "shard", "row_residual": True},
+}
 FUNCTIONS = [name for name, each in vars(tfc.Compression).items() if isinstance(each, staticmethod)]
 
 
@@ -75,9 +84,10 @@ def test_presets_take_the_policy_of_compressors_alike(name):
     assert {each.kind.name for each in parameters.values()} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
     policy = {field.name: field for field in dataclasses.fields(tfc.Compressor) if field.name != "spec"}
     is_summed = tfc.describe_spec(preset().spec)["linear"]
-    names = [name for name in policy if name != "payload_dtype" or is_summed]
+    left_out = {"min_dimensions", "exchange" if is_summed else "payload_dtype"}
+    names = [name for name in policy if name not in left_out]
     assert list(parameters)[-len(names) :] == names
-    own_defaults = {"exclude": ("bias",)} if name == "sketched_sgd" else {}
+    own_defaults = OWN_DEFAULTS.get(name, {})
     for each in names:
         assert parameters[each].kind.name == "KEYWORD_ONLY"
         assert parameters[each].annotation == policy[each].type
@@ -90,6 +100,7 @@ def test_presets_take_the_policy_of_compressors_alike(name):
         "row_residual": False,
         "clip_norm": 2.0,
         "payload_dtype": "float16",
+        "exchange": "auto",
     }
     given = {each: given[each] for each in names}
     config = preset(**given).get_config()
@@ -130,6 +141,35 @@ def test_what_is_linear_is_never_framed_and_the_other_way_round():
 def test_wrong_arguments_of_sketched_sgd(arguments, message):
     with pytest.raises(ValueError, match=message):
         tfc.Compression.sketched_sgd(**arguments)
+
+
+class TestExchange:
+    def test_shard_needs_frames_and_a_memory_of_one_vector(self):
+        assert tfc.Compression.topk(exchange="shard").exchange == "shard"
+        for spec in ("momentum:rate=0.9|topk|raw|raw", "shared_randomk:ratio=0.1"):
+            with pytest.raises(ValueError, match="cannot be sharded.*residual or none"):
+                tfc.Compressor(spec, exchange="shard")
+        with pytest.raises(ValueError, match="exchange must be one of gather, shard, auto"):
+            tfc.Compression.topk(exchange="ring")
+
+    @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "SHARD")])
+    def test_auto_moves_fewer_bytes(self, ranks, transport):
+        compressor = tfc.Compression.topk(exchange="auto")
+        route = compressor.route("kernel", "float32", (100, 100), num_ranks=ranks)
+        assert route.transport.name == transport
+        assert tfc.Compression.topk().route("kernel", "float32", (100, 100)).transport.name == "GATHER"
+
+    def test_auto_gathers_what_cannot_be_sharded(self):
+        route = tfc.Compression.dgc(exchange="auto").route("kernel", "float32", (100, 100), num_ranks=8)
+        assert route.transport.name == "GATHER"
+
+    def test_rows_are_gathered(self):
+        route = tfc.Compression.int8().route("table", "float32", (100, 100), is_table=True, num_ranks=8)
+        assert route.transport.name == "GATHER"
+
+    def test_tensors_of_one_dimension_are_exact(self):
+        route = tfc.Compression.int8().route("bias", "float32", (5000,), num_ranks=2)
+        assert (route.transport.name, route.spec) == ("SHARD", "dense|raw|raw")
 
 
 @pytest.mark.parametrize("ratio", [0.0, -0.1, 1.01, float("nan"), float("inf")])

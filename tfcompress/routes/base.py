@@ -141,6 +141,13 @@ def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
     )
 
 
+def seed_of(context: Context, member: Member) -> tf.Tensor:
+    """Returns a seed that differs between steps, gradients and ranks; the core hashes it: int64 scalar."""
+    lane = (member.route.seed * 0x9E37 + member.number) % (1 << 16)
+    low = tf.cast(context.ranks.rank_tensor(), tf.int64) + (lane << 16)
+    return context.step * tf.constant(1 << 32, tf.int64) + low
+
+
 def num_bytes(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     """Returns the bytes of a gradient, int64 scalar."""
     if isinstance(gradient, tf.IndexedSlices):

@@ -19,6 +19,7 @@ from tfcompress.routes.base import (
     gather_wire_bytes,
     num_bytes,
     num_elements,
+    seed_of,
 )
 
 # In a frame's header (FORMAT.md, "Frame"): the kind of support, and the number of elements or rows.
@@ -76,7 +77,7 @@ def exchange(
         but the residual rows of tables.
     """
     with tf.device(HOST):
-        seeds = [_seed(context, member) for member in members]
+        seeds = [seed_of(context, member) for member in members]
     encoded = [_encode(*arguments) for arguments in zip(members, gradients, seeds, strict=True)]
     with tf.device(HOST):
         packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
@@ -107,13 +108,6 @@ def _pad(packet: tf.Tensor) -> tf.Tensor:
     quantum = tf.clip_by_value(power // 16, _SMALLEST_QUANTUM, _LARGEST_QUANTUM)
     padding = tf.where(length < _PADDED_BYTES, -length % quantum, tf.constant(0, tf.int64))
     return tf.pad(packet, [[0, padding]])
-
-
-def _seed(context: Context, member: Member) -> tf.Tensor:
-    """Differs between steps, gradients and ranks; the core hashes it before it uses it."""
-    lane = (member.route.seed * 0x9E37 + member.number) % (1 << 16)
-    low = tf.cast(context.ranks.rank_tensor(), tf.int64) + (lane << 16)
-    return context.step * tf.constant(1 << 32, tf.int64) + low
 
 
 def _encode(member: Member, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:

@@ -1,0 +1,128 @@
+#include "core/pieces.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/float_mode.h"
+#include "core/simd.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr uint32_t kErrorMagic = 0x45434654;  // "TFCE"
+constexpr uint32_t kMaxErrorBytes = 4096;
+
+Status CheckMemory(const Compressor& compressor) {
+  if (compressor.memory().num_slots() <= 1) return OkStatus();
+  return InvalidArgument(
+      "'", compressor.spec(), "' has a memory of ", compressor.memory().num_slots(),
+      " vectors; the sharded exchange has room for one: choose residual or none");
+}
+
+// The vectors from element `begin` on.
+template <typename T>
+std::vector<T*> From(int64_t begin, Span<T* const> vectors) {
+  std::vector<T*> pointers;
+  for (T* vector : vectors) pointers.push_back(vector + begin);
+  return pointers;
+}
+
+// Compensates some elements, and keeps them, finite or not.
+void Keep(const Memory& memory, Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+          int64_t end, Executor* executor) {
+  if (slots.size() == 0) return;
+  ForEachBlock(executor, end - begin, [&](int64_t, int64_t from, int64_t to) {
+    memory.CompensateSome(gradient, slots, begin + from, to - from, slots.after[0] + begin + from);
+  });
+}
+
+// Appends the frame of a piece, and adds its elements to `num_sent`.
+Status EncodePiece(const Compressor& compressor, Span<const float> piece, const MemorySlots& slots,
+                   const CodecContext& context, Bytes* frames, int64_t* num_sent) {
+  const size_t begin = frames->size();
+  const GradientView view = {piece.data(), DType::kFloat32, piece.size()};
+  TFC_RETURN_IF_ERROR(EncodeFrame(compressor, view, slots, context, frames));
+  ByteReader reader(ByteSpan(frames->data() + begin, frames->size() - begin));
+  Frame frame;
+  TFC_RETURN_IF_ERROR(ReadFrame(&reader, &frame));
+  *num_sent += frame.header.k;
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckCuts(Span<const int64_t> cuts, uint64_t n) {
+  bool ascends =
+      cuts.size() >= 2 && cuts[0] == 0 && static_cast<uint64_t>(cuts[cuts.size() - 1]) == n;
+  for (size_t i = 1; ascends && i < cuts.size(); ++i) ascends = cuts[i - 1] <= cuts[i];
+  if (ascends) return OkStatus();
+  return InvalidArgument("cuts must ascend from 0 to the ", n, " elements of the gradient");
+}
+
+Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
+                    Span<const int64_t> cuts, int64_t own, const MemorySlots& slots,
+                    const CodecContext& context, Bytes* frames, PieceCounts* counts) {
+  const FloatModeScope mode;
+  TFC_RETURN_IF_ERROR(CheckMemory(compressor));
+  TFC_RETURN_IF_ERROR(CheckCuts(cuts, gradient.size()));
+  counts->num_sent = 0;
+  for (size_t rank = 0; rank + 1 < cuts.size(); ++rank) {
+    const int64_t begin = cuts[rank];
+    const auto n = static_cast<uint64_t>(cuts[rank + 1] - begin);
+    counts->num_bytes[rank] = 0;
+    if (static_cast<int64_t>(rank) == own) {
+      Keep(compressor.memory(), gradient, slots, begin, cuts[rank + 1], context.executor);
+    } else if (n > 0) {
+      const std::vector<const float*> before = From(begin, slots.before);
+      const std::vector<float*> after = From(begin, slots.after);
+      const size_t num_bytes_before = frames->size();
+      TFC_RETURN_IF_ERROR(EncodePiece(compressor, gradient.subspan(begin, n), {before, after},
+                                      context, frames, &counts->num_sent));
+      counts->num_bytes[rank] = static_cast<int64_t>(frames->size() - num_bytes_before);
+    }
+  }
+  return OkStatus();
+}
+
+void AppendError(const Status& status, Bytes* packet) {
+  const std::string text = status.message().substr(0, kMaxErrorBytes);
+  ByteWriter writer(packet);
+  writer.Write(kErrorMagic);
+  writer.Write(static_cast<uint32_t>(text.size()));
+  std::copy(text.begin(), text.end(), writer.Extend(text.size()));
+}
+
+Status ReadError(ByteReader* reader, bool* is_error, std::string* message) {
+  ByteReader ahead = *reader;
+  uint32_t magic = 0, size = 0;
+  *is_error = ahead.remaining() >= sizeof(magic) && ahead.Read("magic", &magic).ok() &&
+              magic == kErrorMagic;
+  if (!*is_error) return OkStatus();
+  ByteSpan text;
+  TFC_RETURN_IF_ERROR(ahead.Read("length of an error", &size));
+  TFC_RETURN_IF_ERROR(ahead.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
+  for (unsigned char c : text)
+    message->push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
+  *reader = ahead;
+  return OkStatus();
+}
+
+Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
+                 Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent) {
+  const FloatModeScope mode;
+  TFC_RETURN_IF_ERROR(CheckMemory(compressor));
+  *num_sent = 0;
+  if (slot != nullptr) {
+    const float* const before = slot;
+    const MemorySlots slots = {Span<const float* const>(&before, 1), Span<float* const>(&slot, 1)};
+    return EncodePiece(compressor, others, slots, context, frame, num_sent);
+  }
+  ForEachBlock(context.executor, others.size(), [&](int64_t, int64_t begin, int64_t end) {
+    Vectorized([count = end - begin, sums = others.data() + begin, own = gradient + begin] {
+      for (int64_t i = 0; i < count; ++i) sums[i] += own[i];
+    });
+  });
+  return EncodePiece(compressor, others, {}, context, frame, num_sent);
+}
+
+}  // namespace tfcompress

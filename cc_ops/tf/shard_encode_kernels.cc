@@ -1,0 +1,166 @@
+// Both encodings of the sharded exchange: pieces of the own gradient, and sums of the own piece.
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/pieces.h"
+#include "core/stopwatch.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/compressor_cache.h"
+#include "tf/kernel_io.h"
+#include "tf/pool_executor.h"
+#include "tf/scratch.h"
+#include "tf/slot_vectors.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+// The inputs of both.
+absl::Status ReadSpec(OpKernelContext* ctx, CompressorCache* compressors,
+                      std::shared_ptr<const Compressor>* compressor, int64_t* seed) {
+  tensorflow::tstring spec;
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", seed));
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
+  return compressors->Get(spec, compressor);
+}
+
+absl::Status OutputBytes(OpKernelContext* ctx, ByteSpan bytes) {
+  Tensor* output;
+  const auto num_bytes = static_cast<int64_t>(bytes.size());
+  TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({num_bytes}), &output));
+  if (!bytes.empty()) std::memcpy(output->data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+class EncodePiecesKernel : public tensorflow::OpKernel {
+ public:
+  explicit EncodePiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    std::shared_ptr<const Compressor> compressor;
+    int64_t seed = 0;
+    OP_REQUIRES_OK(ctx, ReadSpec(ctx, &compressors_, &compressor, &seed));
+    const Tensor* cuts;
+    int32_t own = 0;
+    OP_REQUIRES_OK(ctx, ReadVector(ctx, "cuts", &cuts));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "own", &own));
+    SlotVectors slots;
+    constexpr int kNewSlots = 4;
+    OP_REQUIRES_OK(ctx, AllocateSlots(ctx, compressor->memory(), compressor->spec(),
+                                      GradientBuffer::kBecomesFirstSlot, kNewSlots, &slots));
+
+    const Tensor& gradient = ctx->input(0);
+    const Span<const float> elements(gradient.flat<float>().data(),
+                                     static_cast<size_t>(gradient.NumElements()));
+    const Span<const int64_t> bounds(cuts->vec<int64_t>().data(),
+                                     static_cast<size_t>(cuts->NumElements()));
+    std::vector<int64_t> num_bytes(bounds.empty() ? 0 : bounds.size() - 1);
+    PieceCounts counts{Span<int64_t>(num_bytes)};
+    PoolExecutor executor(ctx);
+    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    Scratch<Bytes>::Lease frames = frames_.Take();
+    frames->clear();
+    const Stopwatch stopwatch;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(EncodePieces(*compressor, elements, bounds, own, slots.slots(),
+                                                  context, frames.get(), &counts)));
+    const int64_t nanoseconds = stopwatch.nanoseconds();
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, *frames));
+    OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 1, num_bytes));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, counts.num_sent));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, nanoseconds));
+  }
+
+ private:
+  CompressorCache compressors_;
+  Scratch<Bytes> frames_;
+};
+
+class EncodeSumKernel : public tensorflow::OpKernel {
+ public:
+  explicit EncodeSumKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+
+  void Compute(OpKernelContext* ctx) override {
+    std::shared_ptr<const Compressor> compressor;
+    int64_t seed = 0;
+    OP_REQUIRES_OK(ctx, ReadSpec(ctx, &compressors_, &compressor, &seed));
+    const Tensor& own = ctx->input(0);
+    const Tensor* others;
+    int64_t begin = 0;
+    OP_REQUIRES_OK(ctx, ReadVector(ctx, "others", &others));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "begin", &begin));
+    const int64_t count = others->NumElements();
+    OP_REQUIRES(ctx, 0 <= begin && begin <= own.NumElements() - count,
+                absl::InvalidArgumentError(absl::StrCat("a piece of ", count, " elements from ",
+                                                        begin, " on is not within ",
+                                                        own.NumElements(), " elements")));
+    const int num_slots = ctx->num_outputs() - kFirstSlot;
+    OP_REQUIRES(ctx, num_slots == compressor->memory().num_slots(),
+                absl::InvalidArgumentError(
+                    absl::StrCat("the memory of '", compressor->spec(), "' needs ",
+                                 compressor->memory().num_slots(), " slots, got ", num_slots)));
+    const float* gradient = own.flat<float>().data() + begin;
+    float* slot = nullptr;
+    if (num_slots > 0) OP_REQUIRES_OK(ctx, ForwardSlot(ctx, &slot));
+    if (slot != nullptr) slot += begin;
+    Tensor sums;
+    if (slot == nullptr) {
+      OP_REQUIRES_OK(ctx, ForwardOthers(ctx, &sums));
+    } else {
+      sums = *others;
+    }
+
+    Bytes frame;
+    int64_t num_sent = 0;
+    PoolExecutor executor(ctx);
+    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    const Stopwatch stopwatch;
+    if (count > 0) {
+      const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
+      OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slot, piece, context,
+                                                 &frame, &num_sent)));
+    }
+    const int64_t nanoseconds = stopwatch.nanoseconds();
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, frame));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, num_sent));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, nanoseconds));
+  }
+
+ private:
+  static constexpr int kOwn = 0, kOthers = 1, kFirstSlot = 3;
+
+  // Makes the slot out of the input, or of a copy where someone else holds it.
+  static absl::Status ForwardSlot(OpKernelContext* ctx, float** slot) {
+    const Tensor& own = ctx->input(kOwn);
+    Tensor* after;
+    TF_RETURN_IF_ERROR(
+        ctx->forward_input_or_allocate_output({kOwn}, kFirstSlot, own.shape(), &after));
+    if (after->data() != own.data()) std::memcpy(after->data(), own.data(), own.TotalBytes());
+    *slot = after->flat<float>().data();
+    return absl::OkStatus();
+  }
+
+  static absl::Status ForwardOthers(OpKernelContext* ctx, Tensor* sums) {
+    const Tensor& others = ctx->input(kOthers);
+    TF_RETURN_IF_ERROR(
+        ctx->forward_input_or_allocate_temp({kOthers}, tensorflow::DT_FLOAT, others.shape(), sums));
+    if (sums->data() != others.data()) {
+      std::memcpy(sums->data(), others.data(), others.TotalBytes());
+    }
+    return absl::OkStatus();
+  }
+
+  CompressorCache compressors_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodePieces").Device(tensorflow::DEVICE_CPU),
+                        EncodePiecesKernel);
+REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodeSum").Device(tensorflow::DEVICE_CPU),
+                        EncodeSumKernel);
+
+}  // namespace
+}  // namespace tfcompress
