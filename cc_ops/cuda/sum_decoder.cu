@@ -168,7 +168,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
 
 void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const FrameHeader& header = task.frame.header;
-  const SparseSections& sections = task.frame.sections;
+  const FrameSections& sections = task.frame.sections;
   const IndexKind index = task.decoder.index;
   const bool is_sketch = task.decoder.joint != JointKind::kNone;
   params_.Add(task.decoder.value, header.k);

@@ -60,13 +60,19 @@ absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index,
   return absl::OkStatus();
 }
 
+// Sets output `index` to a vector of bytes.
+inline absl::Status OutputBytes(tensorflow::OpKernelContext* ctx, int index, ByteSpan bytes) {
+  tensorflow::Tensor* output;
+  const auto num_bytes = static_cast<int64_t>(bytes.size());
+  TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({num_bytes}), &output));
+  if (!bytes.empty()) std::memcpy(output->data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
 // Sets the first two outputs of the encoding ops.
 inline absl::Status OutputFrame(tensorflow::OpKernelContext* ctx, ByteSpan frame,
                                 int64_t nanoseconds) {
-  tensorflow::Tensor* output;
-  const auto num_bytes = static_cast<int64_t>(frame.size());
-  TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({num_bytes}), &output));
-  std::memcpy(output->data(), frame.data(), frame.size());
+  TF_RETURN_IF_ERROR(OutputBytes(ctx, 0, frame));
   return OutputScalar(ctx, 1, nanoseconds);
 }
 

@@ -59,7 +59,7 @@ class SumPiecesKernel : public tensorflow::OpKernel {
     std::vector<DecodeStats> stats(static_cast<size_t>(sizes->NumElements()));
     for (size_t i = 0; i < tensors.size(); ++i) stats[tensors[i]] = of_targets[i];
     OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
-    OP_REQUIRES_OK(ctx, OutputVector<uint8_t>(ctx, static_cast<int>(stats.size()) + 3, error));
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, static_cast<int>(stats.size()) + 3, error));
   }
 
  private:

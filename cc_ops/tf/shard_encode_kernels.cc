@@ -29,14 +29,6 @@ absl::Status ReadSpec(OpKernelContext* ctx, CompressorCache* compressors,
   return compressors->Get(spec, compressor);
 }
 
-absl::Status OutputBytes(OpKernelContext* ctx, ByteSpan bytes) {
-  Tensor* output;
-  const auto num_bytes = static_cast<int64_t>(bytes.size());
-  TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({num_bytes}), &output));
-  if (!bytes.empty()) std::memcpy(output->data(), bytes.data(), bytes.size());
-  return absl::OkStatus();
-}
-
 class EncodePiecesKernel : public tensorflow::OpKernel {
  public:
   explicit EncodePiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
@@ -69,7 +61,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodePieces(*compressor, elements, bounds, own, slots.slots(),
                                                   context, frames.get(), &counts)));
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, *frames));
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, *frames));
     OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 1, num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, counts.num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, nanoseconds));
@@ -125,7 +117,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
                                                  &frame, &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, frame));
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, frame));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, nanoseconds));
   }
