@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -68,6 +70,7 @@ class Ranks {
       std::vector<Vector> decoded = Decode(rank, sums);
       if (rank == 0) first = decoded;
       for (size_t i = 0; i < sizes_.size(); ++i) {
+        if (sizes_[i] == 0) continue;
         EXPECT_EQ(std::memcmp(first[i].data(), decoded[i].data(), 4 * sizes_[i]), 0)
             << "tensor " << i << " of rank " << rank;
       }
