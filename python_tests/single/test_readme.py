@@ -46,7 +46,7 @@ def result_rows(name):
 def test_recommended_presets_have_the_measured_numbers():
     section = README[README.index("Which to take") : README.index("| preset | spec | from |")]
     jobs = dict(re.findall(r"^\| ([\w ,]+) \| `(.*?)`", section, re.MULTILINE))
-    assert len(jobs) == 5
+    assert len(jobs) == 6
     for preset in jobs.values():
         tfc.make_compressor(preset)
     mnist, fashion = result_rows("convergence_mnist"), result_rows("convergence_fashion")
