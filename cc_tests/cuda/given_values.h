@@ -21,7 +21,7 @@ class GivenValues {
         listed_(listed) {}
 
   SelectedValues selected() const {
-    return {{values_.data_dev(), DType::kFloat32, values_.size()},
+    return {{values_.data_dev(), DType::kFloat32, static_cast<uint32_t>(values_.size())},
             listed_ ? indices_.data_dev() : nullptr};
   }
   const uint32_t* count_dev() const { return count_.data_dev(); }
