@@ -1,6 +1,6 @@
 """Times inside a training step, in eager mode and in graphs alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -23,6 +23,14 @@ def stamped(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     time = time_after([tensor])
     with tf.control_dependencies([time]):
         return tf.identity(tensor), time
+
+
+def timed(packet: tf.Tensor, send: Callable[[tf.Tensor], tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what `send` makes of a packet, and the nanoseconds that it took once the packet was made."""
+    start = time_after([packet])
+    with tf.control_dependencies([start]):
+        result, end = stamped(send(packet))
+    return result, nanoseconds_between(start, end)
 
 
 def nanoseconds_between(start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:

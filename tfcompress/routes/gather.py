@@ -81,10 +81,9 @@ def exchange(
     encoded = [_encode(*arguments) for arguments in zip(members, gradients, seeds, strict=True)]
     with tf.device(HOST):
         packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
-        start = clock.time_after([packet])
-        with tf.control_dependencies([start]):
-            packets, end = clock.stamped(context.ranks.allgather_packet(packet, context.name))
-        elapsed = clock.nanoseconds_between(start, end)
+        packets, elapsed = clock.timed(
+            packet, functools.partial(context.ranks.allgather_packet, name=context.name)
+        )
     decoded = _decode(packets, context.ranks.size_tensor(), context.scale(), gradients)
     counts = _count(context.ranks, gradients, encoded, decoded)
     sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))

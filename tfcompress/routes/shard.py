@@ -85,10 +85,9 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         ]
         packet = tf.concat([each.frames for each in pieces], axis=0)
         splits = tf.cast(tf.add_n([each.num_bytes for each in pieces]), tf.int32)
-        start = clock.time_after([packet])
-        with tf.control_dependencies([start]):
-            received, end = clock.stamped(ranks.alltoall_packet(packet, splits, f"{context.name}_pieces"))
-        elapsed = clock.nanoseconds_between(start, end)
+        received, to_owners = clock.timed(
+            packet, lambda packet: ranks.alltoall_packet(packet, splits, f"{context.name}_pieces")
+        )
 
         sizes = cuts[:, own + 1] - cuts[:, own]
         *summed, error = ops.sum_pieces(received, size, own, sizes, len(members))
@@ -101,10 +100,9 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         ]
         frames = tf.concat([each.frames for each in sums], axis=0)
         packet = tf.cond(tf.size(error) > 0, lambda: error, lambda: frames)
-        start = clock.time_after([packet])
-        with tf.control_dependencies([start]):
-            gathered, end = clock.stamped(ranks.allgather_packet(packet, f"{context.name}_sums"))
-        elapsed += clock.nanoseconds_between(start, end)
+        gathered, to_all = clock.timed(
+            packet, functools.partial(ranks.allgather_packet, name=f"{context.name}_sums")
+        )
         shapes = [tf.shape(gradient, out_type=tf.int64) for gradient in gradients]
         totals = _Decoded(*ops.decode_pieces(gathered, context.scale(), cuts, shapes))
     updates = [
@@ -118,7 +116,7 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
             for total, gradient in zip(totals.sums, gradients, strict=True)
         ],
         _count(ranks, gradients, pieces, others, sums, totals),
-        elapsed,
+        to_owners + to_all,
         tf.zeros([2], tf.int64),
         tf.reduce_all(totals.finite),
         functools.partial(assign_if, updates=updates),
