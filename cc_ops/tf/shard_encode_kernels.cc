@@ -6,7 +6,7 @@
 #include "core/pieces.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tf/compressor_cache.h"
+#include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/scratch.h"
@@ -20,22 +20,13 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// The inputs of both.
-absl::Status ReadSpec(OpKernelContext* ctx, CompressorCache* compressors,
-                      std::shared_ptr<const Compressor>* compressor, int64_t* seed) {
-  tensorflow::tstring spec;
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", seed));
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
-  return compressors->Get(spec, compressor);
-}
-
 class EncodePiecesKernel : public tensorflow::OpKernel {
  public:
   explicit EncodePiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
 
   void Compute(OpKernelContext* ctx) override {
     std::shared_ptr<const Compressor> compressor;
-    int64_t seed = 0;
+    uint64_t seed = 0;
     OP_REQUIRES_OK(ctx, ReadSpec(ctx, &compressors_, &compressor, &seed));
     const Tensor* cuts;
     int32_t own = 0;
@@ -54,7 +45,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
     std::vector<int64_t> num_bytes(bounds.empty() ? 0 : bounds.size() - 1);
     PieceCounts counts{Span<int64_t>(num_bytes)};
     PoolExecutor executor(ctx);
-    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    const CodecContext context{seed, &executor};
     Scratch<Bytes>::Lease frames = frames_.Take();
     frames->clear();
     const Stopwatch stopwatch;
@@ -78,7 +69,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     std::shared_ptr<const Compressor> compressor;
-    int64_t seed = 0;
+    uint64_t seed = 0;
     OP_REQUIRES_OK(ctx, ReadSpec(ctx, &compressors_, &compressor, &seed));
     const Tensor& own = ctx->input(0);
     const Tensor* others;
@@ -109,7 +100,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     Bytes frame;
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
-    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    const CodecContext context{seed, &executor};
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
