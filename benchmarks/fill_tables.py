@@ -87,6 +87,15 @@ def messages(result: dict) -> str:
     return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
 
 
+def codec_choice(result: dict) -> str:
+    """Returns a table of bits and errors; those that no other codec beats in both are marked."""
+    rows = [
+        [code(row["codecs"]), f"{row['bits']:.2f}", f"{row['snr']:.1f}", "*" if row["front"] else ""]
+        for row in result["rows"]
+    ]
+    return table(["codecs", "bits an element", "dB", "front"], rows)
+
+
 def codecs(
     result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
 ) -> str:
@@ -110,6 +119,7 @@ TABLES = {
     "gradients": gradients,
     "keys": keys,
     "messages": messages,
+    "codec_choice": codec_choice,
 }
 
 

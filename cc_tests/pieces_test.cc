@@ -39,6 +39,9 @@ std::vector<std::vector<int64_t>> CutsOf(const std::vector<size_t>& sizes, int n
   return cuts;
 }
 
+// Pieces begin within rows.
+constexpr Grid kGrid = {37, 0};
+
 class Ranks {
  public:
   Ranks(const std::string& spec, std::vector<size_t> sizes, int num_ranks)
@@ -122,7 +125,7 @@ class Ranks {
       const MemorySlots slots = {Span<const float* const>(&before, num_slots),
                                  Span<float* const>(&written, num_slots)};
       const Status status = EncodePieces(*compressor_, gradients[i], cuts_[i], rank, slots,
-                                         {step, &threads}, &frames, &counts);
+                                         {step, &threads, kGrid}, &frames, &counts);
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(num_bytes[rank], 0);
       size_t begin = 0;
@@ -244,7 +247,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "residual|topk:ratio=0.05|bloom:policy=p2,fpr=0.01|raw",
                     "residual|randomk:ratio=0.1|raw|raw", "residual|dense|raw|raw",
                     "dense|raw|qsgd:bits=7,bucket=512", "nonzero|delta_binary|fp16",
-                    "residual|dense|threelc:multiplier=1", "residual|nonzero|sketchml"),
+                    "residual|dense|threelc:multiplier=1", "residual|nonzero|sketchml",
+                    "residual|topk:ratio=0.05|rowcol|ecsq:snr=20"),
     [](const auto& info) { return TestName(info.param); });
 
 TEST(PiecesTest, SumsOfRawValuesAreThoseOfTheGradients) {

@@ -41,6 +41,7 @@ const std::vector<std::string>& Presets() {
       "residual|dense|raw|block_int:bits=8,block=256",
       "residual|dense|raw|block_int:bits=4,block=256",
       "residual|dense|raw|block_int:bits=2,block=64",
+      "residual|topk:ratio=0.01|rowcol|ecsq:snr=25",
   };
   return *specs;
 }

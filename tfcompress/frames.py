@@ -19,7 +19,7 @@ def encode(
 
     Args:
       array: float32, float16 or bfloat16 of any shape; read in C order. A tensor with NaN or Inf
-        becomes a frame that decodes to NaN everywhere.
+        becomes a frame that decodes to NaN everywhere. `rowcol` and `ecsq` use rows of its last dimension.
       spec: What to apply, such as "topk:ratio=0.01|delta_binary|raw".
       seed: Seed of the codecs that use randomness; travels in the frame.
       slots: The vectors of the spec's memory, float32 [elements] each, updated in place: for `residual`, the
@@ -40,7 +40,8 @@ def encode(
     bits = flat if name == "float32" else flat.view(np.uint16)
     if slots is None:
         slots = [np.zeros(flat.size, np.float32) for _ in range(_core.describe_spec(spec)["num_slots"])]
-    return _core.encode(bits, name, spec, seed=seed, slots=list(slots), num_threads=num_threads)
+    width = array.shape[-1] if array.ndim > 1 else 0
+    return _core.encode(bits, name, spec, seed=seed, slots=list(slots), num_threads=num_threads, width=width)
 
 
 @errors.translated()

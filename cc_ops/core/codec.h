@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "core/grid.h"
 #include "core/span.h"
 #include "core/status.h"
 
@@ -29,6 +30,7 @@ Status CheckNumElements(const char* what, uint64_t n);
 struct CodecContext {
   uint64_t seed = 0;  // Travels in the frame: encoder and decoders see the same one.
   Executor* executor = SerialExecutor();
+  Grid grid = {};  // The tensor's shape, for encoders; decoders read what they need.
 };
 
 // A borrowed support: a strictly increasing subset of [0, n), or all of it without a list.

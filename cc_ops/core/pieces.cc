@@ -76,8 +76,10 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
       const std::vector<const float*> before = From(begin, slots.before);
       const std::vector<float*> after = From(begin, slots.after);
       const size_t num_bytes_before = frames->size();
+      CodecContext piece_context = context;
+      piece_context.grid = context.grid.From(begin);
       TFC_RETURN_IF_ERROR(EncodePiece(compressor, gradient.subspan(begin, n), {before, after},
-                                      context, frames, &counts->num_sent));
+                                      piece_context, frames, &counts->num_sent));
       counts->num_bytes[rank] = static_cast<int64_t>(frames->size() - num_bytes_before);
     }
   }

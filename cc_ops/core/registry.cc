@@ -28,6 +28,7 @@ Definition<IndexCodec> RleIndex();
 Definition<IndexCodec> HuffmanIndex();
 Definition<IndexCodec> DeltaAdaptiveIndex();
 Definition<IndexCodec> DeltaFlagIndex();
+Definition<IndexCodec> RowcolIndex();
 
 Definition<ValueCodec> RawValue();
 Definition<ValueCodec> Fp16Value();
@@ -44,6 +45,7 @@ Definition<ValueCodec> SignValue();
 Definition<ValueCodec> PolyValue();
 Definition<ValueCodec> MinmaxValue();
 Definition<ValueCodec> BlockIntValue();
+Definition<ValueCodec> EcsqValue();
 
 Definition<SparseCodec> SketchmlJoint();
 Definition<SparseCodec> SkcompressJoint();
@@ -83,6 +85,7 @@ const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
       {6, "huffman", HuffmanIndex()},
       {7, "delta_adaptive", DeltaAdaptiveIndex()},
       {8, "delta_flag", DeltaFlagIndex()},
+      {9, "rowcol", RowcolIndex()},
   };
   return *rows;
 }
@@ -105,6 +108,7 @@ const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
       {13, "poly", PolyValue()},
       {14, "minmax", MinmaxValue()},
       {15, "block_int", BlockIntValue()},
+      {16, "ecsq", EcsqValue()},
   };
   return *rows;
 }

@@ -66,16 +66,20 @@ py::array_t<uint32_t> Select(const std::string& part, const py::array& dense, ui
   return ToArray(indices);
 }
 
+// The grid of a tensor with rows of `width` elements; none for 0.
+Grid ToGrid(uint64_t width) { return {CheckedSize("width", width, kMaxElements), 0}; }
+
 py::tuple EncodeIndices(const std::string& part, const py::array& indices, uint64_t n,
-                        uint64_t seed) {
+                        uint64_t seed, uint64_t width) {
   const auto codec = ValueOrThrow(ParsePart<IndexCodec>("index codec", part));
   const Support support = ToSupport(indices, n);
+  const CodecContext context{seed, SerialExecutor(), ToGrid(width)};
   Bytes section;
   DecodedIndices decoded;
   Status status;
   {
     py::gil_scoped_release release;
-    auto encoded = codec.object->Encode(support.indices(), support.n(), {seed}, &section);
+    auto encoded = codec.object->Encode(support.indices(), support.n(), context, &section);
     status = encoded.status();
     if (status.ok()) decoded = std::move(encoded.value());
   }
@@ -101,7 +105,8 @@ py::array_t<uint32_t> DecodeIndices(const std::string& name, const py::object& s
 }
 
 py::bytes EncodeValues(const std::string& part, const py::array& values,
-                       const std::optional<py::array>& indices, uint64_t n, uint64_t seed) {
+                       const std::optional<py::array>& indices, uint64_t n, uint64_t seed,
+                       uint64_t width) {
   const auto codec = ValueOrThrow(ParsePart<ValueCodec>("value codec", part));
   const Support support = ToSupport(indices, n);
   const Span<const float> finite = FiniteValues("values", values);
@@ -109,12 +114,13 @@ py::bytes EncodeValues(const std::string& part, const py::array& values,
     throw py::value_error(std::to_string(finite.size()) + " values for a support of " +
                           std::to_string(support.size()));
   }
+  const CodecContext context{seed, SerialExecutor(), ToGrid(width)};
   Bytes section;
   Status status;
   {
     py::gil_scoped_release release;
     const FloatModeScope mode;
-    status = codec.object->Encode(finite, support, {seed}, &section);
+    status = codec.object->Encode(finite, support, context, &section);
   }
   ThrowIfError(status);
   return ToBytes(section);
@@ -145,13 +151,17 @@ void DefineCodecBindings(py::module_& module) {
       "Selects elements of a finite float32 vector with a sparsifier such as 'topk:ratio=0.01', "
       "and returns their indices, ascending uint32.");
   module.def("encode_indices", &EncodeIndices, "part"_a, "indices"_a, "n"_a, "seed"_a = 0,
-             "Codes strictly increasing uint32 indices below n; returns (section, the indices that "
+             "width"_a = 0,
+             "Codes strictly increasing uint32 indices below n, of a tensor with rows of `width` "
+             "elements (0 for a vector); returns (section, the indices that "
              "decode_indices yields, which differ from the given ones for a lossy codec).");
   module.def("decode_indices", &DecodeIndices, "name"_a, "section"_a, "n"_a, "k"_a, "seed"_a = 0,
              "Decodes the k indices below n in a section of the named codec.");
-  module.def("encode_values", &EncodeValues, "part"_a, "values"_a, "indices"_a, "n"_a, "seed"_a = 0,
-             "Codes finite float32 values, in the order of their indices (None for all n), and "
-             "returns the section.");
+  module.def(
+      "encode_values", &EncodeValues, "part"_a, "values"_a, "indices"_a, "n"_a, "seed"_a = 0,
+      "width"_a = 0,
+      "Codes finite float32 values, in the order of their indices (None for all n) in a tensor "
+      "with rows of `width` elements (0 for a vector), and returns the section.");
   module.def(
       "decode_values", &DecodeValues, "name"_a, "section"_a, "indices"_a, "n"_a, "seed"_a = 0,
       "Decodes the float32 values of these indices (None for all n) in a section of the named "

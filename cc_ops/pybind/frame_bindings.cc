@@ -16,7 +16,8 @@ namespace py = pybind11;
 using py::literals::operator""_a;
 
 py::bytes Encode(const py::array& gradient, const std::string& dtype_name, const std::string& spec,
-                 uint64_t seed, const std::vector<py::array>& slots, int num_threads) {
+                 uint64_t seed, const std::vector<py::array>& slots, int num_threads,
+                 uint32_t width) {
   const DType dtype = ToDType(dtype_name);
   CheckVector("gradient", gradient, ToNumpyDType(dtype));
   std::vector<float*> slot_vectors;
@@ -37,7 +38,8 @@ py::bytes Encode(const py::array& gradient, const std::string& dtype_name, const
   Status status;
   {
     py::gil_scoped_release release;
-    status = EncodeFrame(*compressor, view, slot_vectors, {seed, &executor}, &frame);
+    const CodecContext context{seed, &executor, {width, 0}};
+    status = EncodeFrame(*compressor, view, slot_vectors, context, &frame);
   }
   ThrowIfError(status);
   return ToBytes(frame);
@@ -181,11 +183,12 @@ py::list Inspect(const py::object& data) {
 void DefineFrameBindings(py::module_& module) {
   module.def(
       "encode", &Encode, "gradient"_a, "dtype_name"_a, "spec"_a, "seed"_a = 0,
-      "slots"_a = py::list(), "num_threads"_a = 0,
+      "slots"_a = py::list(), "num_threads"_a = 0, "width"_a = 0,
       "Encodes a gradient, and returns one frame as bytes. `gradient` is 1-D and C-contiguous: "
       "float32 for 'float32', uint16 bit patterns for 'float16' and 'bfloat16'. `slots` are "
       "the memory's vectors, writable float32 of n elements, updated in place. The bytes do "
-      "not depend on `num_threads`; 0 means all cores.");
+      "not depend on `num_threads`; 0 means all cores. `width` is the last dimension of the "
+      "tensor, 0 for a vector.");
   module.def(
       "decode", &Decode, "data"_a, "num_threads"_a = 0,
       "Decodes a packet, any buffer, into one (dtype_name, dense array) per frame; arrays as in "

@@ -9,10 +9,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/grid.h"
 #include "core/span.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tfcompress {
+
+// The matrix of the last dimension's rows, where the tensor has more than one.
+inline Grid GridOf(const tensorflow::Tensor& tensor) {
+  const int dims = tensor.dims();
+  if (dims < 2 || tensor.NumElements() == 0 || tensor.dim_size(dims - 1) > UINT32_MAX) return {};
+  return {static_cast<uint32_t>(tensor.dim_size(dims - 1)), 0};
+}
 
 // Reads an input. Fails with InvalidArgument unless it is a scalar of T.
 template <typename T>

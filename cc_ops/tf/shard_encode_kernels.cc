@@ -45,7 +45,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
     std::vector<int64_t> num_bytes(bounds.empty() ? 0 : bounds.size() - 1);
     PieceCounts counts{Span<int64_t>(num_bytes)};
     PoolExecutor executor(ctx);
-    const CodecContext context{seed, &executor};
+    const CodecContext context{seed, &executor, GridOf(gradient)};
     Scratch<Bytes>::Lease frames = frames_.Take();
     frames->clear();
     const Stopwatch stopwatch;
@@ -100,7 +100,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     Bytes frame;
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
-    const CodecContext context{seed, &executor};
+    const CodecContext context{seed, &executor, GridOf(own).From(begin)};
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));

@@ -17,6 +17,7 @@ from oracle_deltas import (
     write_flagged_deltas,
 )
 from oracle_index_entropy import read_huffman, read_rle, write_huffman, write_rle
+from oracle_rowcol import read_rowcol, write_rowcol
 from oracle_wire import Random, Reader, hash_keys, pack, require
 
 
@@ -174,6 +175,7 @@ INDEX_IDS = {
     "huffman": 6,
     "delta_adaptive": 7,
     "delta_flag": 8,
+    "rowcol": 9,
 }
 INDEX_READERS = {
     1: read_raw_indices,
@@ -184,6 +186,7 @@ INDEX_READERS = {
     6: read_huffman,
     7: read_delta_adaptive,
     8: read_delta_flag,
+    9: read_rowcol,
 }
 # Of those whose bytes the page determines and that lose nothing.
 INDEX_WRITERS = {
@@ -194,4 +197,5 @@ INDEX_WRITERS = {
     "huffman": write_huffman,
     "delta_adaptive": write_delta_adaptive,
     "delta_flag": write_delta_flag,
+    "rowcol": write_rowcol,
 }

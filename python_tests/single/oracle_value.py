@@ -22,6 +22,7 @@ from oracle_quantizer import (
     write_ternary,
     write_uniform,
 )
+from oracle_rowcol import read_ecsq
 from oracle_wire import Reader, num_bits_of, require
 
 
@@ -159,6 +160,7 @@ VALUE_READERS = {
     13: read_poly,
     14: read_minmax,
     15: read_block_int,
+    16: read_ecsq,
 }
 VALUE_IDS = {
     "raw": 1,
@@ -176,6 +178,7 @@ VALUE_IDS = {
     "poly": 13,
     "minmax": 14,
     "block_int": 15,
+    "ecsq": 16,
 }
 # Of those whose bytes the page determines.
 VALUE_WRITERS = {

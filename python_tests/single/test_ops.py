@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfcompress as tfc
 from tfcompress import ops
 
 EXACT = "residual|topk:ratio=0.1|delta_binary|raw"
@@ -143,6 +144,15 @@ class TestEncode:
         frame = encode(gradient, [slot], "residual|nonzero|raw|raw")
         (decoded,) = decode_sum(frame, shapes=[tf.constant(shape, tf.int64)])
         np.testing.assert_array_equal(decoded, gradient)
+
+    def test_codecs_know_the_last_dimension(self):
+        """The bytes are those of the array of this shape, and fewer than those of a vector."""
+        columns = np.random.default_rng(1).standard_t(2, [60, 1])
+        gradient = (columns * np.random.default_rng(2).standard_t(2, [2, 1, 80])).astype(np.float32)
+        spec = "topk:ratio=0.05|rowcol|ecsq"
+        frame = encode(tf.constant(gradient), spec=spec).numpy().tobytes()
+        assert frame == tfc.encode(gradient, spec, seed=7)
+        assert len(frame) < 0.8 * len(tfc.encode(gradient.ravel(), spec, seed=7))
 
     def test_slots_keep_their_shape(self):
         gradient, slot = tf.ones([2, 3]), slot_of(6, seed=1)

@@ -8,6 +8,7 @@ import oracle_index
 import oracle_index_entropy
 import oracle_joint
 import oracle_quantizer
+import oracle_rowcol
 import oracle_sparsify
 import oracle_value
 import oracle_wire
@@ -118,6 +119,12 @@ class TestExamplesOfTheValueCodecs:
                 [1, -7, 4, 0],
             ),
             (
+                "ecsq",
+                oracle_rowcol.write_ecsq([1, -2, 3], [0, 1, 2], bytes.fromhex("803ffa3e0c")),
+                "803F FA3E 0C 8501 0500 6D80",
+                [1.0228882, -1.9994507, 2.9760132],
+            ),
+            (
                 "ternary",
                 oracle_quantizer.write_ternary([2, 0, -2, 0, 2, -2], seed=0),
                 "00000040 6402",
@@ -153,7 +160,7 @@ class TestExamplesOfTheValueCodecs:
 
 
 class TestExamplesOfTheEntropyCodes:
-    """The worked examples of seeded supports, `rle` to `delta_flag`, `skcompress` and `threelc`."""
+    """The worked examples of seeded supports, `rle` to `rowcol`, `skcompress` and `threelc`."""
 
     def test_seeded_support(self):
         assert oracle_sparsify.seeded_support(10, 3, seed=1).tolist() == [2, 5, 7]
@@ -170,6 +177,7 @@ class TestExamplesOfTheEntropyCodes:
                 "02 28 24 0a 49 32 92 09 32 04 19",
             ),
             ("delta_flag", [200, 432, 575, 578], 579, "02 08 23 8f fe 23 03"),
+            ("rowcol", [0, 1, 4, 5, 8], 9, "30 00 15 00 c2 7f"),
         ],
     )
     def test_indices(self, name, indices, n, expected):

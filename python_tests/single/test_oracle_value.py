@@ -32,6 +32,7 @@ PARAMETERS = {  # Beside the defaults.
     "ternary": ["clip=0.1", "clip=2.5"],
     "poly": ["degree=1", "degree=3,segments=1", "degree=8,segments=256"],
     "block_int": ["bits=2,block=16", "bits=3,block=64", "bits=4", "bits=7,block=1024"],
+    "ecsq": ["snr=3", "snr=60"],
     "minmax": ["buckets=2", "buckets=3,rows=1,columns=0.01", "rows=8,columns=1"],
 }
 

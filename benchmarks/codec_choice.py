@@ -1,0 +1,137 @@
+"""Bits against error of the codecs on real gradients: which one to take for a sparse message.
+
+    python benchmarks/codec_choice.py --output results
+
+Each variable is compressed alone, as in training: its largest elements, 1 %, as a frame of its own. Whole
+frames are counted, with headers and checksums. The error is that of the sent elements; what is not sent stays
+in the residual either way.
+"""
+
+import argparse
+import pathlib
+
+import matplotlib
+import numpy as np
+import options
+import rich.progress
+from comparison.gradients import find_files
+
+import tfcompress as tfc
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+HERE = pathlib.Path(__file__).parent
+MIN_ELEMENTS = 1024  # What presets send whole.
+# Points of a line share all but one parameter.
+LINES = {
+    "rowcol|ecsq": [f"rowcol|ecsq:snr={snr}" for snr in (5, 10, 15, 20, 25, 30, 40)],
+    "delta_adaptive|ecsq": [f"delta_adaptive|ecsq:snr={snr}" for snr in (5, 10, 15, 20, 25, 30, 40)],
+    "delta_adaptive|qsgd": [f"delta_adaptive|qsgd:bits={bits}" for bits in (2, 4, 8)],
+    "delta_adaptive|block_int": [
+        f"delta_adaptive|block_int:bits={bits},block=64" for bits in (2, 3, 4, 6, 8)
+    ],
+    "delta_adaptive|quantile": [f"delta_adaptive|quantile:buckets={count}" for count in (4, 16, 64, 256)],
+    "delta_adaptive|uniform": ["delta_adaptive|uniform:bits=8", "delta_adaptive|uniform:bits=16"],
+    "delta_adaptive|fp16": ["delta_adaptive|fp16"],
+    "delta_adaptive|sign": ["delta_adaptive|sign"],
+    "rowcol|sign": ["rowcol|sign"],
+    "rowcol|fp16": ["rowcol|fp16"],
+    "delta_flag|log (FastSGD)": ["delta_flag|log"],
+    "delta_adaptive|dexp (DeepReduce)": ["delta_adaptive|dexp"],
+    "bloom|qsgd (DeepReduce)": ["bloom:policy=p2|qsgd:bits=8"],
+    "sketchml": ["sketchml"],
+    "skcompress": ["skcompress"],
+}
+
+
+def variables(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns the dense variables of a dump that training would compress."""
+    with np.load(path) as file:
+        return {
+            name: file[name].astype(np.float32)
+            for name in file.files
+            if ":" not in name and file[name].size >= MIN_ELEMENTS and file[name].any()
+        }
+
+
+def measure(gradients: list[dict[str, np.ndarray]], codecs: str, ratio: float) -> dict:
+    """Bits an element sent, and the signal-to-noise ratio in dB of what is sent; means over gradients."""
+    sparsifier = f"topk:ratio={ratio}"
+    bits, ratios = [], []
+    for arrays in gradients:
+        num_bytes = num_sent = signal = noise = 0
+        for array in arrays.values():
+            frame = tfc.encode(array, f"{sparsifier}|{codecs}", seed=1)
+            sent = tfc.decode(tfc.encode(array, f"{sparsifier}|raw|raw")).astype(np.float64)
+            num_bytes += len(frame)
+            num_sent += np.count_nonzero(sent)
+            signal += np.sum(sent**2)
+            noise += np.sum((tfc.decode(frame) - sent) ** 2)
+        bits.append(8 * num_bytes / num_sent)
+        ratios.append(10 * np.log10(signal / max(noise, 1e-12 * signal)))
+    return {"codecs": codecs, "bits": float(np.mean(bits)), "snr": float(np.mean(ratios)), "of_each": bits}
+
+
+def front(points: list[dict]) -> list[dict]:
+    """The points that no other one beats in bits and error, by ascending bits."""
+    best, found = -np.inf, []
+    for point in sorted(points, key=lambda each: (each["bits"], -each["snr"])):
+        if point["snr"] > best:
+            found.append(point)
+            best = point["snr"]
+    return found
+
+
+def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
+    figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
+    for i, (name, points) in enumerate(lines.items()):
+        x, y = [point["bits"] for point in points], [point["snr"] for point in points]
+        axes.plot(x, y, "o-" if i < 10 else "s-", label=name, markersize=4, color=f"C{i % 10}")
+    best = front([point for points in lines.values() for point in points])
+    x, y = [point["bits"] for point in best], [point["snr"] for point in best]
+    axes.step(x, y, where="post", color="black", alpha=0.25, linewidth=4, label="Pareto front")
+    axes.set(
+        xlabel="bits an element sent, whole frames",
+        ylabel="signal-to-noise ratio of sent elements, dB",
+        title="Codecs of the largest 1 % of real gradients: better is up and left",
+    )
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="x-small", loc="upper right")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = options.make_parser(__doc__)
+    parser.add_argument(
+        "--gradients", type=pathlib.Path, nargs="+", default=[HERE / "gradients"], metavar="FILE|DIR",
+        help=".npz files that the examples dumped, or folders of them (default: benchmarks/gradients)",
+    )  # fmt: skip
+    parser.add_argument("--ratio", type=float, default=0.01, help="share that is sent (default: 0.01)")
+    options.add_pages_folder(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    gradients = [found for path in find_files(arguments.gradients) if (found := variables(path))]
+    lines = {
+        name: [measure(gradients, codecs, arguments.ratio) for codecs in specs]
+        for name, specs in rich.progress.track(LINES.items(), "codecs")
+    }
+    points = [point for found in lines.values() for point in found]
+    best = {point["codecs"] for point in front(points)}
+    rows = [{**point, "front": point["codecs"] in best} for point in sorted(points, key=lambda p: -p["snr"])]
+    for row in rows:
+        print(f"{row['bits']:7.2f} bits {row['snr']:6.1f} dB {'*' if row['front'] else ' '} {row['codecs']}")
+    options.save(
+        {"ratio": arguments.ratio, "gradients": len(gradients), "rows": rows},
+        arguments.output,
+        "codec_choice",
+    )
+    plot(lines, arguments.output / "figures" / "codec_choice.png")
+
+
+if __name__ == "__main__":
+    main()

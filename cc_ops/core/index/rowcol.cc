@@ -1,0 +1,382 @@
+// rowcol: indices of a matrix in the context of their rows and columns.
+//
+// Rows and columns are put in classes by the elements that they have, see CountClass. An element of
+// a row of class a and a column of class b is chosen with a probability of about 2^(a + b): all
+// elements with the same a + b are a group, whose gaps are geometrically distributed. The classes
+// travel, then each group's density and its gaps. Where that takes no fewer bytes than one group of
+// everything, as for vectors, the latter travels.
+#include <array>
+#include <cmath>
+
+#include "core/bit_io.h"
+#include "core/entropy/rans.h"
+#include "core/grid.h"
+#include "core/radix_sort.h"
+#include "core/registry.h"
+
+namespace tfcompress {
+namespace {
+
+constexpr int kNumGroups = 2 * kNumCountClasses - 1;
+
+// The average distance of chosen elements, 2^(half / 2).
+struct GapScale {
+  static constexpr int kBits = 6;
+  static constexpr int kMaxHalf = (1 << kBits) - 2;
+  static constexpr int kNumModels = 6;
+
+  int half = 0;
+
+  static GapScale Of(uint64_t num_elements, uint64_t num_chosen) {
+    const double distance = static_cast<double>(num_elements) / static_cast<double>(num_chosen);
+    constexpr double kSqrt2 = 1.4142135623730951;
+    GapScale scale;
+    while (scale.half < kMaxHalf && distance * distance > std::ldexp(kSqrt2, scale.half))
+      ++scale.half;
+    return scale;
+  }
+  // A gap travels as gap >> shift, by a model, and the bits below. Its step is a fourth of the
+  // distance or less: within a step, all gaps are about as likely.
+  int shift() const { return half < kNumModels ? 0 : half / 2 - 2; }
+  // Scales that differ in the shift alone share a model.
+  int model() const { return half - 2 * shift(); }
+};
+
+// The gaps of all groups, with the models that they share.
+class GapCoder {
+ public:
+  GapCoder() {
+    // An element is not chosen with probability 1 - 2^(-model / 2), in 1/256.
+    constexpr uint32_t kRatios[GapScale::kNumModels] = {20, 75, 128, 165, 192, 211};
+    for (int i = 0; i < GapScale::kNumModels; ++i) models_[i] = NibbleModel::Geometric(kRatios[i]);
+  }
+
+  // Codes the gaps between chosen elements, which are some of `size` > 0. The expected scale is
+  // that of the group before, whose gaps are twice as long.
+  void Put(uint64_t size, Span<const uint64_t> gaps, RansEncoder* coder) {
+    if (gaps.empty()) return PutScale(kNoElements, coder);
+    const GapScale scale = GapScale::Of(size, gaps.size());
+    PutScale(scale.half, coder);
+    uint64_t next = 0;
+    for (const uint64_t gap : gaps) {
+      PutGap(gap, scale, coder);
+      next += gap + 1;
+    }
+    // The shortest gap that leaves the group.
+    const uint64_t step = uint64_t{1} << scale.shift();
+    if (next < size) PutGap((size - next + step - 1) / step * step, scale, coder);
+  }
+
+  // Calls take(position) for the chosen elements of a group, ascending, at most max_chosen times.
+  // Fails where there are more, or gaps of more symbols than an encoder writes.
+  template <typename Take>
+  Status Get(uint64_t size, uint64_t max_chosen, RansDecoder* coder, const Take& take) {
+    const int half = GetScale(coder);
+    if (half == kNoElements) return OkStatus();
+    const GapScale scale{half};
+    uint64_t num_escapes = max_chosen + 1;
+    uint64_t num_left = max_chosen;
+    for (uint64_t position = 0; true; ++position) {
+      position += GetGap(scale, coder, &num_escapes);
+      if (num_escapes == 0) return DataLoss("rowcol: a gap that no encoder writes");
+      if (position >= size) return OkStatus();
+      if (num_left-- == 0) return DataLoss("rowcol: more indices than its frame has");
+      take(position);
+      if (position + 1 == size) return OkStatus();
+    }
+  }
+
+ private:
+  static constexpr int kNoElements = -1;
+  static constexpr int kMaxDifference = 7;
+
+  void PutScale(int half, RansEncoder* coder) {
+    const int difference = half - expected_half_;
+    if (half != kNoElements && std::abs(difference) <= kMaxDifference) {
+      coder->Put(difference + kMaxDifference, &scales_);
+    } else {
+      coder->Put(NibbleModel::kLast, &scales_);
+      coder->PutBits(static_cast<uint32_t>(half + 1), GapScale::kBits);
+    }
+    if (half != kNoElements) expected_half_ = half - 2;
+  }
+  int GetScale(RansDecoder* coder) {
+    const int symbol = coder->Get(&scales_);
+    const int half = symbol == NibbleModel::kLast
+                         ? static_cast<int>(coder->GetBits(GapScale::kBits)) - 1
+                         : symbol - kMaxDifference + expected_half_;
+    if (half < 0) return kNoElements;
+    expected_half_ = std::min(half, GapScale::kMaxHalf) - 2;
+    return expected_half_ + 2;
+  }
+
+  void PutGap(uint64_t gap, GapScale scale, RansEncoder* coder) {
+    NibbleModel* model = &models_[scale.model()];
+    const int shift = scale.shift();
+    uint64_t high = gap >> shift;
+    for (; high >= NibbleModel::kLast; high -= NibbleModel::kLast)
+      coder->Put(NibbleModel::kLast, model);
+    coder->Put(static_cast<int>(high), model);
+    coder->PutBits(static_cast<uint32_t>(gap & ((uint64_t{1} << shift) - 1)), shift);
+  }
+  uint64_t GetGap(GapScale scale, RansDecoder* coder, uint64_t* num_escapes) {
+    NibbleModel* model = &models_[scale.model()];
+    uint64_t high = 0;
+    int symbol = coder->Get(model);
+    for (; symbol == NibbleModel::kLast && *num_escapes > 0; --*num_escapes) {
+      high += NibbleModel::kLast;
+      symbol = coder->Get(model);
+    }
+    // So long a gap leaves any group.
+    constexpr uint64_t kMost = uint64_t{1} << 33;
+    const int shift = scale.shift();
+    return std::min(high + symbol, kMost) << shift | coder->GetBits(shift);
+  }
+
+  std::array<NibbleModel, GapScale::kNumModels> models_;
+  NibbleModel scales_;
+  int expected_half_ = 12;
+};
+
+// Where the elements of a group are: row by row, and in a row by ascending column.
+struct Groups {
+  explicit Groups(const GridClasses& classes) {
+    for (const uint8_t b : classes.columns) ++row_size[b];
+    std::array<uint64_t, kNumCountClasses> num_rows{};
+    for (const uint8_t a : classes.rows) ++num_rows[a];
+    for (int a = 1; a < kNumCountClasses; ++a) {
+      for (int b = 1; b < kNumCountClasses; ++b) size[a + b] += num_rows[a] * row_size[b];
+    }
+  }
+
+  // Columns of a class: what a row of class a has in group a + b.
+  std::array<uint32_t, kNumCountClasses> row_size{};
+  std::array<uint64_t, kNumGroups> size{};
+};
+
+using GroupGaps = std::array<std::vector<uint64_t>, kNumGroups>;
+
+GroupGaps FindGaps(const GridClasses& classes, const Groups& groups, const Grid& grid,
+                   Span<const uint32_t> indices) {
+  std::array<uint32_t, kNumCountClasses> num_columns{};
+  std::vector<uint32_t> rank(classes.columns.size());  // Of a column in its class.
+  for (size_t j = 0; j < rank.size(); ++j) rank[j] = num_columns[classes.columns[j]]++;
+  GroupGaps gaps;
+  std::array<uint64_t, kNumGroups> row_begin{};
+  std::array<uint64_t, kNumGroups> next{};
+  uint32_t current = 0;
+  ForEachCell(grid, indices, [&](size_t, uint32_t row, uint32_t column) {
+    for (; current < row; ++current) {
+      const int a = classes.rows[current];
+      if (a == 0) continue;
+      for (int b = 1; b < kNumCountClasses; ++b) row_begin[a + b] += groups.row_size[b];
+    }
+    const int group = classes.rows[row] + classes.columns[column];
+    const uint64_t position = row_begin[group] + rank[column];
+    gaps[group].push_back(position - next[group]);
+    next[group] = position + 1;
+  });
+  return gaps;
+}
+
+void PutClasses(const std::vector<uint8_t>& classes, RansEncoder* coder) {
+  std::array<NibbleModel, kNumCountClasses> models;  // By the class before.
+  int previous = 0;
+  for (const uint8_t c : classes) {
+    coder->Put(c, &models[previous]);
+    previous = c;
+  }
+}
+
+std::vector<uint8_t> GetClasses(uint64_t count, RansDecoder* coder) {
+  std::array<NibbleModel, kNumCountClasses> models;
+  std::vector<uint8_t> classes(count);
+  int previous = 0;
+  for (uint8_t& c : classes) c = previous = coder->Get(&models[previous]);
+  return classes;
+}
+
+// Classes of many more rows and columns than elements do not pay.
+bool MayPay(const Grid& grid, uint32_t n, uint32_t k) {
+  constexpr uint64_t kClassesAnElement = 8;
+  return grid.width > 1 && grid.width < n && grid.NumRows(n) + grid.width <= kClassesAnElement * k;
+}
+
+// The information of one out of C(num_elements, num_chosen), about.
+double IdealBits(uint64_t num_elements, uint64_t num_chosen) {
+  const double share = static_cast<double>(num_chosen) / static_cast<double>(num_elements);
+  if (share <= 0 || share >= 1) return 0;
+  return -static_cast<double>(num_elements) *
+         (share * std::log2(share) + (1 - share) * std::log2(1 - share));
+}
+
+double IdealBits(const std::vector<uint8_t>& classes) {
+  std::array<uint64_t, kNumCountClasses> counts{};
+  for (const uint8_t c : classes) ++counts[c];
+  double bits = 0;
+  for (const uint64_t count : counts) {
+    if (count > 0) bits += count * std::log2(static_cast<double>(classes.size()) / count);
+  }
+  return bits;
+}
+
+// The indices as those of a vector: one group.
+void PutVector(Span<const uint32_t> indices, uint32_t n, RansEncoder* coder) {
+  std::vector<uint64_t> gaps(indices.size());
+  uint64_t next = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    gaps[i] = indices[i] - next;
+    next = uint64_t{indices[i]} + 1;
+  }
+  coder->PutNumber(0);  // Columns.
+  GapCoder().Put(n, gaps, coder);
+}
+
+// The indices as those of a matrix.
+class Matrix {
+ public:
+  Matrix(Span<const uint32_t> indices, uint32_t n, const Grid& grid)
+      : grid_(grid),
+        classes_(GridClasses::Of(grid, n, indices)),
+        groups_(classes_),
+        gaps_(FindGaps(classes_, groups_, grid, indices)) {}
+
+  double ideal_bits() const {
+    double bits = IdealBits(classes_.rows) + IdealBits(classes_.columns);
+    for (int g = 0; g < kNumGroups; ++g) {
+      if (groups_.size[g] > 0) bits += IdealBits(groups_.size[g], gaps_[g].size());
+    }
+    return bits;
+  }
+
+  void Put(RansEncoder* coder) const {
+    coder->PutNumber(grid_.width);
+    coder->PutNumber(grid_.first_column);
+    PutClasses(classes_.columns, coder);
+    PutClasses(classes_.rows, coder);
+    GapCoder gap_coder;
+    for (int g = 0; g < kNumGroups; ++g) {
+      if (groups_.size[g] > 0) gap_coder.Put(groups_.size[g], gaps_[g], coder);
+    }
+  }
+
+ private:
+  Grid grid_;
+  GridClasses classes_;
+  Groups groups_;
+  GroupGaps gaps_;
+};
+
+Status DecodeMatrix(const Grid& grid, uint32_t n, uint32_t k, RansDecoder* coder,
+                    std::vector<uint32_t>* indices) {
+  GridClasses classes;
+  classes.columns = GetClasses(grid.width, coder);
+  classes.rows = GetClasses(grid.NumRows(n), coder);
+  const Groups groups(classes);
+  std::array<std::vector<uint32_t>, kNumCountClasses> columns;  // By class.
+  for (int b = 0; b < kNumCountClasses; ++b) columns[b].reserve(groups.row_size[b]);
+  for (uint32_t j = 0; j < grid.width; ++j) columns[classes.columns[j]].push_back(j);
+
+  uint64_t num_outside = 0;
+  GapCoder gap_coder;
+  for (int g = 0; g < kNumGroups; ++g) {
+    if (groups.size[g] == 0) continue;
+    // Elements of the group in a row of class a, if it has any.
+    std::array<uint32_t, kNumCountClasses> row_size{};
+    for (int a = std::max(1, g - kNumCountClasses + 1); a < std::min(g, kNumCountClasses); ++a)
+      row_size[a] = groups.row_size[g - a];
+    uint64_t row = 0;
+    uint64_t row_begin = 0;
+    const auto take = [&](uint64_t position) {
+      while (position - row_begin >= row_size[classes.rows[row]])
+        row_begin += row_size[classes.rows[row++]];
+      const uint32_t column = columns[g - classes.rows[row]][position - row_begin];
+      const uint64_t index = row * grid.width + column - grid.first_column;
+      num_outside += index >= n;  // Also where it is negative.
+      indices->push_back(static_cast<uint32_t>(index));
+    };
+    TFC_RETURN_IF_ERROR(gap_coder.Get(groups.size[g], k - indices->size(), coder, take));
+  }
+  if (num_outside > 0)
+    return DataLoss("rowcol: ", num_outside, " indices are outside [0, ", n, ")");
+  return OkStatus();
+}
+
+class RowcolIndexCodec : public IndexCodec {
+ public:
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
+                                const CodecContext& context, Bytes* out) const override {
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
+    const auto k = static_cast<uint32_t>(indices.size());
+    RansEncoder coder;
+    if (!MayPay(context.grid, n, k)) {
+      PutVector(indices, n, &coder);
+      coder.Finish(out);
+      return DecodedIndices();
+    }
+    // Codes both where it is not clear which one is shorter: where models have much to learn, or the
+    // difference is small.
+    const Matrix matrix(indices, n, context.grid);
+    const double bits = IdealBits(n, k);
+    constexpr double kManyBits = 1 << 14;
+    constexpr double kClearlyShorter = 0.85;
+    const double ratio = bits < kManyBits ? 1 : matrix.ideal_bits() / bits;
+    Bytes as_vector, as_matrix;
+    if (ratio > kClearlyShorter) {
+      PutVector(indices, n, &coder);
+      coder.Finish(&as_vector);
+    }
+    if (ratio < 1 / kClearlyShorter) {
+      coder.Clear();
+      matrix.Put(&coder);
+      coder.Finish(&as_matrix);
+    }
+    const bool takes_matrix =
+        as_vector.empty() || (!as_matrix.empty() && as_matrix.size() < as_vector.size());
+    ByteWriter(out).WriteArray(ByteSpan(takes_matrix ? as_matrix : as_vector));
+    return DecodedIndices();
+  }
+
+  Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
+                std::vector<uint32_t>* indices) const override {
+    TFC_RETURN_IF_ERROR(CheckSectionBytes("rowcol", section, MinEncodedBytes(n, k)));
+    RansDecoder coder(section);
+    indices->clear();
+    Grid grid;
+    grid.width = coder.GetNumber();
+    if (grid.known()) {
+      grid.first_column = coder.GetNumber();
+      if (!MayPay(grid, n, k) || grid.first_column >= grid.width)
+        return DataLoss("rowcol: ", grid.width, " columns of ", n, " elements");
+      TFC_RETURN_IF_ERROR(DecodeMatrix(grid, n, k, &coder, indices));
+      RadixSort(0, BitsFor(n), context.executor, indices);
+    } else {
+      const auto take = [&](uint64_t index) { indices->push_back(static_cast<uint32_t>(index)); };
+      TFC_RETURN_IF_ERROR(GapCoder().Get(n, k, &coder, take));
+    }
+    if (indices->size() != k)
+      return DataLoss("rowcol: ", indices->size(), " indices, ", k, " expected");
+    return coder.ExpectEnd("rowcol");
+  }
+
+  uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override {
+    return std::max<uint64_t>(sizeof(uint32_t), NibbleModel::MinBytes(k));
+  }
+  // The bytes of one group: a gap has at most two symbols and a half, of 12 bits, by its model, and
+  // 29 bits below them.
+  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return 24 + uint64_t{8} * k; }
+};
+
+}  // namespace
+
+Definition<IndexCodec> RowcolIndex() {
+  return {"Gaps among elements of alike rows and columns, by adaptive models and rANS.",
+          {},
+          [](const Params&) -> std::unique_ptr<const IndexCodec> {
+            return std::make_unique<RowcolIndexCodec>();
+          },
+          "exact",
+          "at most log2 C(n, k) and 1 %; on matrices less, by the data"};
+}
+
+}  // namespace tfcompress

@@ -1,0 +1,115 @@
+"""`rowcol` and `ecsq` on matrices, against their oracles; vectors are in the tests of all codecs."""
+
+import numpy as np
+import oracle_rowcol
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle_inputs import assert_same_bits, damages, outcome, property_test
+
+from tfcompress import _core
+
+
+@st.composite
+def outer_products(draw):
+    """Indices, n, width and values of the largest elements of a noisy outer product."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows, width = draw(st.integers(1, 40)), draw(st.integers(1, 60))
+    matrix = np.outer(rng.standard_t(2, rows), rng.standard_t(2, width)) + 0.1 * rng.normal(
+        size=(rows, width)
+    )
+    n = matrix.size - draw(st.integers(0, width - 1))  # The last row may be short.
+    flat = matrix.ravel()[:n].astype(np.float32)
+    k = draw(st.integers(1, n))
+    indices = np.sort(np.argsort(-np.abs(flat))[:k]).astype(np.uint32)
+    return indices, n, width, flat[indices]
+
+
+class TestMatrices:
+    @given(case=outer_products())
+    @property_test
+    def test_indices(self, case):
+        indices, n, width, _ = case
+        section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
+        vector, matrix = oracle_rowcol.write_rowcol(indices, n), b""
+        if oracle_rowcol.may_pay(n, indices.size, width, 0):
+            matrix = oracle_rowcol.write_rowcol(indices, n, width)
+        assert section in (vector, matrix)
+        assert len(section) <= len(vector)
+        assert not matrix or len(section) <= len(matrix)
+        assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
+        assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
+
+    @given(case=outer_products(), first_column=st.integers(0, 59))
+    @property_test
+    def test_pieces_of_matrices(self, case, first_column):
+        """Pieces that begin within a row: what the sharded exchange sends."""
+        indices, n, width, _ = case
+        first_column %= width
+        if not oracle_rowcol.may_pay(n, indices.size, width, first_column):
+            return
+        section = oracle_rowcol.write_rowcol(indices, n, width, first_column)
+        assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
+        assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
+
+    @given(case=outer_products(), snr=st.sampled_from([3, 10, 25, 60]))
+    @property_test
+    def test_values(self, case, snr):
+        indices, n, width, values = case
+        section = _core.encode_values(f"ecsq:snr={snr}", values, indices, n, 0, width)
+        takes_width = indices.size >= 64 and width <= indices[-1] + 1
+        assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width if takes_width else 0)
+        decoded = _core.decode_values("ecsq", section, indices, n)
+        assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+
+    @given(case=outer_products(), damage=damages())
+    @property_test
+    def test_damage_is_refused_or_read_alike(self, case, damage):
+        indices, n, width, values = case
+        k = indices.size
+        section = damage(_core.encode_indices("rowcol", indices, n, 0, width)[0])
+        assert outcome(lambda: _core.decode_indices("rowcol", section, n, k).tolist()) == outcome(
+            lambda: oracle_rowcol.read_rowcol(section, n, k).tolist()
+        )
+        section = damage(_core.encode_values("ecsq", values, indices, n, 0, width))
+        assert outcome(lambda: _core.decode_values("ecsq", section, indices, n).tobytes()) == outcome(
+            lambda: oracle_rowcol.read_ecsq(section, k, indices).tobytes()
+        )
+
+
+class TestBytes:
+    """What the codecs are for."""
+
+    @pytest.mark.parametrize("density", [0.001, 0.01, 0.1, 0.4])
+    def test_random_keys_take_their_information(self, density):
+        from math import lgamma, log
+
+        rng = np.random.default_rng(1)
+        n = 2_000_000
+        k = int(n * density)
+        indices = np.sort(rng.choice(n, k, replace=False)).astype(np.uint32)
+        section, _ = _core.encode_indices("rowcol", indices, n, 0, 1000)
+        limit = (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)) / log(2) / 8
+        assert len(section) <= 1.01 * limit
+
+    def test_outer_products_take_less(self):
+        rng = np.random.default_rng(2)
+        matrix = np.outer(rng.standard_t(2, 300), rng.standard_t(2, 200)).astype(np.float32)
+        indices = np.sort(np.argsort(-np.abs(matrix.ravel()))[:2000]).astype(np.uint32)
+        aware, _ = _core.encode_indices("rowcol", indices, matrix.size, 0, 200)
+        unaware, _ = _core.encode_indices("rowcol", indices, matrix.size)
+        assert len(aware) < 0.5 * len(unaware)
+        values = matrix.ravel()[indices]
+        aware = _core.encode_values("ecsq", values, indices, matrix.size, 0, 200)
+        unaware = _core.encode_values("ecsq", values, indices, matrix.size)
+        assert len(aware) < 0.8 * len(unaware)
+
+    @pytest.mark.parametrize("snr", [5, 15, 25, 40])
+    def test_the_error_is_what_was_asked_for(self, snr):
+        values = np.random.default_rng(3).standard_t(4, 20000).astype(np.float32)
+        indices = np.flatnonzero(np.abs(values) > 1.5).astype(np.uint32)
+        chosen = values[indices]
+        section = _core.encode_values(f"ecsq:snr={snr}", chosen, indices, values.size)
+        decoded = _core.decode_values("ecsq", section, indices, values.size)
+        found = 10 * np.log10(np.sum(chosen**2) / np.sum((chosen - decoded) ** 2))
+        assert found >= snr - 0.1
