@@ -3,8 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "core/linear_codec.h"
 
@@ -153,11 +151,8 @@ std::string Join(const std::vector<std::string>& words) {
 
 std::string ShortestText(double number) {
   char text[32];
-  for (int precision = 1; precision <= 17; ++precision) {
-    std::snprintf(text, sizeof(text), "%.*g", precision, number);
-    if (std::strtod(text, nullptr) == number) break;
-  }
-  return text;
+  const auto result = std::to_chars(text, text + sizeof(text), number);
+  return std::string(text, result.ptr);
 }
 
 std::string CanonicalText(const ParamSpec& spec, double number) {
