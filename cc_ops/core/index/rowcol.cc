@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/bit_io.h"
+#include "core/entropy/gap_coder.h"
 #include "core/entropy/rans.h"
 #include "core/grid.h"
 #include "core/radix_sort.h"
@@ -18,125 +19,6 @@ namespace tfcompress {
 namespace {
 
 constexpr int kNumGroups = 2 * kNumCountClasses - 1;
-
-// The average distance of chosen elements, 2^(half / 2).
-struct GapScale {
-  static constexpr int kBits = 6;
-  static constexpr int kMaxHalf = (1 << kBits) - 2;
-  static constexpr int kNumModels = 6;
-
-  int half = 0;
-
-  static GapScale Of(uint64_t num_elements, uint64_t num_chosen) {
-    const double distance = static_cast<double>(num_elements) / static_cast<double>(num_chosen);
-    constexpr double kSqrt2 = 1.4142135623730951;
-    GapScale scale;
-    while (scale.half < kMaxHalf && distance * distance > std::ldexp(kSqrt2, scale.half))
-      ++scale.half;
-    return scale;
-  }
-  // A gap travels as gap >> shift, by a model, and the bits below. Its step is a fourth of the
-  // distance or less: within a step, all gaps are about as likely.
-  int shift() const { return half < kNumModels ? 0 : half / 2 - 2; }
-  // Scales that differ in the shift alone share a model.
-  int model() const { return half - 2 * shift(); }
-};
-
-// The gaps of all groups, with the models that they share.
-class GapCoder {
- public:
-  GapCoder() {
-    // An element is not chosen with probability 1 - 2^(-model / 2), in 1/256.
-    constexpr uint32_t kRatios[GapScale::kNumModels] = {20, 75, 128, 165, 192, 211};
-    for (int i = 0; i < GapScale::kNumModels; ++i) models_[i] = NibbleModel::Geometric(kRatios[i]);
-  }
-
-  // Codes the gaps between chosen elements, which are some of `size` > 0. The expected scale is
-  // that of the group before, whose gaps are twice as long.
-  void Put(uint64_t size, Span<const uint64_t> gaps, RansEncoder* coder) {
-    if (gaps.empty()) return PutScale(kNoElements, coder);
-    const GapScale scale = GapScale::Of(size, gaps.size());
-    PutScale(scale.half, coder);
-    uint64_t next = 0;
-    for (const uint64_t gap : gaps) {
-      PutGap(gap, scale, coder);
-      next += gap + 1;
-    }
-    // The shortest gap that leaves the group.
-    const uint64_t step = uint64_t{1} << scale.shift();
-    if (next < size) PutGap((size - next + step - 1) / step * step, scale, coder);
-  }
-
-  // Calls take(position) for the chosen elements of a group, ascending, at most max_chosen times.
-  // Fails where there are more, or gaps of more symbols than an encoder writes.
-  template <typename Take>
-  Status Get(uint64_t size, uint64_t max_chosen, RansDecoder* coder, const Take& take) {
-    const int half = GetScale(coder);
-    if (half == kNoElements) return OkStatus();
-    const GapScale scale{half};
-    uint64_t num_escapes = max_chosen + 1;
-    uint64_t num_left = max_chosen;
-    for (uint64_t position = 0; true; ++position) {
-      position += GetGap(scale, coder, &num_escapes);
-      if (num_escapes == 0) return DataLoss("rowcol: a gap that no encoder writes");
-      if (position >= size) return OkStatus();
-      if (num_left-- == 0) return DataLoss("rowcol: more indices than its frame has");
-      take(position);
-      if (position + 1 == size) return OkStatus();
-    }
-  }
-
- private:
-  static constexpr int kNoElements = -1;
-  static constexpr int kMaxDifference = 7;
-
-  void PutScale(int half, RansEncoder* coder) {
-    const int difference = half - expected_half_;
-    if (half != kNoElements && std::abs(difference) <= kMaxDifference) {
-      coder->Put(difference + kMaxDifference, &scales_);
-    } else {
-      coder->Put(NibbleModel::kLast, &scales_);
-      coder->PutBits(static_cast<uint32_t>(half + 1), GapScale::kBits);
-    }
-    if (half != kNoElements) expected_half_ = half - 2;
-  }
-  int GetScale(RansDecoder* coder) {
-    const int symbol = coder->Get(&scales_);
-    const int half = symbol == NibbleModel::kLast
-                         ? static_cast<int>(coder->GetBits(GapScale::kBits)) - 1
-                         : symbol - kMaxDifference + expected_half_;
-    if (half < 0) return kNoElements;
-    expected_half_ = std::min(half, GapScale::kMaxHalf) - 2;
-    return expected_half_ + 2;
-  }
-
-  void PutGap(uint64_t gap, GapScale scale, RansEncoder* coder) {
-    NibbleModel* model = &models_[scale.model()];
-    const int shift = scale.shift();
-    uint64_t high = gap >> shift;
-    for (; high >= NibbleModel::kLast; high -= NibbleModel::kLast)
-      coder->Put(NibbleModel::kLast, model);
-    coder->Put(static_cast<int>(high), model);
-    coder->PutBits(static_cast<uint32_t>(gap & ((uint64_t{1} << shift) - 1)), shift);
-  }
-  uint64_t GetGap(GapScale scale, RansDecoder* coder, uint64_t* num_escapes) {
-    NibbleModel* model = &models_[scale.model()];
-    uint64_t high = 0;
-    int symbol = coder->Get(model);
-    for (; symbol == NibbleModel::kLast && *num_escapes > 0; --*num_escapes) {
-      high += NibbleModel::kLast;
-      symbol = coder->Get(model);
-    }
-    // So long a gap leaves any group.
-    constexpr uint64_t kMost = uint64_t{1} << 33;
-    const int shift = scale.shift();
-    return std::min(high + symbol, kMost) << shift | coder->GetBits(shift);
-  }
-
-  std::array<NibbleModel, GapScale::kNumModels> models_;
-  NibbleModel scales_;
-  int expected_half_ = 12;
-};
 
 // Where the elements of a group are: row by row, and in a row by ascending column.
 struct Groups {
@@ -314,8 +196,8 @@ class RowcolIndexCodec : public IndexCodec {
       coder.Finish(out);
       return DecodedIndices();
     }
-    // Codes both where it is not clear which one is shorter: where models have much to learn, or the
-    // difference is small.
+    // Codes both where it is not clear which one is shorter: where models have much to learn, or
+    // the difference is small.
     const Matrix matrix(indices, n, context.grid);
     const double bits = IdealBits(n, k);
     constexpr double kManyBits = 1 << 14;
