@@ -7,8 +7,8 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/simd.h"
-#include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
+#include "core/value/sums_of_squares.h"
 
 namespace tfcompress {
 namespace {
@@ -68,7 +68,7 @@ class Levels {
   void FindScales(const float* values, int64_t size, int64_t block_size,
                   unsigned char* scales) const {
     if (num_bits_ == kMinBits) {
-      Vectorized([=] { ScalesOfSquares(values, size, block_size, scales); });
+      ScalesOfSquares(values, size, block_size, scales);
     } else {
       Vectorized([=] { ScalesOfLargest(values, size, block_size, scales); });
     }
@@ -98,6 +98,20 @@ class Levels {
   // Says whether all scales are valid.
   bool Decode(const unsigned char* codes, int64_t size, int64_t block_size,
               const unsigned char* scales, float* values) const {
+    return ForEachDecoded(codes, size, block_size, scales, values,
+                          [](float* value, float decoded) { *value = decoded; });
+  }
+  // The same for what decodes to be taken out of `values`.
+  bool SubtractDecoded(const unsigned char* codes, int64_t size, int64_t block_size,
+                       const unsigned char* scales, float* values) const {
+    return ForEachDecoded(codes, size, block_size, scales, values,
+                          [](float* value, float decoded) { *value -= decoded; });
+  }
+
+ private:
+  template <typename Use>
+  bool ForEachDecoded(const unsigned char* codes, int64_t size, int64_t block_size,
+                      const unsigned char* scales, float* values, Use use) const {
     const bool is_four = num_bits_ == kMinBits;
     const float units_per_scale = is_four ? 1.0f : static_cast<float>(largest_);
     const float middle = is_four ? 1.5f : static_cast<float>(largest_);
@@ -113,7 +127,7 @@ class Levels {
         TFC_INDEPENDENT
         for (int64_t i = begin; i < end; ++i) {
           // Adding 0 makes -0 +0.
-          values[i] = (static_cast<float>(int32_t{codes[i]}) - middle) * unit + 0.0f;
+          use(values + i, (static_cast<float>(int32_t{codes[i]}) - middle) * unit + 0.0f);
         }
       }
       *out = valid;
@@ -121,7 +135,6 @@ class Levels {
     return all_valid;
   }
 
- private:
   static void ScalesOfLargest(const float* values, int64_t size, int64_t block_size,
                               unsigned char* scales) {
     for (int64_t begin = 0; begin < size; begin += block_size, scales += kScaleBytes) {
@@ -135,12 +148,12 @@ class Levels {
 
   static void ScalesOfSquares(const float* values, int64_t size, int64_t block_size,
                               unsigned char* scales) {
-    const auto square = [=](int64_t i) { return double{values[i]} * values[i]; };
-    ForEachRunSum(size, block_size, square, [=](int64_t block, double sum) {
+    const auto store = [=](int64_t block, double sum) {
       const int64_t count = SizeOfBlock(block * block_size, size, block_size);
       const double mean = sum / static_cast<double>(count);
       StoreUnaligned(scales + kScaleBytes * block, ScaleOf(static_cast<float>(std::sqrt(mean))));
-    });
+    };
+    ForEachSumOfSquares(values, size, block_size, Subnormals::kKept, store);
   }
 
   static void EncodeLevels(const float* values, int64_t size, float scale, int32_t largest,
@@ -193,10 +206,8 @@ class BlockInt : public ValueCodec {
       levels.FindScales(values, end - begin, block_size, own_scales);
       levels.Encode(values, end - begin, block_size, own_scales, codes);
       chunk.Pack(begin, end, packed);
-      if (pending == nullptr) return;
-      float decoded[kDecodeChunk];
-      levels.Decode(codes, end - begin, block_size, own_scales, decoded);
-      Subtract(decoded, end - begin, pending);
+      if (pending != nullptr)
+        levels.SubtractDecoded(codes, end - begin, block_size, own_scales, pending);
     };
     return {kDecodeChunk, encode};
   }

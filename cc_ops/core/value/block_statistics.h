@@ -36,42 +36,6 @@ double SumTerms(int64_t begin, int64_t end, const Term& term) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The same for `kRuns` runs side by side, run r from `stride` * r on: sums[r] = SumTerms of `size`
-// terms of it. One run alone would wait for each addition.
-template <int kRuns, typename Term>
-void SumRuns(int64_t stride, int64_t size, const Term& term, double* run_sums) {
-  double sums[kRuns][4] = {};
-  int64_t i = 0;
-  for (; i + 4 <= size; i += 4) {
-    for (int run = 0; run < kRuns; ++run)
-      for (int lane = 0; lane < 4; ++lane) sums[run][lane] += term(run * stride + i + lane);
-  }
-  for (; i < size; ++i) {
-    for (int run = 0; run < kRuns; ++run) sums[run][0] += term(run * stride + i);
-  }
-  for (int run = 0; run < kRuns; ++run) {
-    const auto& lanes = sums[run];
-    run_sums[run] = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-  }
-}
-
-// The sums of term(i) over the runs of `run_size` terms of [0, size), the last of which may be
-// shorter: use_sum(run, sum).
-template <typename Term, typename UseSum>
-void ForEachRunSum(int64_t size, int64_t run_size, const Term& term, const UseSum& use_sum) {
-  constexpr int kRuns = 4;
-  int64_t run = 0;
-  for (; (run + kRuns) * run_size <= size; run += kRuns) {
-    double sums[kRuns];
-    const int64_t begin = run * run_size;
-    SumRuns<kRuns>(run_size, run_size, [=](int64_t i) { return term(begin + i); }, sums);
-    for (int i = 0; i < kRuns; ++i) use_sum(run + i, sums[i]);
-  }
-  for (; run * run_size < size; ++run) {
-    use_sum(run, SumTerms(run * run_size, std::min(size, (run + 1) * run_size), term));
-  }
-}
-
 // Elements of a part, which is summed separately; short enough to occupy all threads of a GPU.
 inline constexpr int64_t kSumPart = 1024;
 static_assert(kBlockElements % kSumPart == 0);

@@ -5,9 +5,9 @@
 #include "core/byte_io.h"
 #include "core/registry.h"
 #include "core/simd.h"
-#include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
 #include "core/value/qsgd_levels.h"
+#include "core/value/sums_of_squares.h"
 
 namespace tfcompress {
 namespace {
@@ -34,15 +34,10 @@ void ForEachBucketPart(int64_t begin, int64_t end, int64_t bucket_size, const Bo
 
 // Stores the norms of the buckets of some values, which begin with a bucket.
 void StoreNorms(const float* values, int64_t size, int64_t bucket_size, unsigned char* norms) {
-  Vectorized([=] {
-    const auto square = [=](int64_t i) {
-      const double value = NormalOrZero(values[i]);
-      return value * value;
-    };
-    ForEachRunSum(size, bucket_size, square, [=](int64_t bucket, double sum) {
-      StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
-    });
-  });
+  ForEachSumOfSquares(values, size, bucket_size, Subnormals::kZero,
+                      [=](int64_t bucket, double sum) {
+                        StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
+                      });
 }
 
 float LoadNorm(const unsigned char* norms, int64_t bucket) {
