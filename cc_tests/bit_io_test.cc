@@ -36,6 +36,13 @@ void ExpectRoundTrip(const std::vector<uint32_t>& values, int num_bits, Executor
   std::vector<uint32_t> unpacked(values.size(), 0xDEADBEEF);
   UnpackBits(packed, num_bits, executor, Span<uint32_t>(unpacked));
   ASSERT_EQ(unpacked, values) << values.size() << " x " << num_bits;
+  if (num_bits > kMaxByteBits) return;
+  const Bytes bytes(values.begin(), values.end());
+  Bytes again(packed.size()), unpacked_bytes(values.size(), 0xEE);
+  PackBits(bytes, num_bits, again.data());
+  EXPECT_EQ(again, packed) << values.size() << " x " << num_bits;
+  UnpackBits(packed, num_bits, Span<unsigned char>(unpacked_bytes.data(), unpacked_bytes.size()));
+  EXPECT_EQ(unpacked_bytes, bytes) << values.size() << " x " << num_bits;
 }
 
 TEST(BitsFor, IsTheCeilingOfTheLogarithm) {

@@ -8,6 +8,7 @@
 
 #include "contract_inputs.h"
 #include "core/byte_io.h"
+#include "core/pipeline.h"
 #include "core/value/rounding_noise.h"
 #include "make_part.h"
 #include "round_trip.h"
@@ -75,6 +76,36 @@ TEST(QsgdTest, RoundsToANeighbouringLevel) {
     const double level = std::fabs(decoded[i]) / step;
     ASSERT_NEAR(level, std::round(level), 1e-3);
     ASSERT_FALSE(decoded[i] != 0 && std::signbit(decoded[i]) != std::signbit(values[i]));
+  }
+}
+
+// Buckets that are no divisor of a chunk, and longer than one: a chunk is then several, or as many
+// as it takes for codes to begin at a byte.
+TEST(QsgdTest, TakesBucketsOfAnyLengthOutOfTheMemory) {
+  ThreadExecutor threads(3);
+  const std::vector<float> gradient = NormalValues(200001, 7);
+  for (const size_t bucket : {size_t{3}, size_t{1000}, size_t{30001}}) {
+    const std::string spec = "residual|dense|raw|qsgd:bucket=" + std::to_string(bucket);
+    const auto compressor = Compressor::FromSpec(spec).value();
+    std::vector<float> residual(gradient.size());
+    float* const slots[] = {residual.data()};
+    Bytes bytes;
+    const GradientView view = {gradient.data(), DType::kFloat32, gradient.size()};
+    const Span<float* const> memory(slots, 1);
+    ASSERT_TRUE(EncodeFrame(*compressor, view, memory, {1, &threads}, &bytes).ok());
+    ByteReader reader(bytes);
+    Frame frame;
+    SparseTensor decoded;
+    ASSERT_TRUE(ReadFrame(&reader, &frame).ok());
+    ASSERT_TRUE(DecodeFrame(frame, &threads, &decoded).ok());
+    for (size_t begin = 0; begin < gradient.size(); begin += bucket) {
+      const size_t size = std::min(bucket, gradient.size() - begin);
+      const double step = Norm({&gradient[begin], size}) / 63 * (1 + 1e-6);
+      for (size_t i = begin; i < begin + size; ++i) {
+        ASSERT_LE(std::fabs(double{decoded.values[i]} - gradient[i]), step) << spec << ", " << i;
+        ASSERT_EQ(residual[i], gradient[i] - decoded.values[i]) << spec << ", " << i;
+      }
+    }
   }
 }
 

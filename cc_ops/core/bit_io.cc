@@ -9,21 +9,81 @@
 namespace tfcompress {
 namespace {
 
-// Up to 8 bits: eight values are as many bytes as a value has bits. They meet in the 64 bits of a
-// word, first as bytes, then in pairs, fours and all eight.
-constexpr int kMaxNarrowBits = 8;
 constexpr int64_t kGroup = 8;
 constexpr int64_t kChunkGroups = 512;
+constexpr int64_t kChunk = kGroup * kChunkGroups;
 
-void PackNarrow(const uint32_t* values, int64_t count, int num_bits, unsigned char* out) {
+// A divisor of 8 bits: the bytes of a word become one byte, and the other way around. The values
+// that met so far, kCount of each, close the gaps between them.
+template <typename Word>
+constexpr int kGap = 8 - 8 / static_cast<int>(sizeof(Word));
+
+template <typename Word, int kCount = 1>
+Word Gather(Word x) {
+  if constexpr (kCount == sizeof(Word)) {
+    return x;
+  } else {
+    return Gather<Word, 2 * kCount>(static_cast<Word>(x | x >> (kCount * kGap<Word>)));
+  }
+}
+
+// The lowest kCount values in every kCount bytes.
+template <typename Word>
+constexpr Word SpreadMask(int count) {
+  Word mask = 0;
+  for (size_t bit = 0; bit < 8 * sizeof(Word); bit += 8 * count)
+    mask |= static_cast<Word>(((Word{1} << (count * (8 - kGap<Word>))) - 1) << bit);
+  return mask;
+}
+
+template <typename Word, int kCount = sizeof(Word) / 2>
+Word Spread(Word x) {
+  if constexpr (kCount == 0) {
+    return x;
+  } else {
+    constexpr Word kMask = SpreadMask<Word>(kCount);
+    return Spread<Word, kCount / 2>(static_cast<Word>((x | x << (kCount * kGap<Word>)) & kMask));
+  }
+}
+
+template <typename Word>
+void PackWords(ByteSpan values, unsigned char* packed) {
+  const auto num_words = static_cast<int64_t>(values.size() / sizeof(Word));
+  Vectorized([=, bytes = values.data()] {
+    TFC_INDEPENDENT
+    for (int64_t i = 0; i < num_words; ++i)
+      packed[i] = static_cast<unsigned char>(Gather(LoadUnaligned<Word>(bytes + sizeof(Word) * i)));
+  });
+  const size_t rest = values.size() % sizeof(Word);
+  if (rest == 0) return;
+  Word word = 0;
+  std::memcpy(&word, values.end() - rest, rest);
+  packed[num_words] = static_cast<unsigned char>(Gather(word));
+}
+
+template <typename Word>
+void UnpackWords(const unsigned char* packed, Span<unsigned char> values) {
+  const auto num_words = static_cast<int64_t>(values.size() / sizeof(Word));
+  Vectorized([=, bytes = values.data()] {
+    TFC_INDEPENDENT
+    for (int64_t i = 0; i < num_words; ++i)
+      StoreUnaligned(bytes + sizeof(Word) * i, Spread(Word{packed[i]}));
+  });
+  const size_t rest = values.size() % sizeof(Word);
+  if (rest == 0) return;
+  const Word word = Spread(Word{packed[num_words]});
+  std::memcpy(values.end() - rest, &word, rest);
+}
+
+// Other numbers of bits: eight values are as many bytes as a value has bits. They meet in the 64
+// bits of a word, first in pairs, then fours and all eight.
+void PackGroups(const unsigned char* values, int64_t count, int num_bits, unsigned char* out) {
   const int64_t num_groups = NumBlocks(count, kGroup);
   const int gap = 8 - num_bits;
   uint64_t buffer[kChunkGroups];
   buffer[num_groups - 1] = 0;  // The last group may have fewer values.
-  uint64_t* const words = buffer;
-  auto* const bytes = reinterpret_cast<unsigned char*>(buffer);
-  Vectorized([=] {
-    for (int64_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(values[i]);
+  std::memcpy(buffer, values, static_cast<size_t>(count));
+  Vectorized([=, words = buffer + 0] {
     for (int64_t group = 0; group < num_groups; ++group) {
       uint64_t x = words[group];
       x = (x & 0x00FF00FF00FF00FF) | (x & 0xFF00FF00FF00FF00) >> gap;
@@ -33,21 +93,19 @@ void PackNarrow(const uint32_t* values, int64_t count, int num_bits, unsigned ch
   });
   // A word reaches past its group, where the next one is stored after it.
   const auto num_bytes = static_cast<int64_t>(PackedBytes(count, num_bits));
+  const uint64_t* word = buffer;
   int64_t begin = 0;
-  const uint64_t* word = words;
   for (; begin + 8 <= num_bytes; begin += num_bits) StoreUnaligned(out + begin, *word++);
   for (; begin < num_bytes; begin += num_bits)
     std::memcpy(out + begin, word++, std::min<int64_t>(num_bits, num_bytes - begin));
 }
 
-void UnpackNarrow(const unsigned char* packed, int64_t count, int num_bits, uint32_t* values) {
+void UnpackGroups(const unsigned char* packed, int64_t count, int num_bits, unsigned char* values) {
   const int64_t num_groups = NumBlocks(count, kGroup);
   const auto num_bytes = static_cast<int64_t>(PackedBytes(count, num_bits));
   uint64_t buffer[kChunkGroups];
-  uint64_t* const words = buffer;
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(buffer);
+  uint64_t* word = buffer;
   int64_t begin = 0;
-  uint64_t* word = words;
   for (; begin + 8 <= num_bytes; begin += num_bits)
     *word++ = LoadUnaligned<uint64_t>(packed + begin);
   for (; begin < num_bytes; begin += num_bits) {
@@ -58,13 +116,30 @@ void UnpackNarrow(const unsigned char* packed, int64_t count, int num_bits, uint
   const uint64_t four = (uint64_t{1} << (4 * num_bits)) - 1;
   const uint64_t two = ((uint64_t{1} << (2 * num_bits)) - 1) * 0x0000000100000001;
   const uint64_t one = ((uint64_t{1} << num_bits) - 1) * 0x0001000100010001;
-  Vectorized([=] {
+  Vectorized([=, words = buffer + 0] {
     for (int64_t group = 0; group < num_groups; ++group) {
       uint64_t x = words[group];
       x = (x & four) | (x << (4 * gap) & four << 32);
       x = (x & two) | (x << (2 * gap) & two << 16);
       words[group] = (x & one) | (x << gap & one << 8);
     }
+  });
+  std::memcpy(values, buffer, static_cast<size_t>(count));
+}
+
+void PackNarrow(const uint32_t* values, int64_t count, int num_bits, unsigned char* out) {
+  unsigned char buffer[kChunk];
+  Vectorized([=, bytes = buffer + 0] {
+    for (int64_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(values[i]);
+  });
+  PackBits({buffer, static_cast<size_t>(count)}, num_bits, out);
+}
+
+void UnpackNarrow(const unsigned char* packed, int64_t count, int num_bits, uint32_t* values) {
+  unsigned char buffer[kChunk];
+  UnpackBits({packed, PackedBytes(count, num_bits)}, num_bits,
+             {buffer, static_cast<size_t>(count)});
+  Vectorized([=, bytes = buffer + 0] {
     for (int64_t i = 0; i < count; ++i) values[i] = bytes[i];
   });
 }
@@ -106,7 +181,6 @@ void UnpackWide(const unsigned char* packed, int64_t count, int num_bits, uint32
 // since its number of values is a multiple of 8.
 template <typename Body>
 void ForEachChunk(Executor* executor, int64_t count, const Body& body) {
-  constexpr int64_t kChunk = kGroup * kChunkGroups;
   static_assert(kBlockElements % kChunk == 0);
   ForEachBlock(executor, count, [&](int64_t, int64_t begin, int64_t end) {
     for (; begin < end; begin += kChunk) body(begin, std::min(end, begin + kChunk));
@@ -115,10 +189,47 @@ void ForEachChunk(Executor* executor, int64_t count, const Body& body) {
 
 }  // namespace
 
+void PackBits(ByteSpan values, int num_bits, unsigned char* packed) {
+  switch (num_bits) {
+    case 0:
+      return;
+    case 1:
+      return PackWords<uint64_t>(values, packed);
+    case 2:
+      return PackWords<uint32_t>(values, packed);
+    case 4:
+      return PackWords<uint16_t>(values, packed);
+    case 8:
+      return static_cast<void>(std::copy(values.begin(), values.end(), packed));
+  }
+  ForEachChunk(SerialExecutor(), values.size(), [&](int64_t begin, int64_t end) {
+    PackGroups(values.data() + begin, end - begin, num_bits, packed + begin / 8 * num_bits);
+  });
+}
+
+void UnpackBits(ByteSpan packed, int num_bits, Span<unsigned char> values) {
+  switch (num_bits) {
+    case 0:
+      return std::fill(values.begin(), values.end(), static_cast<unsigned char>(0));
+    case 1:
+      return UnpackWords<uint64_t>(packed.data(), values);
+    case 2:
+      return UnpackWords<uint32_t>(packed.data(), values);
+    case 4:
+      return UnpackWords<uint16_t>(packed.data(), values);
+    case 8:
+      return static_cast<void>(std::copy_n(packed.begin(), values.size(), values.begin()));
+  }
+  ForEachChunk(SerialExecutor(), values.size(), [&](int64_t begin, int64_t end) {
+    UnpackGroups(packed.data() + begin / 8 * num_bits, end - begin, num_bits,
+                 values.data() + begin);
+  });
+}
+
 void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor,
               unsigned char* packed) {
   if (num_bits == 0) return;
-  const auto pack = num_bits <= kMaxNarrowBits ? PackNarrow : PackWide;
+  const auto pack = num_bits <= kMaxByteBits ? PackNarrow : PackWide;
   ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
     pack(values.data() + begin, end - begin, num_bits, packed + begin / 8 * num_bits);
   });
@@ -129,7 +240,7 @@ void UnpackBits(ByteSpan packed, int num_bits, Executor* executor, Span<uint32_t
     std::fill(values.begin(), values.end(), 0);
     return;
   }
-  const auto unpack = num_bits <= kMaxNarrowBits ? UnpackNarrow : UnpackWide;
+  const auto unpack = num_bits <= kMaxByteBits ? UnpackNarrow : UnpackWide;
   ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
     unpack(packed.data() + begin / 8 * num_bits, end - begin, num_bits, values.data() + begin);
   });

@@ -30,6 +30,13 @@ void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor, uns
 // Inverse of PackBits; `packed` holds exactly PackedBytes(values.size(), num_bits) bytes.
 void UnpackBits(ByteSpan packed, int num_bits, Executor* executor, Span<uint32_t> values);
 
+// Values of at most that many bits may be bytes, which are packed and unpacked in fewer steps.
+inline constexpr int kMaxByteBits = 8;
+
+// The same for bytes, on the calling thread.
+void PackBits(ByteSpan values, int num_bits, unsigned char* packed);
+void UnpackBits(ByteSpan packed, int num_bits, Span<unsigned char> values);
+
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_BIT_IO_H_

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/simd.h"
+
 namespace tfcompress {
 
 Status CheckNumElements(const char* what, uint64_t n) {
@@ -14,6 +16,13 @@ Status CheckSectionBytes(const char* what, ByteSpan section, uint64_t least) {
   return DataLoss(what, " of ", section.size(), " bytes, what it holds takes at least ", least);
 }
 
+void Subtract(const float* decoded, int64_t count, float* pending) {
+  Vectorized([=] {
+    TFC_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) pending[i] -= decoded[i];
+  });
+}
+
 Status ForEachDecodeChunk(int64_t k, Executor* executor,
                           const std::function<Status(int64_t begin, int64_t end)>& body) {
   std::vector<Status> statuses(static_cast<size_t>(NumBlocks(k)));
@@ -22,6 +31,15 @@ Status ForEachDecodeChunk(int64_t k, Executor* executor,
       statuses[block] = body(begin, std::min(end, begin + kDecodeChunk));
   });
   for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
+  return OkStatus();
+}
+
+Status ValueCodec::Encode(Span<const float> values, const Support&, const CodecContext& context,
+                          Bytes* out) const {
+  const ChunkEncoder encoder = OpenEncoder(static_cast<uint32_t>(values.size()), context, out);
+  ForEachChunk(values.size(), encoder.chunk, context.executor, [&](int64_t begin, int64_t end) {
+    encoder.encode(begin, end, values.data() + begin, nullptr);
+  });
   return OkStatus();
 }
 

@@ -76,7 +76,6 @@ enum class Implied {
 };
 
 class SparsifierByMagnitude;
-class Collector;
 
 // Chooses the support of a dense vector.
 class Sparsifier {
@@ -135,6 +134,29 @@ class IndexCodec {
 using ChunkDecoder = std::function<Status(int64_t begin, int64_t end, float* values)>;
 inline constexpr int64_t kDecodeChunk = 4096;  // 16 KiB of floats: they stay in a core's L1.
 
+// Encodes values [begin, end) to their place in a section, and takes what they decode to out of
+// pending[0], pending[1], ..., unless that is null; values[0], values[1], ... may be the same
+// vector. `begin` is a multiple of `chunk`, and end - begin at most that. May be called from
+// several threads at once, until something is appended to the section.
+struct ChunkEncoder {
+  int64_t chunk = kDecodeChunk;
+  std::function<void(int64_t begin, int64_t end, const float* values, float* pending)> encode;
+
+  explicit operator bool() const { return encode != nullptr; }
+};
+
+// pending[i] -= decoded[i] for 0 <= i < count: what error feedback keeps.
+void Subtract(const float* decoded, int64_t count, float* pending);
+
+// Calls body(begin, end) for the chunks of [0, k), from several threads.
+template <typename Body>
+void ForEachChunk(int64_t k, int64_t chunk, Executor* executor, const Body& body) {
+  const auto block = [&](int64_t, int64_t begin, int64_t end) {
+    for (; begin < end; begin += chunk) body(begin, begin + chunk < end ? begin + chunk : end);
+  };
+  ForEachBlock(executor, k, block, chunk * NumBlocks(kBlockElements, chunk));
+}
+
 // Calls body(begin, end) for the chunks of [0, k); the first failure that it returns is returned.
 Status ForEachDecodeChunk(int64_t k, Executor* executor,
                           const std::function<Status(int64_t begin, int64_t end)>& body);
@@ -151,7 +173,15 @@ class ValueCodec {
 
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,
-                        const CodecContext& context, Bytes* out) const = 0;
+                        const CodecContext& context, Bytes* out) const;
+  // A codec whose chunks of values encode apart from each other, and whatever their indices,
+  // appends a section of k values, which the encoder that it returns then fills in: a chunk is
+  // encoded, and taken out of a memory, where it was made, in a core's cache. Others return none,
+  // and override Encode.
+  virtual ChunkEncoder OpenEncoder(uint32_t /*k*/, const CodecContext& /*context*/,
+                                   Bytes* /*out*/) const {
+    return {};
+  }
   // A codec whose values decode apart from each other, and whatever their indices, checks what
   // precedes them in the section, and its length, and sets `decoder`. Then sums and memories take
   // the values chunk by chunk, and no vector holds all of them. Others leave `decoder` empty, and
@@ -207,6 +237,14 @@ struct MemorySlots {
   size_t size() const { return after.size(); }
 };
 
+// Is shown a vector while it is made: elements [begin, end), which are made[0], made[1], ...,
+// right after they were made. `begin` is a multiple of `chunk`, and end - begin at most that. From
+// several threads at once.
+struct ChunkVisitor {
+  int64_t chunk = kDecodeChunk;
+  std::function<void(int64_t begin, int64_t end, const float* made)> visit;
+};
+
 // What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
 // start as zeros and that the caller stores. The first one, if any, has what is pending.
 class Memory {
@@ -215,10 +253,11 @@ class Memory {
   virtual int num_slots() const = 0;
   // The vector to compress: `gradient` itself or slots.after[0], which may be the same vector. When
   // any of its elements would not be finite, `finite` is false, the result is empty, and
-  // slots.after is as slots.before. `collector`, unless it is null, looks at the result.
+  // slots.after is as slots.before. The visitor, if any, is shown chunks of the result that are
+  // finite, and may change them in slots.after.
   Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                const CodecContext& context, bool* finite,
-                               Collector* collector = nullptr) const;
+                               const ChunkVisitor& visitor = {}) const;
   // Stores `count` elements of that result, from `begin` on, before it is made.
   void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                       int64_t count, float* elements) const;

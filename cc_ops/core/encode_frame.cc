@@ -54,6 +54,20 @@ struct Encoding {
     return {frame->data() + begin, frame->size() - begin};
   }
 
+  // Where the value codec encodes chunks of all values apart: the encoder of what it sends.
+  ChunkEncoder OpenEncoder() {
+    if (compressor.value() == nullptr || header.n == 0) return {};
+    ChunkEncoder encoder = compressor.value()->OpenEncoder(header.n, context, frame);
+    if (encoder) header.k = header.n;
+    return encoder;
+  }
+  // Encodes what a memory makes, chunk by chunk.
+  ChunkVisitor VisitorOf(const ChunkEncoder& encoder) const {
+    return {encoder.chunk, [&](int64_t begin, int64_t end, const float* made) {
+              encoder.encode(begin, end, made, remembers() ? slots.after[0] + begin : nullptr);
+            }};
+  }
+
   Status EncodeJoint(Span<const float> values, const Support& support) {
     const SparseCodec& joint = *compressor.joint();
     const size_t begin = frame->size();
@@ -140,13 +154,8 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
         });
     collector.emplace(n, least_magnitude);
   }
-  bool finite = true;
-  const Span<const float> dense =
-      memory.Compensate(given, slots, context, &finite, collector ? &*collector : nullptr);
-
-  Encoding encoding{compressor, slots, context, dense, {}, frame};
+  Encoding encoding{compressor, slots, context, {}, {}, frame};
   FrameHeader& header = encoding.header;
-  header.nonfinite = !finite;
   header.dtype = gradient.dtype;
   header.support = compressor.support_kind();
   header.n = static_cast<uint32_t>(gradient.n);
@@ -154,13 +163,32 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   header.value_id = compressor.value_id();
   header.seed = context.seed;
   const auto append_sections = [&]() -> Result<uint64_t> {
+    const size_t begin = frame->size();
     Chosen chosen;
     chosen.everything = sparsifier.implied() == Implied::kEverything;
+    const ChunkEncoder encoder = chosen.everything ? encoding.OpenEncoder() : ChunkEncoder();
+    ChunkVisitor visitor;
+    if (encoder) {
+      visitor = encoding.VisitorOf(encoder);
+    } else if (collector) {
+      visitor.visit = [&](int64_t from, int64_t to, const float* made) {
+        collector->Look(from, to, made);
+      };
+    }
+    bool finite = true;
+    encoding.dense = memory.Compensate(given, slots, context, &finite, visitor);
+    if (!finite) {
+      header.nonfinite = true;
+      header.k = 0;
+      frame->resize(begin);
+      return uint64_t{0};
+    }
+    if (encoder) return uint64_t{0};
     if (by_magnitude != nullptr) {
       chosen.elements = collector->Take();
-      by_magnitude->Choose(dense, least_magnitude, context.executor, &chosen.elements);
+      by_magnitude->Choose(encoding.dense, least_magnitude, context.executor, &chosen.elements);
     } else if (!chosen.everything) {
-      TFC_RETURN_IF_ERROR(sparsifier.Select(dense, context, &chosen.elements.indices));
+      TFC_RETURN_IF_ERROR(sparsifier.Select(encoding.dense, context, &chosen.elements.indices));
     }
     return encoding.EncodeSections(std::move(chosen));
   };

@@ -4,8 +4,6 @@
 #include <atomic>
 
 #include "core/codec.h"
-#include "core/collect.h"
-#include "core/simd.h"
 
 namespace tfcompress {
 namespace {
@@ -38,13 +36,11 @@ void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots
 
 Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlots& slots,
                                      const CodecContext& context, bool* finite,
-                                     Collector* collector) const {
+                                     const ChunkVisitor& visitor) const {
   const auto n = static_cast<int64_t>(gradient.size());
   std::atomic<bool> all_finite{true};
-  const auto for_each_chunk = [&](const auto& body) {
-    ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
-      for (; begin < end; begin += kDecodeChunk) body(begin, std::min(end, begin + kDecodeChunk));
-    });
+  const auto for_each_chunk = [&](int64_t chunk, const auto& body) {
+    ForEachChunk(n, chunk, context.executor, body);
     return *finite = all_finite;
   };
   // In place, check before writing, since a non-finite step must leave the slots unchanged.
@@ -58,7 +54,7 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
       all_finite = false;
     }
   };
-  if (in_place && !for_each_chunk(check)) return {};
+  if (in_place && !for_each_chunk(kDecodeChunk, check)) return {};
 
   const float* const result = slots.size() == 0 ? gradient.data() : slots.after[0];
   const auto make = [&](int64_t begin, int64_t end) {
@@ -66,11 +62,11 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
     const auto after = From<float, kMaxSlots>(begin, slots.after);
     if (!CompensateChunk(gradient.data() + begin, before.data(), after.data(), end - begin)) {
       all_finite = false;
-    } else if (collector != nullptr) {
-      collector->Look(begin, end, result + begin);
+    } else if (visitor.visit) {
+      visitor.visit(begin, end, result + begin);
     }
   };
-  if (for_each_chunk(make)) return {result, gradient.size()};
+  if (for_each_chunk(visitor.chunk, make)) return {result, gradient.size()};
   for (size_t i = 0; i < slots.size(); ++i) std::copy_n(slots.before[i], n, slots.after[i]);
   return {};
 }
@@ -101,9 +97,7 @@ Status Memory::UpdateAll(const ValueCodec& value, ByteSpan section, uint32_t n,
   return ForEachDecodeChunk(n, context.executor, [&](int64_t begin, int64_t end) {
     float values[kDecodeChunk];
     TFC_RETURN_IF_ERROR(decode(begin, end, values));
-    Vectorized([count = end - begin, pending = slots.after[0] + begin, sent = values + 0] {
-      for (int64_t i = 0; i < count; ++i) pending[i] -= sent[i];
-    });
+    Subtract(values, end - begin, slots.after[0] + begin);
     return OkStatus();
   });
 }

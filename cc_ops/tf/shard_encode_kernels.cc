@@ -97,18 +97,19 @@ class EncodeSumKernel : public tensorflow::OpKernel {
       sums = *others;
     }
 
-    Bytes frame;
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
     const CodecContext context{seed, &executor, GridOf(own).From(begin)};
+    Scratch<Bytes>::Lease frame = frames_.Take();
+    frame->clear();
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
       OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slot, piece, context,
-                                                 &frame, &num_sent)));
+                                                 frame.get(), &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, frame));
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, *frame));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, nanoseconds));
   }
@@ -138,6 +139,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
   }
 
   CompressorCache compressors_;
+  Scratch<Bytes> frames_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodePieces").Device(tensorflow::DEVICE_CPU),

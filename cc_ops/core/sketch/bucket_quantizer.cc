@@ -53,10 +53,11 @@ std::vector<uint32_t> ChooseSplits(Span<const float> values, uint32_t max_bucket
 }
 
 // Intervals for `num_splits` splits and `num_values` values: so many that most have one split at
-// most, so few that the table of 256 buckets stays in the L1 cache, and no more than values.
+// most, and no more than values. Of the table of 256 buckets, the part that floats of a few
+// magnitudes need stays in the L1 cache.
 int IntervalShift(uint32_t first, uint32_t last, size_t num_splits, size_t num_values) {
   const auto max_intervals =
-      static_cast<uint32_t>(std::min<size_t>({num_values, 32 * num_splits, 65536}));
+      static_cast<uint32_t>(std::min<size_t>({num_values, 256 * num_splits, 65536}));
   int shift = 0;
   while ((last >> shift) - (first >> shift) >= max_intervals) ++shift;
   return shift;
@@ -132,10 +133,14 @@ void BucketQuantizer::Find(const float* values, int64_t count, uint32_t* codes) 
       codes[i] = (std::min(std::max(keys[i], first), last) - first) >> shift;
     }
   });
-  for (int64_t i = 0; i < count; ++i) codes[i] = num_below[codes[i]];
-  for (uint32_t half = (1u << intervals_.num_steps) / 2; half > 0; half /= 2) {
-    // A product, since a branch would be guessed wrong half of the time.
-    for (int64_t i = 0; i < count; ++i) codes[i] += half * (splits[codes[i] + half - 1] <= keys[i]);
+  // A product, since a branch would be guessed wrong half of the time.
+  const auto step = [=](uint32_t code, uint32_t half, uint32_t key) {
+    return code + half * (splits[code + half - 1] <= key);
+  };
+  uint32_t half = (1u << intervals_.num_steps) / 2;
+  for (int64_t i = 0; i < count; ++i) codes[i] = step(num_below[codes[i]], half, keys[i]);
+  while (half /= 2) {
+    for (int64_t i = 0; i < count; ++i) codes[i] = step(codes[i], half, keys[i]);
   }
 }
 

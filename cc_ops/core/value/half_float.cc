@@ -92,13 +92,15 @@ struct Bf16 {
 template <typename Format>
 class HalfFloat : public ValueCodec {
  public:
-  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
-                Bytes* out) const override {
-    unsigned char* section = ByteWriter(out).Extend(2 * values.size());
-    ForEachBlock(context.executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-      Format::NarrowArray(values.data() + begin, end - begin, section + 2 * begin);
-    });
-    return OkStatus();
+  ChunkEncoder OpenEncoder(uint32_t k, const CodecContext&, Bytes* out) const override {
+    unsigned char* const section = ByteWriter(out).Extend(2 * uint64_t{k});
+    return {kDecodeChunk, [=](int64_t begin, int64_t end, const float* values, float* pending) {
+              Format::NarrowArray(values, end - begin, section + 2 * begin);
+              if (pending == nullptr) return;
+              float decoded[kDecodeChunk];
+              Format::WidenArray(section + 2 * begin, end - begin, decoded);
+              Subtract(decoded, end - begin, pending);
+            }};
   }
 
   Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {

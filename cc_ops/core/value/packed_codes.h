@@ -45,35 +45,67 @@ inline Status ReadCodes(uint32_t k, int num_bits, ByteReader* reader, ByteSpan* 
   return reader->ExpectEnd("codes");
 }
 
-// Returns a decoder that unpacks the codes of a chunk and calls use_codes(begin, end, codes,
-// values), which returns a Status.
-template <typename UseCodes>
-ChunkDecoder DecodeCodes(ByteSpan packed, int num_bits, UseCodes use_codes) {
-  return [=, use_codes = std::move(use_codes)](int64_t begin, int64_t end, float* values) {
-    uint32_t codes[kDecodeChunk];
-    const uint64_t offset = PackedBytes(begin, num_bits);
-    const ByteSpan bytes = packed.subspan(offset, PackedBytes(end, num_bits) - offset);
-    UnpackBits(bytes, num_bits, SerialExecutor(), {codes, static_cast<size_t>(end - begin)});
-    return use_codes(begin, end, codes, values);
-  };
+// The packed codes of a chunk.
+inline ByteSpan PackedChunk(ByteSpan packed, int64_t begin, int64_t end, int num_bits) {
+  const uint64_t offset = PackedBytes(begin, num_bits);
+  return packed.subspan(offset, PackedBytes(end, num_bits) - offset);
 }
 
-// The same, with values[i] = table[code i]; a code past the table is DataLoss.
+// Codes of at most 8 bits of a chunk, as bytes: those of 8 bits in their place, without a copy.
+class ByteCodes {
+ public:
+  explicit ByteCodes(int num_bits) : num_bits_(num_bits) {}
+
+  // Where to store codes [begin, end) for Pack.
+  unsigned char* Room(unsigned char* packed, int64_t begin) {
+    return num_bits_ == kMaxByteBits ? packed + begin : buffer_;
+  }
+  // Packs those codes; `begin` is a multiple of 8.
+  void Pack(int64_t begin, int64_t end, unsigned char* packed) const {
+    if (num_bits_ == kMaxByteBits) return;
+    PackBits({buffer_, static_cast<size_t>(end - begin)}, num_bits_,
+             packed + PackedBytes(begin, num_bits_));
+  }
+  // Codes [begin, end); valid as long as this and `packed`.
+  const unsigned char* Unpack(ByteSpan packed, int64_t begin, int64_t end) {
+    if (num_bits_ == kMaxByteBits) return packed.data() + begin;
+    UnpackBits(PackedChunk(packed, begin, end, num_bits_), num_bits_,
+               {buffer_, static_cast<size_t>(end - begin)});
+    return buffer_;
+  }
+
+ private:
+  int num_bits_;
+  unsigned char buffer_[kDecodeChunk];
+};
+
+// values[i] = table[codes[i]] for 0 <= i < count, or DataLoss for a code past the table.
+template <typename Code>
+Status LookUp(const std::vector<float>& table, const Code* codes, int64_t count, float* values) {
+  Code largest = 0;
+  Vectorized([=, out = &largest] {
+    Code max = 0;
+    for (int64_t i = 0; i < count; ++i) max = std::max(max, codes[i]);
+    *out = max;
+  });
+  if (largest >= table.size()) return DataLoss("a code is not below ", table.size());
+  const float* const entries = table.data();
+  for (int64_t i = 0; i < count; ++i) values[i] = entries[codes[i]];
+  return OkStatus();
+}
+
+// Returns a decoder of values[i] = table[code i]; a code past the table is DataLoss.
 inline ChunkDecoder DecodeTable(ByteSpan packed, int num_bits, std::vector<float> table) {
-  auto look_up = [table = std::move(table)](int64_t begin, int64_t end, const uint32_t* codes,
-                                            float* values) {
-    uint32_t largest = 0;
-    Vectorized([=, count = end - begin, out = &largest] {
-      uint32_t max = 0;
-      for (int64_t i = 0; i < count; ++i) max = std::max(max, codes[i]);
-      *out = max;
-    });
-    if (largest >= table.size()) return DataLoss("a code is not below ", table.size());
-    const float* entries = table.data();
-    for (int64_t i = 0; i < end - begin; ++i) values[i] = entries[codes[i]];
-    return OkStatus();
+  return [=, table = std::move(table)](int64_t begin, int64_t end, float* values) {
+    if (num_bits <= kMaxByteBits) {
+      ByteCodes codes(num_bits);
+      return LookUp(table, codes.Unpack(packed, begin, end), end - begin, values);
+    }
+    uint32_t codes[kDecodeChunk];
+    UnpackBits(PackedChunk(packed, begin, end, num_bits), num_bits, SerialExecutor(),
+               {codes, static_cast<size_t>(end - begin)});
+    return LookUp(table, codes, end - begin, values);
   };
-  return DecodeCodes(packed, num_bits, std::move(look_up));
 }
 
 // Reads k packed codes of a table off the reader, which is then at its end.

@@ -1,14 +1,13 @@
 // qsgd: multiples of a fraction of the norm of each bucket, rounded stochastically: the expectation
 // of a decoded value is the value (QSGD; buckets and bits as DeepReduce 6.3 sets them).
 #include <algorithm>
-#include <utility>
 
 #include "core/byte_io.h"
 #include "core/registry.h"
 #include "core/simd.h"
-#include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
 #include "core/value/qsgd_levels.h"
+#include "core/value/sums_of_squares.h"
 
 namespace tfcompress {
 namespace {
@@ -33,25 +32,56 @@ void ForEachBucketPart(int64_t begin, int64_t end, int64_t bucket_size, const Bo
   }
 }
 
-float NormOf(Span<const float> values) {
-  double sum = 0;
-  const float* x = values.data();
-  Vectorized([=, out = &sum, size = static_cast<int64_t>(values.size())] {
-    *out = SumTerms(0, size, [=](int64_t i) {
-      const double value = NormalOrZero(x[i]);
-      return value * value;
-    });
-  });
-  return QsgdLevels::Norm(sum);
+// Stores the norms of the buckets of some values, which begin with a bucket.
+void StoreNorms(const float* values, int64_t size, int64_t bucket_size, unsigned char* norms) {
+  ForEachSumOfSquares(values, size, bucket_size, Subnormals::kZero,
+                      [=](int64_t bucket, double sum) {
+                        StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
+                      });
 }
+
+float LoadNorm(const unsigned char* norms, int64_t bucket) {
+  return LoadUnaligned<float>(norms + sizeof(float) * bucket);
+}
+
+// What codes of one number of bits and buckets of one size do to values [begin, end) of a section,
+// at most kDecodeChunk of them, by the norms of its buckets.
+struct Quantizer {
+  QsgdLevels levels;
+  int64_t bucket_size;
+
+  void Encode(const RoundingNoise& noise, const unsigned char* norms, int64_t begin, int64_t end,
+              const float* values, unsigned char* codes) const {
+    uint32_t buffer[kDecodeChunk];
+    Vectorized([=, levels = levels, bucket_size = bucket_size, wide = buffer + 0] {
+      noise.Fill(begin, end, wide);
+      ForEachBucketPart(begin, end, bucket_size, [=](int64_t bucket, int64_t first, int64_t last) {
+        const double steps_per_unit = levels.StepsPerUnit(LoadNorm(norms, bucket));
+        for (int64_t i = first - begin; i < last - begin; ++i)
+          wide[i] = levels.Code(values[i], steps_per_unit, wide[i]);
+      });
+      for (int64_t i = 0; i < end - begin; ++i) codes[i] = static_cast<unsigned char>(wide[i]);
+    });
+  }
+
+  void Decode(const unsigned char* norms, int64_t begin, int64_t end, const unsigned char* codes,
+              float* values) const {
+    Vectorized([=, levels = levels, bucket_size = bucket_size] {
+      ForEachBucketPart(begin, end, bucket_size, [=](int64_t bucket, int64_t first, int64_t last) {
+        const double unit = levels.Unit(LoadNorm(norms, bucket));
+        TFC_INDEPENDENT
+        for (int64_t i = first - begin; i < last - begin; ++i)
+          values[i] = levels.Value(codes[i], unit);
+      });
+    });
+  }
+};
 
 class Qsgd : public ValueCodec {
  public:
   explicit Qsgd(const Config& config) : config_(config) {}
 
-  Status Encode(Span<const float> values, const Support&, const CodecContext& context,
-                Bytes* out) const override {
-    const auto k = static_cast<int64_t>(values.size());
+  ChunkEncoder OpenEncoder(uint32_t k, const CodecContext& context, Bytes* out) const override {
     const int num_bits = config_.levels.num_bits();
     const int64_t bucket_size = config_.bucket_size;
     const size_t num_norm_bytes = config_.NumBuckets(k) * sizeof(float);
@@ -59,27 +89,28 @@ class Qsgd : public ValueCodec {
     writer.Write(static_cast<uint8_t>(num_bits));
     writer.Write(config_.bucket_size);
     unsigned char* const norms = writer.Extend(num_norm_bytes + PackedBytes(k, num_bits));
-    const RoundingNoise noise(context.seed);
-    const auto encode_block = [&](int64_t, int64_t begin, int64_t block_end) {
-      uint32_t codes[kDecodeChunk];
-      float norm = 0;
-      for (; begin < block_end; begin += kDecodeChunk) {
-        const int64_t end = std::min(block_end, begin + kDecodeChunk);
-        Vectorized([=, noise_out = codes + 0] { noise.Fill(begin, end, noise_out); });
-        ForEachBucketPart(begin, end, bucket_size, [&](int64_t bucket, int64_t i, int64_t last) {
-          if (i == bucket * bucket_size) {
-            norm = NormOf(values.subspan(i, std::min(bucket_size, k - i)));
-            StoreUnaligned(norms + sizeof(float) * bucket, norm);
-          }
-          RoundPart(values.subspan(i, last - i), norm, codes + (i - begin));
-        });
-        PackChunk(codes, begin, end, num_bits, norms + num_norm_bytes);
+    const auto encode = [=, quantizer = Quantizer{config_.levels, bucket_size},
+                         noise = RoundingNoise(context.seed),
+                         packed = norms + num_norm_bytes](int64_t chunk_begin, int64_t chunk_end,
+                                                          const float* values, float* pending) {
+      StoreNorms(values, chunk_end - chunk_begin, bucket_size,
+                 norms + sizeof(float) * (chunk_begin / bucket_size));
+      ByteCodes part(num_bits);
+      float decoded[kDecodeChunk];
+      for (int64_t begin = chunk_begin; begin < chunk_end; begin += kDecodeChunk) {
+        const int64_t end = std::min(chunk_end, begin + kDecodeChunk);
+        unsigned char* const codes = part.Room(packed, begin);
+        quantizer.Encode(noise, norms, begin, end, values + (begin - chunk_begin), codes);
+        part.Pack(begin, end, packed);
+        if (pending == nullptr) continue;
+        quantizer.Decode(norms, begin, end, codes, decoded);
+        Subtract(decoded, end - begin, pending + (begin - chunk_begin));
       }
     };
-    // Blocks of whole buckets, whose codes start at a byte.
+    // Chunks of whole buckets, whose codes start at a byte.
     const int64_t unit = 8 * bucket_size;
-    ForEachBlock(context.executor, k, encode_block, unit * NumBlocks(kBlockElements, unit));
-    return OkStatus();
+    return {kDecodeChunk % bucket_size == 0 ? kDecodeChunk : unit * NumBlocks(kDecodeChunk, unit),
+            encode};
   }
 
   Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
@@ -96,62 +127,43 @@ class Qsgd : public ValueCodec {
 
   // One level, plus rounding to float32 and subnormal numbers that became 0.
   double MaxError(Span<const float> values) const override {
+    const auto k = static_cast<int64_t>(values.size());
+    Bytes norms(config_.NumBuckets(k) * sizeof(float));
+    StoreNorms(values.data(), k, config_.bucket_size, norms.data());
     float largest = 0;
-    for (size_t i = 0; i < values.size(); i += config_.bucket_size) {
-      const size_t size = std::min<size_t>(config_.bucket_size, values.size() - i);
-      largest = std::max(largest, NormOf(values.subspan(i, size)));
-    }
+    for (int64_t i = 0; i < config_.NumBuckets(k); ++i)
+      largest = std::max(largest, LoadNorm(norms.data(), i));
     return largest * (1.0 / config_.levels.largest() + 0x1p-23) + 0x1p-125;
   }
 
  private:
   static constexpr uint64_t kHeaderBytes = 5;
 
-  // Replaces the noise in `codes` by the codes of values of one bucket.
-  void RoundPart(Span<const float> values, float norm, uint32_t* codes) const {
-    const QsgdLevels levels = config_.levels;
-    const double steps_per_unit = levels.StepsPerUnit(norm);
-    Vectorized([=, x = values.data(), size = values.size()] {
-      for (size_t i = 0; i < size; ++i) codes[i] = levels.Code(x[i], steps_per_unit, codes[i]);
-    });
-  }
-
   static Status OpenSection(ByteSpan section, uint32_t k, ChunkDecoder* decoder) {
     ByteReader reader(section);
     uint8_t num_bits = 0;
     uint32_t bucket_size = 0;
-    std::vector<float> norms;
     TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
     TFC_RETURN_IF_ERROR(reader.Read("bucket size", &bucket_size));
     if (num_bits < QsgdLevels::kMinBits || num_bits > QsgdLevels::kMaxBits || bucket_size == 0) {
       return DataLoss("codes of ", int{num_bits}, " bits in buckets of ", bucket_size);
     }
     const Config config{QsgdLevels(num_bits), bucket_size};
-    TFC_RETURN_IF_ERROR(reader.ReadArray("norms", config.NumBuckets(k), &norms));
-    for (float norm : norms) {
+    const auto num_buckets = static_cast<uint64_t>(config.NumBuckets(k));
+    ByteSpan norms, packed;
+    TFC_RETURN_IF_ERROR(reader.ReadSpan("norms", num_buckets * sizeof(float), &norms));
+    for (uint64_t i = 0; i < num_buckets; ++i) {
+      const float norm = LoadNorm(norms.data(), static_cast<int64_t>(i));
       if (FloatBits(norm) >= kFloatInfinityBits) return DataLoss("the norm of a bucket is ", norm);
     }
-    ByteSpan packed;
     TFC_RETURN_IF_ERROR(ReadCodes(k, num_bits, &reader, &packed));
-    auto scale = [config, norms = std::move(norms)](int64_t begin, int64_t end,
-                                                    const uint32_t* codes, float* values) {
-      ForEachBucketPart(begin, end, config.bucket_size,
-                        [&](int64_t bucket, int64_t i, int64_t last) {
-                          ScalePart(codes + (i - begin), config.levels, norms[bucket], last - i,
-                                    values + (i - begin));
-                        });
+    *decoder = [=, quantizer = Quantizer{config.levels, bucket_size}](int64_t begin, int64_t end,
+                                                                      float* values) {
+      ByteCodes codes(num_bits);
+      quantizer.Decode(norms.data(), begin, end, codes.Unpack(packed, begin, end), values);
       return OkStatus();
     };
-    *decoder = DecodeCodes(packed, num_bits, std::move(scale));
     return OkStatus();
-  }
-
-  static void ScalePart(const uint32_t* codes, QsgdLevels levels, float norm, int64_t size,
-                        float* values) {
-    const double unit = levels.Unit(norm);
-    Vectorized([=] {
-      for (int64_t i = 0; i < size; ++i) values[i] = levels.Value(codes[i], unit);
-    });
   }
 
   Config config_;

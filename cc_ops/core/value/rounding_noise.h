@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/byte_io.h"
 #include "core/hash.h"
 
 namespace tfcompress {
@@ -23,12 +24,12 @@ class RoundingNoise {
   }
 
   // Stores the noise of positions [begin, end) to `noise`, which has room for an even number;
-  // `begin` is even. One hash serves two positions.
+  // `begin` is even. One hash serves two positions: both halves of it at once.
   void Fill(int64_t begin, int64_t end, uint32_t* noise) const {
+    constexpr uint64_t kBoth = ((uint64_t{1} << kBits) - 1) * 0x0000000100000001;
     for (int64_t i = begin; i < end; i += 2) {
       const uint64_t hash = HashOfPair(static_cast<uint64_t>(i) / 2);
-      noise[i - begin] = OfEven(hash);
-      noise[i - begin + 1] = OfOdd(hash);
+      StoreUnaligned(noise + (i - begin), hash >> (32 - kBits) & kBoth);
     }
   }
 
