@@ -7,8 +7,10 @@
 #include "core/byte_io.h"
 #include "core/simd.h"
 
-#ifdef TFC_HAS_X86_SIMD
+#if defined(TFC_HAS_X86_SIMD)
 #include <nmmintrin.h>
+#elif defined(TFC_HAS_ARM_SIMD)
+#include <arm_acle.h>
 #endif
 
 namespace tfcompress {
@@ -28,7 +30,21 @@ uint32_t ExtendByTable(ByteSpan bytes, uint32_t state) {
   return state;
 }
 
-#ifdef TFC_HAS_X86_SIMD
+#if defined(TFC_HAS_X86_SIMD)
+TFC_CRC32C uint64_t ExtendBy8(uint64_t state, uint64_t bytes) {
+  return _mm_crc32_u64(state, bytes);
+}
+TFC_CRC32C uint32_t ExtendBy1(uint32_t state, unsigned char byte) {
+  return _mm_crc32_u8(state, byte);
+}
+#elif defined(TFC_HAS_ARM_SIMD)
+TFC_CRC32C uint64_t ExtendBy8(uint64_t state, uint64_t bytes) {
+  return __crc32cd(static_cast<uint32_t>(state), bytes);
+}
+TFC_CRC32C uint32_t ExtendBy1(uint32_t state, unsigned char byte) { return __crc32cb(state, byte); }
+#endif
+
+#ifdef TFC_CRC32C
 
 // The instruction has a latency of three cycles and starts every cycle: three parts of a chunk are
 // computed side by side.
@@ -59,7 +75,7 @@ class SkipPart {
   uint32_t table_[4][256];
 };
 
-TFC_SSE42 uint32_t ExtendByInstruction(ByteSpan bytes, uint32_t state) {
+TFC_CRC32C uint32_t ExtendByInstruction(ByteSpan bytes, uint32_t state) {
   static const SkipPart skip;
   const unsigned char* position = bytes.data();
   const unsigned char* const end = position + bytes.size();
@@ -69,16 +85,16 @@ TFC_SSE42 uint32_t ExtendByInstruction(ByteSpan bytes, uint32_t state) {
     uint64_t second = 0;
     uint64_t third = 0;
     for (size_t i = 0; i < kPartBytes; i += 8) {
-      first = _mm_crc32_u64(first, LoadUnaligned<uint64_t>(position + i));
-      second = _mm_crc32_u64(second, LoadUnaligned<uint64_t>(position + kPartBytes + i));
-      third = _mm_crc32_u64(third, LoadUnaligned<uint64_t>(position + 2 * kPartBytes + i));
+      first = ExtendBy8(first, LoadUnaligned<uint64_t>(position + i));
+      second = ExtendBy8(second, LoadUnaligned<uint64_t>(position + kPartBytes + i));
+      third = ExtendBy8(third, LoadUnaligned<uint64_t>(position + 2 * kPartBytes + i));
     }
     first = skip(skip(first) ^ second) ^ third;
   }
   for (; end - position >= 8; position += 8)
-    first = _mm_crc32_u64(first, LoadUnaligned<uint64_t>(position));
+    first = ExtendBy8(first, LoadUnaligned<uint64_t>(position));
   state = static_cast<uint32_t>(first);
-  for (; position < end; ++position) state = _mm_crc32_u8(state, *position);
+  for (; position < end; ++position) state = ExtendBy1(state, *position);
   return state;
 }
 
@@ -87,8 +103,8 @@ TFC_SSE42 uint32_t ExtendByInstruction(ByteSpan bytes, uint32_t state) {
 }  // namespace
 
 uint32_t Crc32c(ByteSpan bytes, uint32_t crc) {
-#ifdef TFC_HAS_X86_SIMD
-  if (CurrentSimd() >= Simd::kSse42) return ~ExtendByInstruction(bytes, ~crc);
+#ifdef TFC_CRC32C
+  if (CurrentSimd() >= Simd::kCrc32c) return ~ExtendByInstruction(bytes, ~crc);
 #endif
   return ~ExtendByTable(bytes, ~crc);
 }

@@ -11,20 +11,39 @@
 namespace tfcompress {
 namespace {
 
-// All write first and count after, without a branch: before element i, at most i are found, so that
-// superfluous writes stay within `size` elements.
+// All write first and count after, without a branch for each element: before element i, at most i
+// are found, so that superfluous writes stay within `size` elements.
 using List = int64_t (*)(const FloatFilter& filter, const float* values, int64_t size,
                          uint32_t first, uint32_t* found, float* found_values);
+
+// Elements that are compared at once and left out if none passes. The compiler makes vector code of
+// that, also for NEON.
+constexpr int64_t kGroup = 32;
 
 int64_t ListScalar(const FloatFilter& filter, const float* values, int64_t size, uint32_t first,
                    uint32_t* found, float* found_values) {
   const FloatFilter own = filter;
   int64_t count = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    found[count] = first + static_cast<uint32_t>(i);
-    found_values[count] = values[i];
-    count += own.Passes(values[i]);
+  const auto list = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      found[count] = first + static_cast<uint32_t>(i);
+      found_values[count] = values[i];
+      count += own.Passes(values[i]);
+    }
+  };
+  // Whether an element passes, in signed numbers, which every vector unit compares.
+  const auto below = static_cast<int32_t>((own.least - 1) ^ kFloatSignBit);
+  const auto any_passes = [&](int64_t begin) {
+    int32_t passes = own.least == 0;
+    for (int64_t i = begin; i < begin + kGroup; ++i)
+      passes |= static_cast<int32_t>(own.Shifted(values[i]) ^ kFloatSignBit) > below ? -1 : 0;
+    return passes != 0;
+  };
+  int64_t i = 0;
+  for (; i + kGroup <= size; i += kGroup) {
+    if (any_passes(i)) list(i, i + kGroup);
   }
+  list(i, size);
   return count;
 }
 

@@ -24,7 +24,8 @@ class FloatFilter {
   int64_t operator()(const float* values, int64_t size, uint32_t first, uint32_t* found,
                      float* found_values) const;
 
-  bool Passes(float value) const { return (FloatBits(value) & mask) + shift >= least; }
+  uint32_t Shifted(float value) const { return (FloatBits(value) & mask) + shift; }
+  bool Passes(float value) const { return Shifted(value) >= least; }
 
   // An element passes if its bits, masked and shifted modulo 2^32, are not below `least`.
   uint32_t mask;

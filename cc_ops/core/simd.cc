@@ -3,17 +3,22 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(TFC_HAS_ARM_SIMD) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace tfcompress {
 namespace {
 
-constexpr Simd kAll[] = {Simd::kBaseline, Simd::kSse42, Simd::kAvx2, Simd::kAvx512};
+constexpr Simd kAll[] = {Simd::kBaseline, Simd::kCrc32c, Simd::kAvx2, Simd::kAvx512};
 
 bool IsSupported(Simd simd) {
 #ifdef TFC_HAS_X86_SIMD
   switch (simd) {
     case Simd::kBaseline:
       return true;
-    case Simd::kSse42:
+    case Simd::kCrc32c:
       return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
     case Simd::kAvx2:
       // Every processor with AVX2 and BMI2 has F16C and LZCNT, for which not every compiler tests.
@@ -23,6 +28,11 @@ bool IsSupported(Simd simd) {
              __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
   }
+#endif
+#if defined(TFC_HAS_ARM_SIMD) && defined(__linux__)
+  if (simd == Simd::kCrc32c) return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+#elif defined(TFC_HAS_ARM_SIMD) && defined(__APPLE__)
+  if (simd == Simd::kCrc32c) return true;
 #endif
   return simd == Simd::kBaseline;
 }
@@ -41,7 +51,7 @@ Simd Choose() {
 }  // namespace
 
 const char* SimdName(Simd simd) {
-  constexpr const char* kNames[] = {"baseline", "sse4.2", "avx2", "avx512"};
+  constexpr const char* kNames[] = {"baseline", "crc32c", "avx2", "avx512"};
   return kNames[static_cast<int>(simd)];
 }
 

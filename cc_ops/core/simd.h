@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define TFC_HAS_X86_SIMD 1
-#define TFC_SSE42 __attribute__((target("sse4.2")))
+#define TFC_CRC32C __attribute__((target("sse4.2")))
 #define TFC_AVX2 __attribute__((target("avx2,bmi,bmi2,f16c,lzcnt,popcnt")))
 #ifdef __clang__
 #define TFC_VECTOR_WIDTH ""
@@ -19,6 +19,9 @@
   __attribute__((                                                         \
       target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,bmi,bmi2," \
              "f16c,lzcnt,popcnt" TFC_VECTOR_WIDTH)))
+#elif defined(__aarch64__) && defined(__GNUC__) && !defined(__CUDACC__)
+#define TFC_HAS_ARM_SIMD 1
+#define TFC_CRC32C __attribute__((target("+crc")))
 #endif
 
 // Before a loop whose iterations touch only elements of their own index, though vectors may be the
@@ -34,8 +37,9 @@
 namespace tfcompress {
 
 // Ascending: each has what those before it have. kBaseline is what the compiler may use anywhere:
-// SSE2 on x86-64, NEON on aarch64.
-enum class Simd { kBaseline, kSse42, kAvx2, kAvx512 };
+// SSE2 on x86-64, NEON on aarch64. kCrc32c adds the instruction for CRC-32C: SSE 4.2 on x86-64, an
+// extension on aarch64, which has nothing beyond.
+enum class Simd { kBaseline, kCrc32c, kAvx2, kAvx512 };
 
 const char* SimdName(Simd simd);
 // The last one that this processor has, or an earlier one that the environment variable TFC_SIMD

@@ -60,11 +60,15 @@ __device__ unsigned char* WriteCurve(const CurvePart& part, unsigned char* secti
   return section + CurvePart::kCurveBytes;
 }
 
-// Writes the parameters, except the norms of qsgd and the means of quantile, which have their own
-// kernels.
+// Writes the parameters, except the norms of qsgd, the scales of block_int and the means of
+// quantile, which have their own kernels.
 __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
   switch (params.spec.kind) {
+    case ValueKind::kBlockInt:
+      section[0] = num_bits;
+      section[1] = static_cast<uint8_t>(BitsFor(params.spec.bucket_size));
+      break;
     case ValueKind::kQsgd:
       section[0] = num_bits;
       StoreUnaligned(section + 1, params.spec.bucket_size);
@@ -136,6 +140,15 @@ __device__ bool ReadParams(const ValueSectionView& view, ValueParams* params) {
   const unsigned char* section = view.data_dev;
   spec.kind = view.kind;
   switch (view.kind) {
+    case ValueKind::kBlockInt: {
+      const int block_bits = section[1];
+      spec.num_bits = section[0];
+      if (spec.num_bits < BlockIntLevels::kMinBits || spec.num_bits > BlockIntLevels::kMaxBits ||
+          block_bits < BlockIntLevels::kMinBlockBits || block_bits > BlockIntLevels::kMaxBlockBits)
+        return false;
+      spec.bucket_size = 1u << block_bits;
+      return true;
+    }
     case ValueKind::kQsgd:
       spec.num_bits = section[0];
       spec.bucket_size = LoadUnaligned<uint32_t>(section + 1);
@@ -240,13 +253,36 @@ __global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint3
   *params = found;
 }
 
-// ---- Norms and means of buckets ----------------------------------------------------------------
+// ---- Norms, scales and means of buckets
+// ----------------------------------------------------------------
 
 __global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
                                  const EncodeState* state, unsigned char* frame) {
   unsigned char* norms = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQsgd);
   SumEachPart(values, state->k, bucket_size, SquareTerm{}, [&](uint64_t bucket, double sum) {
     StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
+  });
+}
+
+__global__ void WriteScalesKernel(BlockIntLevels levels, uint32_t block_size, SelectedValues values,
+                                  const EncodeState* state, unsigned char* frame) {
+  const uint64_t k = state->k;
+  unsigned char* scales = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kBlockInt);
+  if (levels.are_four()) {
+    const auto square = [](float value) { return BlockIntLevels::Square(value); };
+    SumEachPart(values, k, block_size, square, [&](uint64_t block, double sum) {
+      const uint64_t begin = block * block_size;
+      const uint64_t size = k - begin < block_size ? k - begin : block_size;
+      StoreAt(scales, block, BlockIntLevels::ScaleOfSquares(sum, static_cast<int64_t>(size)));
+    });
+    return;
+  }
+  const auto largest = [&](uint64_t begin, uint64_t end) {
+    return MaxByFourLanes(
+        begin, end, [&](uint64_t i) { return FloatBits(values.At(i)) & kFloatMagnitudeBits; });
+  };
+  ReduceEachPart(k, block_size, largest, [&](uint64_t block, uint32_t magnitude) {
+    StoreAt(scales, block, BlockIntLevels::ScaleOf(FloatFromBits(magnitude)));
   });
 }
 
@@ -258,17 +294,23 @@ __global__ void WriteMeansKernel(const ValueParams* params, const float* means,
     StoreAt(table, bucket, means[bucket]);
 }
 
-// Checks that norms are finite and not negative, and that means are finite.
+// Whether a norm is finite and not negative, a mean finite, a scale in its range.
+__device__ bool IsBucket(ValueKind kind, const unsigned char* buckets, uint64_t bucket) {
+  if (kind == ValueKind::kBlockInt)
+    return BlockIntLevels::IsScale(LoadAt<uint16_t>(buckets, bucket));
+  const uint32_t ignored = kind == ValueKind::kQuantile ? kFloatSignBit : 0;
+  // The bits of a negative number are greater than those of infinity.
+  return (LoadAt<uint32_t>(buckets, bucket) & ~ignored) < kFloatInfinityBits;
+}
+
 __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* params,
                                    uint32_t bits, uint32_t* error) {
   if (*error != 0) return;
   const uint64_t header_bytes = ValueSpec::HeaderBytes(section.kind);
-  const uint64_t num_buckets = (params->codes_begin - header_bytes) / sizeof(float);
-  const uint32_t ignored = section.kind == ValueKind::kQuantile ? kFloatSignBit : 0;
+  const uint64_t num_buckets =
+      (params->codes_begin - header_bytes) / ValueSpec::BucketBytes(section.kind);
   for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads()) {
-    // The bits of a negative number are greater than those of infinity.
-    const auto found = LoadAt<uint32_t>(section.data_dev + header_bytes, bucket);
-    if ((found & ~ignored) >= kFloatInfinityBits) atomicOr(error, bits);
+    if (!IsBucket(section.kind, section.data_dev + header_bytes, bucket)) atomicOr(error, bits);
   }
 }
 
@@ -313,6 +355,8 @@ __global__ void AddCodesKernel(ValueSectionView section, const ValueParams* para
 template <typename Body>
 Status WithCodes(ValueKind kind, const Body& body) {
   switch (kind) {
+    case ValueKind::kBlockInt:
+      return body(static_cast<BlockIntCodes*>(nullptr));
     case ValueKind::kQsgd:
       return body(static_cast<QsgdCodes*>(nullptr));
     case ValueKind::kUniform:
@@ -342,6 +386,12 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
     return LaunchThreads("write norms", WriteNormsKernel, num_threads, stream, spec.bucket_size,
                          values, state_dev, frame_dev);
   }
+  if (spec.kind == ValueKind::kBlockInt) {
+    const uint64_t num_threads = 4 * CeilDiv(max_k, spec.bucket_size);
+    return LaunchThreads("write scales", WriteScalesKernel, num_threads, stream,
+                         BlockIntLevels(spec.num_bits), spec.bucket_size, values, state_dev,
+                         frame_dev);
+  }
   if (IsMeasured(spec.kind)) return OkStatus();
   const uint32_t* k_dev = &state_dev->k;
   TFC_RETURN_IF_CUDA_ERROR(
@@ -354,7 +404,7 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
   return SumOfSign(1, values, max_k, k_dev, buffers.sums[1], stream);
 }
 
-// Writes what precedes the codes, except the norms of qsgd.
+// Writes what precedes the codes, except the norms of qsgd and the scales of block_int.
 Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
                     const EncodeState* state_dev, unsigned char* frame_dev, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
@@ -381,7 +431,8 @@ Status ReadSection(const ValueSectionView& section, uint32_t bits, const ParamBu
                    uint32_t* error_dev, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
                              section, bits, buffers.table_dev, error_dev, buffers.params_dev));
-  if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kQuantile) {
+  if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kBlockInt ||
+      section.kind == ValueKind::kQuantile) {
     return LaunchThreads("check buckets", CheckBucketsKernel, section.k, stream, section,
                          buffers.params_dev, bits, error_dev);
   }

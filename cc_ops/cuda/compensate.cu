@@ -155,7 +155,9 @@ __global__ void ForgetSentKernel(const uint32_t* sent, const EncodeState* state,
 }  // namespace
 
 Compensation AsTheyAre(const float* values_dev, uint64_t size) {
-  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)}, MemorySpec{}, {}};
+  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)},
+          MemorySpec{MemoryKind::kNone, 0, false},
+          {}};
 }
 
 Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const DeviceSlot> slots,

@@ -4,84 +4,55 @@
 #include "core/collect.h"
 #include "core/frame_codecs.h"
 #include "core/joint/grouped_sketch.h"
+#include "core/linear_codec.h"
 #include "core/registry.h"
 #include "core/spec.h"
+#include "core/value/block_int_levels.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
 
-template <typename Kind>
-struct Row {
-  const char* name;
-  Kind kind;
-};
+constexpr MemoryKind kMemories[] = {MemoryKind::kNone, MemoryKind::kResidual,
+                                    MemoryKind::kMomentum};
+constexpr SparsifierKind kSparsifiers[] = {SparsifierKind::kDense, SparsifierKind::kNonzero,
+                                           SparsifierKind::kTopK, SparsifierKind::kThreshold,
+                                           SparsifierKind::kRandomK};
+constexpr IndexKind kIndexCodecs[] = {IndexKind::kRaw,           IndexKind::kBitmap,
+                                      IndexKind::kDeltaBinary,   IndexKind::kBloom,
+                                      IndexKind::kDeltaAdaptive, IndexKind::kDeltaFlag};
+constexpr ValueKind kValueCodecs[] = {
+    ValueKind::kRaw,     ValueKind::kFp16,    ValueKind::kBf16, ValueKind::kQuantile,
+    ValueKind::kDexp,    ValueKind::kQsgd,    ValueKind::kLog,  ValueKind::kLogquant,
+    ValueKind::kUniform, ValueKind::kTernary, ValueKind::kSign, ValueKind::kBlockInt};
+constexpr JointKind kJointCodecs[] = {JointKind::kSketchml, JointKind::kSkcompress};
+constexpr LinearKind kLinearCodecs[] = {LinearKind::kCountSketch, LinearKind::kSharedRandomK};
 
-constexpr Row<MemoryKind> kMemories[] = {
-    {"none", MemoryKind::kNone},
-    {"residual", MemoryKind::kResidual},
-    {"momentum", MemoryKind::kMomentum},
-};
-constexpr Row<SparsifierKind> kSparsifiers[] = {
-    {"dense", SparsifierKind::kDense},         {"nonzero", SparsifierKind::kNonzero},
-    {"threshold", SparsifierKind::kThreshold}, {"topk", SparsifierKind::kTopK},
-    {"randomk", SparsifierKind::kRandomK},
-};
-constexpr Row<IndexKind> kIndexCodecs[] = {
-    {"raw", IndexKind::kRaw},
-    {"bitmap", IndexKind::kBitmap},
-    {"delta_binary", IndexKind::kDeltaBinary},
-    {"delta_adaptive", IndexKind::kDeltaAdaptive},
-    {"delta_flag", IndexKind::kDeltaFlag},
-    {"bloom", IndexKind::kBloom},
-};
-constexpr Row<ValueKind> kValueCodecs[] = {
-    {"raw", ValueKind::kRaw},           {"fp16", ValueKind::kFp16},
-    {"bf16", ValueKind::kBf16},         {"qsgd", ValueKind::kQsgd},
-    {"uniform", ValueKind::kUniform},   {"logquant", ValueKind::kLogquant},
-    {"ternary", ValueKind::kTernary},   {"sign", ValueKind::kSign},
-    {"quantile", ValueKind::kQuantile}, {"log", ValueKind::kLog},
-    {"dexp", ValueKind::kDexp},
-};
-
-constexpr Row<JointKind> kJointCodecs[] = {
-    {"sketchml", JointKind::kSketchml},
-    {"skcompress", JointKind::kSkcompress},
-};
-
-constexpr Row<LinearKind> kLinearCodecs[] = {
-    {"count_sketch", LinearKind::kCountSketch},
-    {"shared_randomk", LinearKind::kSharedRandomK},
-};
-
-template <typename Kind, size_t kSize>
-std::vector<std::string> Names(const Row<Kind> (&rows)[kSize]) {
+template <typename Interface, typename Kind, size_t kSize>
+std::vector<std::string> Names(const Kind (&kinds)[kSize]) {
   std::vector<std::string> names;
-  for (const Row<Kind>& row : rows) names.push_back(row.name);
+  for (const Kind kind : kinds)
+    names.push_back(FindById<Interface>(static_cast<uint8_t>(kind))->name);
   return names;
 }
 
-template <typename Kind, size_t kSize>
-Result<Kind> Find(const char* what, const std::string& name, const Row<Kind> (&rows)[kSize]) {
-  for (const Row<Kind>& row : rows) {
-    if (row.name == name) return row.kind;
+template <typename Interface, typename Kind, size_t kSize>
+Result<Kind> KindOf(const char* what, const RegistryRow<Interface>& row,
+                    const Kind (&kinds)[kSize]) {
+  for (const Kind kind : kinds) {
+    if (static_cast<uint8_t>(kind) == row.id) return kind;
   }
   std::string known;
-  for (const std::string& other : Names(rows)) known += (known.empty() ? "" : ", ") + other;
-  return InvalidArgument("the ", what, " '", name,
+  for (const std::string& name : Names<Interface>(kinds))
+    known += (known.empty() ? "" : ", ") + name;
+  return InvalidArgument("the ", what, " '", row.name,
                          "' has no device variant; those that have: ", known);
-}
-
-template <typename Interface>
-std::string NameById(uint8_t id) {
-  const auto* row = FindById<Interface>(id);
-  return row == nullptr ? "" : row->name;
 }
 
 Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
   const std::string name = NameOf(sparsifier);
-  TFC_ASSIGN_OR_RETURN(spec->sparsifier, Find("sparsifier", name, kSparsifiers));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Sparsifier>("sparsifier", name));
+  TFC_ASSIGN_OR_RETURN(spec->sparsifier, KindOf("sparsifier", *row, kSparsifiers));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, sparsifier));
   switch (spec->sparsifier) {
     case SparsifierKind::kDense:
@@ -102,8 +73,8 @@ Status ParseSparsifier(const std::string& sparsifier, DeviceSpec* spec) {
 
 Status ParseIndex(const std::string& index, DeviceSpec* spec) {
   const std::string name = NameOf(index);
-  TFC_ASSIGN_OR_RETURN(spec->index, Find("index codec", name, kIndexCodecs));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<IndexCodec>("index codec", name));
+  TFC_ASSIGN_OR_RETURN(spec->index, KindOf("index codec", *row, kIndexCodecs));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, index));
   if (spec->index == IndexKind::kDeltaFlag)
     spec->flag_bits = static_cast<int>(params.Int("flag_bits"));
@@ -119,8 +90,8 @@ Status ParseIndex(const std::string& index, DeviceSpec* spec) {
 Result<ValueSpec> ParseValue(const std::string& value) {
   const std::string name = NameOf(value);
   ValueSpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.kind, Find("value codec", name, kValueCodecs));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<ValueCodec>("value codec", name));
+  TFC_ASSIGN_OR_RETURN(spec.kind, KindOf("value codec", *row, kValueCodecs));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, value));
   switch (spec.kind) {
     case ValueKind::kRaw:
@@ -159,6 +130,12 @@ Result<ValueSpec> ParseValue(const std::string& value) {
     case ValueKind::kDexp:
       spec.num_curves = 2;
       break;
+    case ValueKind::kBlockInt:
+      spec.num_bits = static_cast<int>(params.Int("bits"));
+      spec.bucket_size = 1u << (BlockIntLevels::kMinBlockBits + 2 * params.Choice("block"));
+      break;
+    case ValueKind::kNone:
+      break;
   }
   return spec;
 }
@@ -166,8 +143,8 @@ Result<ValueSpec> ParseValue(const std::string& value) {
 Result<JointSpec> ParseJoint(const std::string& joint) {
   const std::string name = NameOf(joint);
   JointSpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.kind, Find("joint codec", name, kJointCodecs));
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<SparseCodec>("joint codec", name));
+  TFC_ASSIGN_OR_RETURN(spec.kind, KindOf("joint codec", *row, kJointCodecs));
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, joint));
   spec.sketch = GroupedSketchConfigOf(params);
   if (spec.kind != JointKind::kSkcompress || WidestGroup(spec.sketch) <= kMaxCodedWidth)
@@ -202,9 +179,9 @@ Result<DeviceSpec> DeviceSpecOf(const Compressor& compressor) {
 Result<MemorySpec> DeviceMemoryOf(const std::string& memory) {
   const std::string name = NameOf(memory);
   MemorySpec spec{};
-  TFC_ASSIGN_OR_RETURN(spec.kind, Find("memory", name, kMemories));
-  if (spec.kind != MemoryKind::kMomentum) return spec;
   TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<Memory>("memory", name));
+  TFC_ASSIGN_OR_RETURN(spec.kind, KindOf("memory", *row, kMemories));
+  if (spec.kind != MemoryKind::kMomentum) return spec;
   TFC_ASSIGN_OR_RETURN(const Params params, ParamsOf(*row, memory));
   spec.rate = static_cast<float>(params.Float("rate"));
   spec.nesterov = params.Choice("nesterov") == 1;
@@ -212,15 +189,16 @@ Result<MemorySpec> DeviceMemoryOf(const std::string& memory) {
 }
 
 Result<LinearKind> DeviceLinearOf(const std::string& name) {
-  return Find("linear codec", name, kLinearCodecs);
+  TFC_ASSIGN_OR_RETURN(const auto* row, FindRow<LinearCodec>("linear codec", name));
+  return KindOf("linear codec", *row, kLinearCodecs);
 }
 
 Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header) {
   if (header.support == SupportKind::kJoint) {
-    const std::string name = NameById<SparseCodec>(header.value_id);
-    if (name.empty()) return DataLoss("unknown joint codec id ", int{header.value_id});
+    const auto* row = FindById<SparseCodec>(header.value_id);
+    if (row == nullptr) return DataLoss("unknown joint codec id ", int{header.value_id});
     DeviceDecoder decoder{};
-    TFC_ASSIGN_OR_RETURN(decoder.joint, Find("joint codec", name, kJointCodecs));
+    TFC_ASSIGN_OR_RETURN(decoder.joint, KindOf("joint codec", *row, kJointCodecs));
     return decoder;
   }
   const Result<FrameCodecs> known = FindCodecs(header);
@@ -229,20 +207,20 @@ Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header) {
   decoder.is_seeded = header.support == SupportKind::kSeeded;
   decoder.index = IndexKind::kImplied;
   if (header.support == SupportKind::kIndexSection) {
-    const std::string name = NameById<IndexCodec>(header.index_id);
-    TFC_ASSIGN_OR_RETURN(decoder.index, Find("index codec", name, kIndexCodecs));
+    const auto* row = FindById<IndexCodec>(header.index_id);
+    TFC_ASSIGN_OR_RETURN(decoder.index, KindOf("index codec", *row, kIndexCodecs));
   }
-  const std::string name = NameById<ValueCodec>(header.value_id);
-  TFC_ASSIGN_OR_RETURN(decoder.value, Find("value codec", name, kValueCodecs));
+  const auto* row = FindById<ValueCodec>(header.value_id);
+  TFC_ASSIGN_OR_RETURN(decoder.value, KindOf("value codec", *row, kValueCodecs));
   return decoder;
 }
 
-std::vector<std::string> DeviceMemories() { return Names(kMemories); }
-std::vector<std::string> DeviceSparsifiers() { return Names(kSparsifiers); }
-std::vector<std::string> DeviceIndexCodecs() { return Names(kIndexCodecs); }
-std::vector<std::string> DeviceValueCodecs() { return Names(kValueCodecs); }
-std::vector<std::string> DeviceJointCodecs() { return Names(kJointCodecs); }
-std::vector<std::string> DeviceLinearCodecs() { return Names(kLinearCodecs); }
+std::vector<std::string> DeviceMemories() { return Names<Memory>(kMemories); }
+std::vector<std::string> DeviceSparsifiers() { return Names<Sparsifier>(kSparsifiers); }
+std::vector<std::string> DeviceIndexCodecs() { return Names<IndexCodec>(kIndexCodecs); }
+std::vector<std::string> DeviceValueCodecs() { return Names<ValueCodec>(kValueCodecs); }
+std::vector<std::string> DeviceJointCodecs() { return Names<SparseCodec>(kJointCodecs); }
+std::vector<std::string> DeviceLinearCodecs() { return Names<LinearCodec>(kLinearCodecs); }
 
 }  // namespace device
 }  // namespace tfcompress

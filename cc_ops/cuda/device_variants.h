@@ -1,5 +1,5 @@
-// Which parts of a spec have a device variant: the tables, by the names of the registry. They see
-// nothing of CUDA, so that listings on every machine can tell.
+// Which parts of a spec have a device variant. This sees nothing of CUDA, so that listings on every
+// machine can tell.
 #ifndef TFCOMPRESS_CUDA_DEVICE_VARIANTS_H_
 #define TFCOMPRESS_CUDA_DEVICE_VARIANTS_H_
 
@@ -17,10 +17,24 @@
 namespace tfcompress {
 namespace device {
 
-enum class SparsifierKind { kDense, kNonzero, kThreshold, kTopK, kRandomK };
-enum class IndexKind { kImplied, kRaw, kBitmap, kDeltaBinary, kDeltaAdaptive, kDeltaFlag, kBloom };
-
-enum class LinearKind { kCountSketch, kSharedRandomK };
+// The kinds of parts are the ids of the registry, which knows their names and parameters.
+enum class SparsifierKind : uint8_t {
+  kDense = 1,
+  kNonzero = 2,
+  kTopK = 3,
+  kThreshold = 4,
+  kRandomK = 5,
+};
+enum class IndexKind : uint8_t {
+  kImplied = 0,  // No section.
+  kRaw = 1,
+  kBitmap = 2,
+  kDeltaBinary = 3,
+  kBloom = 4,
+  kDeltaAdaptive = 7,
+  kDeltaFlag = 8,
+};
+enum class LinearKind : uint8_t { kCountSketch = 1, kSharedRandomK = 2 };
 
 // Whether the section is coded as in prefixed_deltas.h.
 inline bool HasPrefixedDeltas(IndexKind index) {
@@ -62,7 +76,7 @@ struct DeviceDecoder {
 // device variant.
 Result<DeviceDecoder> DeviceDecoderOf(const FrameHeader& header);
 
-// The names in the tables, for listings and tests.
+// The names of the parts that have a variant, for listings and tests.
 std::vector<std::string> DeviceMemories();
 std::vector<std::string> DeviceSparsifiers();
 std::vector<std::string> DeviceIndexCodecs();

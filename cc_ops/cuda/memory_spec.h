@@ -2,12 +2,15 @@
 #ifndef TFCOMPRESS_CUDA_MEMORY_SPEC_H_
 #define TFCOMPRESS_CUDA_MEMORY_SPEC_H_
 
+#include <cstdint>
+
 #include "core/memory/momentum_step.h"
 
 namespace tfcompress {
 namespace device {
 
-enum class MemoryKind { kNone, kResidual, kMomentum };
+// The ids of the registry.
+enum class MemoryKind : uint8_t { kNone = 1, kResidual = 2, kMomentum = 3 };
 
 struct MemorySpec {
   MemoryKind kind;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/byte_io.h"
+#include "core/value/block_int_levels.h"
 #include "core/value/double_exponential.h"
 #include "core/value/fixed_point.h"
 #include "core/value/power_of_two_levels.h"
@@ -126,6 +127,31 @@ class QsgdCodes : public BitPacking {
   uint32_t bucket_size_;
   const unsigned char* norms_;
   RoundingNoise noise_;
+};
+
+class BlockIntCodes : public BitPacking {
+ public:
+  __device__ BlockIntCodes(const ValueParams& params, unsigned char* section, uint64_t)
+      : BitPacking(section + params.codes_begin, params.spec.num_bits),
+        levels_(params.spec.num_bits),
+        block_size_(params.spec.bucket_size),
+        scales_(section + ValueSpec::HeaderBytes(ValueKind::kBlockInt)) {}
+
+  __device__ uint32_t Code(float value, uint64_t i) const {
+    return levels_.Code(value, ScaleOf(i));
+  }
+  __device__ float Value(uint32_t code, uint64_t i) const {
+    return BlockIntLevels::Value(code, levels_.Middle(), levels_.Step(ScaleOf(i)));
+  }
+
+ private:
+  __device__ uint16_t ScaleOf(uint64_t i) const {
+    return LoadUnaligned<uint16_t>(scales_ + sizeof(uint16_t) * (i / block_size_));
+  }
+
+  BlockIntLevels levels_;
+  uint32_t block_size_;
+  const unsigned char* scales_;
 };
 
 class UniformCodes : public BitPacking {

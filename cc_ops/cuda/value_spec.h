@@ -14,24 +14,25 @@
 namespace tfcompress {
 namespace device {
 
-enum class ValueKind {
-  kRaw,
-  kFp16,
-  kBf16,
-  kQsgd,
-  kUniform,
-  kLogquant,
-  kTernary,
-  kSign,
-  kQuantile,
-  kLog,
-  kDexp
+// The ids of the registry.
+enum class ValueKind : uint8_t {
+  kNone = 0,  // With a joint codec.
+  kRaw = 1,
+  kFp16 = 2,
+  kBf16 = 3,
+  kQuantile = 4,
+  kDexp = 5,
+  kQsgd = 7,
+  kLog = 8,
+  kLogquant = 9,
+  kUniform = 10,
+  kTernary = 11,
+  kSign = 12,
+  kBlockInt = 15,
 };
 
 // Whether sections begin with parameters common to all values; see coded_values.h.
-inline bool IsCoded(ValueKind kind) {
-  return kind != ValueKind::kRaw && kind != ValueKind::kFp16 && kind != ValueKind::kBf16;
-}
+inline bool IsCoded(ValueKind kind) { return kind > ValueKind::kBf16; }
 
 // Whether a code is the rank of its value among all sorted values, and decodes by a table that is
 // computed first.
@@ -46,7 +47,7 @@ inline bool Narrows(ValueKind kind) { return kind == ValueKind::kLog; }
 struct ValueSpec {
   ValueKind kind;
   int num_bits;          // Bits of a code or of a number; not used by ternary, quantile, ranks.
-  uint32_t bucket_size;  // qsgd
+  uint32_t bucket_size;  // qsgd, block_int
   uint32_t num_buckets;  // quantile: maximum in a spec, exact in a section.
   double clip;           // ternary
   double base;           // log
@@ -76,11 +77,16 @@ struct ValueSpec {
   }
   // Bytes before the codes.
   TFC_HOST_DEVICE uint64_t CodesBegin(uint64_t k) const {
-    if (kind == ValueKind::kQsgd) return HeaderBytes(kind) + 4 * CeilDiv(k, bucket_size);
-    if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + 4 * NumBuckets(k);
+    if (kind == ValueKind::kQsgd || kind == ValueKind::kBlockInt)
+      return HeaderBytes(kind) + BucketBytes(kind) * CeilDiv(k, bucket_size);
+    if (kind == ValueKind::kQuantile) return HeaderBytes(kind) + BucketBytes(kind) * NumBuckets(k);
     if (kind == ValueKind::kDexp)
       return HeaderBytes(kind) + CurvePart::kCurveBytes * (num_curves - 1);
     return HeaderBytes(kind);
+  }
+  // Bytes of the norm, scale or mean of a bucket.
+  TFC_HOST_DEVICE static uint64_t BucketBytes(ValueKind kind) {
+    return kind == ValueKind::kBlockInt ? sizeof(uint16_t) : sizeof(float);
   }
   // Lower bound of the bytes before the codes, for every k > 0.
   TFC_HOST_DEVICE static uint64_t HeaderBytes(ValueKind kind) {
@@ -90,6 +96,7 @@ struct ValueSpec {
       case ValueKind::kUniform:
         return 9;
       case ValueKind::kLogquant:
+      case ValueKind::kBlockInt:
         return 2;
       case ValueKind::kTernary:
       case ValueKind::kQuantile:

@@ -130,6 +130,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "dense|raw|fp16",
                                    "dense|raw|qsgd:bits=3,bucket=7",
                                    "topk:ratio=0.2|raw|qsgd",
+                                   "dense|raw|block_int:bits=4,block=16",
+                                   "topk:ratio=0.9|bitmap|block_int:bits=2,block=16",
                                    "topk:ratio=0.9|bitmap|uniform:bits=16",
                                    "dense|raw|uniform",
                                    "randomk:ratio=0.9|raw|logquant:bits=5",

@@ -25,6 +25,8 @@ std::vector<std::string> SettingsOf(const std::string& part) {
     return {"bloom:policy=p0", "bloom:policy=naive,fpr=0.2", "bloom:policy=leftmost,fpr=0.1",
             "bloom:policy=middle,fpr=0.3", "bloom:policy=rightmost,fpr=0.01"};
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
+  if (part == "block_int")
+    return {"block_int", "block_int:bits=4,block=16", "block_int:bits=2,block=1024"};
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
   if (part == "skcompress")
@@ -49,7 +51,8 @@ std::vector<std::string> AllCodecs() {
   for (const char* value : {"quantile", "log", "dexp"})
     codecs.push_back(std::string("bloom:policy=p0,fpr=0.5|") + value);
   // Values that are not those at the indices that are sent.
-  for (const char* value : {"quantile", "qsgd:bits=4,bucket=10", "ternary"})
+  for (const char* value :
+       {"quantile", "qsgd:bits=4,bucket=10", "ternary", "block_int:bits=2,block=16"})
     codecs.push_back(std::string("bloom:policy=naive,fpr=0.5|") + value);
   for (const std::string& joint : DeviceJointCodecs())
     for (const std::string& setting : SettingsOf(joint)) codecs.push_back(setting);
@@ -118,6 +121,8 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "none|randomk:ratio=0.01|raw|fp16",
       "residual|dense|raw|fp16",
       "residual|dense|raw|qsgd:bits=4,bucket=100",
+      "residual|dense|raw|block_int",
+      "none|topk:ratio=0.3|delta_binary|block_int:bits=2,block=64",
       "residual|topk:ratio=0.3|delta_binary|uniform:bits=16",
       "none|topk:ratio=0.05|bitmap|logquant:bits=5",
       "none|dense|raw|ternary:clip=2.5",

@@ -136,9 +136,10 @@ TEST(FrameEncoder, EncodesAMillionElements) {
   const Stream stream;
   const size_t n = (size_t{1} << 20) - 1;
   const HostGradient gradient(Gradient(n, 1), DType::kFloat32);
-  for (const char* spec : {"residual|topk:ratio=0.01|delta_binary|raw", "none|dense|raw|uniform",
-                           "none|dense|raw|sign", "none|dense|raw|ternary:clip=2.5",
-                           "none|dense|raw|quantile:buckets=3000"})
+  for (const char* spec :
+       {"residual|topk:ratio=0.01|delta_binary|raw", "none|dense|raw|uniform",
+        "none|dense|raw|block_int", "none|dense|raw|sign", "none|dense|raw|ternary:clip=2.5",
+        "none|dense|raw|quantile:buckets=3000"})
     ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(spec, gradient, {}, stream));
 }
 

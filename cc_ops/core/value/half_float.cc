@@ -8,8 +8,10 @@
 #include "core/simd.h"
 #include "core/value/half_formats.h"
 
-#ifdef TFC_HAS_X86_SIMD
+#if defined(TFC_HAS_X86_SIMD)
 #include <immintrin.h>
+#elif defined(TFC_HAS_ARM_SIMD)
+#include <arm_neon.h>
 #endif
 
 namespace tfcompress {
@@ -29,10 +31,11 @@ void WidenLoop(const unsigned char* in, int64_t count, float* values) {
   });
 }
 
-#ifdef TFC_HAS_X86_SIMD
+// NarrowByInstruction and WidenByInstruction take multiples of 8 elements, as many as
+// NumByInstruction says, and yield the same bits as SaturatingHalf and HalfToFloat.
+#if defined(TFC_HAS_X86_SIMD)
 
-// Multiples of 8 elements, with the same bits as SaturatingHalf and HalfToFloat.
-TFC_AVX2 void NarrowF16c(const float* values, int64_t count, unsigned char* out) {
+TFC_AVX2 void NarrowByInstruction(const float* values, int64_t count, unsigned char* out) {
   const __m256 largest = _mm256_set1_ps(65504.0f);
   const __m256 lowest = _mm256_set1_ps(-65504.0f);
   for (int64_t i = 0; i < count; i += 8) {
@@ -43,22 +46,46 @@ TFC_AVX2 void NarrowF16c(const float* values, int64_t count, unsigned char* out)
   }
 }
 
-TFC_AVX2 void WidenF16c(const unsigned char* in, int64_t count, float* values) {
+TFC_AVX2 void WidenByInstruction(const unsigned char* in, int64_t count, float* values) {
   for (int64_t i = 0; i < count; i += 8) {
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + 2 * i));
     _mm256_storeu_ps(values + i, _mm256_cvtph_ps(halves));
   }
 }
 
-int64_t NumByF16c(int64_t count) { return CurrentSimd() >= Simd::kAvx2 ? count / 8 * 8 : 0; }
+int64_t NumByInstruction(int64_t count) { return CurrentSimd() >= Simd::kAvx2 ? count / 8 * 8 : 0; }
+
+#elif defined(TFC_HAS_ARM_SIMD)
+
+uint16x4_t NarrowFour(const float* values) {
+  const float32x4_t below = vminq_f32(vld1q_f32(values), vdupq_n_f32(65504.0f));
+  return vreinterpret_u16_f16(vcvt_f16_f32(vmaxq_f32(below, vdupq_n_f32(-65504.0f))));
+}
+
+void NarrowByInstruction(const float* values, int64_t count, unsigned char* out) {
+  for (int64_t i = 0; i < count; i += 8) {
+    const uint16x8_t halves = vcombine_u16(NarrowFour(values + i), NarrowFour(values + i + 4));
+    vst1q_u8(out + 2 * i, vreinterpretq_u8_u16(halves));
+  }
+}
+
+void WidenByInstruction(const unsigned char* in, int64_t count, float* values) {
+  for (int64_t i = 0; i < count; i += 8) {
+    const float16x8_t halves = vreinterpretq_f16_u8(vld1q_u8(in + 2 * i));
+    vst1q_f32(values + i, vcvt_f32_f16(vget_low_f16(halves)));
+    vst1q_f32(values + i + 4, vcvt_f32_f16(vget_high_f16(halves)));
+  }
+}
+
+int64_t NumByInstruction(int64_t count) { return count / 8 * 8; }
 
 #else
 
-void NarrowF16c(const float*, int64_t, unsigned char*) {}
-void WidenF16c(const unsigned char*, int64_t, float*) {}
-int64_t NumByF16c(int64_t) { return 0; }
+void NarrowByInstruction(const float*, int64_t, unsigned char*) {}
+void WidenByInstruction(const unsigned char*, int64_t, float*) {}
+int64_t NumByInstruction(int64_t) { return 0; }
 
-#endif  // TFC_HAS_X86_SIMD
+#endif
 
 // A format: its conversions over arrays at any alignment, and its limits.
 struct Fp16 {
@@ -68,13 +95,13 @@ struct Fp16 {
   static constexpr double kHalfSubnormal = 0x1p-25;  // Absolute error of a subnormal number.
 
   static void NarrowArray(const float* values, int64_t count, unsigned char* out) {
-    const int64_t num_done = NumByF16c(count);
-    NarrowF16c(values, num_done, out);
+    const int64_t num_done = NumByInstruction(count);
+    NarrowByInstruction(values, num_done, out);
     NarrowLoop<SaturatingHalf>(values + num_done, count - num_done, out + 2 * num_done);
   }
   static void WidenArray(const unsigned char* in, int64_t count, float* values) {
-    const int64_t num_done = NumByF16c(count);
-    WidenF16c(in, num_done, values);
+    const int64_t num_done = NumByInstruction(count);
+    WidenByInstruction(in, num_done, values);
     WidenLoop<HalfToFloat>(in + 2 * num_done, count - num_done, values + num_done);
   }
 };
