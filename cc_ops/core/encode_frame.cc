@@ -108,6 +108,7 @@ struct Encoding {
     if (compressor.index() != nullptr)
       Narrow(*compressor.value(), context.executor, &chosen.elements);
     if (indices.empty()) return uint64_t{0};
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, header.n));
     if (!is_joint) return EncodeElements(chosen.elements);
     TFC_RETURN_IF_ERROR(EncodeJoint(values, Support(header.n, indices)));
     return uint64_t{0};
@@ -135,8 +136,8 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   std::optional<Collector> collector;
   if (by_magnitude != nullptr) {
     least_magnitude =
-        by_magnitude->LeastMagnitude(n, [&](int64_t begin, int64_t count, float* elements) {
-          memory.CompensateSome(given, slots, begin, count, elements);
+        by_magnitude->LeastMagnitude(n, [&](Span<const uint32_t> positions, float* elements) {
+          memory.CompensateAt(positions, given, slots, elements);
         });
     collector.emplace(n, least_magnitude);
   }
@@ -155,11 +156,16 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   header.seed = context.seed;
   const auto append_sections = [&]() -> Result<uint64_t> {
     Chosen chosen;
-    chosen.everything = sparsifier.implied() == Implied::kEverything;
+    // Joint codecs take all elements without a list of them.
+    chosen.everything = sparsifier.implied() == Implied::kEverything ||
+                        (compressor.joint() != nullptr && by_magnitude != nullptr &&
+                         collector->size() == dense.size() &&
+                         by_magnitude->MostChosen(dense.size()) == dense.size());
+    if (chosen.everything) return encoding.EncodeSections(std::move(chosen));
     if (by_magnitude != nullptr) {
       chosen.elements = collector->Take();
       by_magnitude->Choose(dense, least_magnitude, context.executor, &chosen.elements);
-    } else if (!chosen.everything) {
+    } else {
       TFC_RETURN_IF_ERROR(sparsifier.Select(dense, context, &chosen.elements.indices));
     }
     return encoding.EncodeSections(std::move(chosen));
