@@ -26,13 +26,17 @@ from options import DOCS, make_parser, save
 from tfcompress.measure import processor
 
 ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "cc_tests" / "bench"))
+
+import op_speed  # noqa: E402
+
 BENCHMARK = ROOT / "build" / "bench" / "cc_tests" / "codec_benchmark"
 OP_SPEED = ROOT / "cc_tests" / "bench" / "op_speed.py"
 TOPK = "residual|topk:ratio={}|delta_binary|raw"
 SCALED = (TOPK.format(0.01), "residual|dense|raw|block_int", "residual|dense|raw|qsgd")
-# Elements, threads, repeats, and specs, none for those that have targets.
+# Elements, threads, repeats, and specs, each for a process.
 OP_RUNS = (
-    (10_000_000, 1, 15, ()),
+    (10_000_000, 1, 15, tuple(op_speed.SPECS)),
     (10_000_000, 2, 15, (*SCALED, "nonzero|sketchml", "topk:ratio=0.01|bloom|raw")),
     (10_000_000, 1, 15, tuple(TOPK.format(ratio) for ratio in (0.001, 0.1, 1))),
     (4_096, 1, 200, SCALED),
@@ -48,8 +52,8 @@ QUIET_LOAD = 2.5
 CORE_KINDS = ("sparsifier", "index", "value", "joint", "linear", "bloom filter", "count sketch", "pipeline")
 
 
-def op_rows(n: int, threads: int, repeats: int, specs: tuple[str, ...]) -> list[dict]:
-    """Returns what a process measures of the ops.
+def op_rows(n: int, threads: int, repeats: int, spec: str) -> list[dict]:
+    """Returns what a new process measures of the ops.
 
     Raises:
       SystemExit: It failed; says why.
@@ -57,8 +61,7 @@ def op_rows(n: int, threads: int, repeats: int, specs: tuple[str, ...]) -> list[
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "rows.json"
         command = [sys.executable, OP_SPEED, "--n", n, "--threads", threads, "--repeats", repeats]
-        command += [f"--spec={spec}" for spec in specs]
-        command += ["--output", output]
+        command += ["--spec", spec, "--output", output]
         done = subprocess.run([*map(str, command)], stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{OP_SPEED.name} failed:\n{done.stderr}")
@@ -90,8 +93,9 @@ def measure(only: str | None, benchmark: pathlib.Path, *, quick: bool) -> dict:
     steps: list[tuple[str, str, tuple]] = []
     if only != "core":
         steps += [
-            ("ops", f"ops, {n:,} elements, {threads} threads", (n, threads, repeats, specs))
+            ("ops", f"{spec}, {n:,} elements, {threads} threads", (n, threads, repeats, spec))
             for n, threads, repeats, specs in op_runs
+            for spec in specs
         ]
     if only != "op":
         steps += [("core", f"core, {kind}", (kind, benchmark)) for kind in CORE_KINDS]

@@ -15,7 +15,8 @@ namespace tfcompress {
 class KeptOutputs {
  public:
   // Sets output `index`: to the buffer of an earlier step, if it is of this shape, large enough for
-  // glibc to map it anew in each step, and no one else holds it any more; else to a new one, in large pages if it will be kept.
+  // glibc to map it anew in each step, and no one else holds it any more; else to a new one, in
+  // large pages if it will be kept.
   absl::Status Allocate(tensorflow::OpKernelContext* ctx, int index,
                         const tensorflow::TensorShape& shape, tensorflow::Tensor** output) {
     constexpr size_t kAlwaysMapped = size_t{32} << 20;

@@ -6,7 +6,8 @@
 A step makes a gradient, encodes it, and assigns the new slots, as a training step does. Decoding is
 `decode_sum` of the packets of one rank, and what each further rank adds. The time of the same function
 without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
-is the most that a step has at a time beyond what lives between steps, in gradients, the gradient included.
+is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes included:
+of the first spec alone, since a process keeps much of it for the next.
 """
 
 import argparse
@@ -62,6 +63,7 @@ class PeakMemory:
 
 def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float, int, tf.Tensor]:
     """Returns the time that Encode adds to a step, the memory of a step in bytes, and a frame."""
+    memory = PeakMemory()
     slots = [tf.Variable(tf.zeros_like(source))] if spec.startswith("residual|") else []
 
     def gradient() -> tf.Tensor:
@@ -82,8 +84,6 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     frame = step()
     make()
-    memory = PeakMemory()
-    step()
     num_bytes = memory.num_bytes()
     seconds = best_seconds(step, repeats=repeats) - best_seconds(make, repeats=repeats)
     return seconds, num_bytes, frame
