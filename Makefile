@@ -37,11 +37,10 @@ test-all: test asan  ## `make test` and what takes long: other ranks and tf_kera
 	@scripts/test.sh long
 	$(MAKE) fuzz FUZZ_SECONDS=$(LONG_FUZZ_SECONDS)
 
-bench: tools  ## speed of the codecs and of the TensorFlow ops (BENCH_ARGS="--benchmark_filter=topk")
+bench: setup  ## speed of the TensorFlow ops and of the core's codecs (BENCH_ARGS=--save writes the tables)
 	cmake -S . -B build/bench -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
-	cmake --build build/bench
-	build/bench/cc_tests/codec_benchmark $(BENCH_ARGS)
-	python cc_tests/bench/op_speed.py
+	cmake --build build/bench --target codec_benchmark
+	python benchmarks/speed.py $(BENCH_ARGS)
 
 lint: tools  ## formatting and static checks
 	ruff format --check .

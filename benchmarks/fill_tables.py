@@ -1,4 +1,4 @@
-"""Fills the tables of docs/*.md from the numbers in docs/results.
+"""Fills the tables of README.md and docs/*.md from the numbers in docs/results.
 
     python benchmarks/fill_tables.py            # after new numbers were copied to docs/results
     python benchmarks/fill_tables.py --check    # only checks whether the pages are up to date
@@ -20,6 +20,23 @@ from comparison import report
 from network_summary import BASELINES, PHASES
 from options import DOCS
 
+README = DOCS.parent / "README.md"
+# Numbers of these tables come with the first `make bench BENCH_ARGS=--save`; until then they stay.
+NOT_SAVED_YET = "speed"
+# Elements of a gradient for which targets were set, on one thread.
+TARGET_ELEMENTS = 10_000_000
+# The core's codecs that README.md shows.
+CORE_DENSITY = "0.01"
+CORE_CODECS = {
+    "sparsifier/topk": "`topk` selection",
+    "index/raw": "`raw` index",
+    "index/bitmap": "`bitmap`",
+    "index/delta_binary": "`delta_binary`",
+    "index/bloom": "`bloom:policy=p2,fpr=0.001`",
+    "value/quantile": "`quantile`",
+    "value/dexp": "`dexp`",
+    "joint/sketchml": "`sketchml`",
+}
 _MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -113,7 +130,67 @@ def codecs(
     return table(["method", *names, "encode M/s", "decode M/s"], rows)
 
 
+def with_target(ratio: float, target: float | None) -> str:
+    if target is None:
+        return f"{ratio:.2f}"
+    return f"{ratio:.2f} ({target}, {'met' if ratio <= target else '**missed**'})"
+
+
+def speed(result: dict) -> str:
+    """Returns a table of the ops that have targets, and of the same step in the core alone."""
+    cores = {row["name"].split("/")[1]: row for row in result["core"] if row["name"].startswith("pipeline/")}
+    rows = []
+    for row in result["ops"]:
+        if row["threads"] != 1 or row["n"] != TARGET_ELEMENTS or not any(row["targets"].values()):
+            continue
+        parts = [with_target(row[part], row["targets"][part]) for part in ("encode", "decode", "further")]
+        core = cores.get(row["spec"], {})
+        alone = [f"{core[part]:.2f}" if part in core else "" for part in ("encode", "decode")]
+        rows.append([code(row["spec"]), *parts, *alone, f"{row['memory']:.1f}"])
+    own = ["encode", "decode", "each further rank"]
+    return measured_on(result) + table(["", *own, "core: encode", "decode", "memory"], rows)
+
+
+def speed_grid(result: dict) -> str:
+    """Returns a table of all runs of the ops."""
+    rows = [
+        [
+            code(row["spec"]),
+            f"{row['n']:,}",
+            str(row["threads"]),
+            f"{row['memcpy_ms']:.3g}",
+            *(f"{row[part]:.2f}" for part in ("encode", "decode", "further")),
+            f"{row['memory']:.1f}",
+            f"{8 * row['bytes'] / row['n']:.3g}",
+        ]
+        for row in result["ops"]
+    ]
+    numbers = ["memcpy ms", "encode", "decode", "each further rank", "memory", "bits an element of n"]
+    return measured_on(result) + table(["", "n", "threads", *numbers], rows)
+
+
+def speed_core(result: dict) -> str:
+    """Returns a table of the core's codecs at a density."""
+    found = {row["name"]: row for row in result["core"]}
+    rows = []
+    for name, title in CORE_CODECS.items():
+        row = found.get(f"{name}/{CORE_DENSITY}")
+        if row is not None:
+            times = [f"{row[part]:.2f}" if part in row else "" for part in ("encode", "decode")]
+            bits = [f"{row[part]:.2f}" if row.get(part) else "" for part in ("bits", "limit")]
+            rows.append([title, *times, *bits])
+    return table(["", "encode", "decode", "bits an element sent", "limit of indices"], rows)
+
+
+def measured_on(result: dict) -> str:
+    where = f"{result['cores']} cores of {result['processor']}"
+    return f"Measured on {where}, load average {result['load']} when it began.\n\n"
+
+
 TABLES = {
+    "speed": speed,
+    "speed_grid": speed_grid,
+    "speed_core": speed_core,
     "convergence": convergence,
     "network": network,
     "gradients": gradients,
@@ -137,10 +214,33 @@ def filled(page: str, results: pathlib.Path) -> str:
 
     def fill(match: re.Match) -> str:
         begin, kind, name, end = match.groups()
+        if name == NOT_SAVED_YET and not (results / f"{name}.json").exists():
+            return match[0]
         result = json.loads((results / f"{name}.json").read_text())
         return f"{begin}\n{TABLES[kind](result)}\n{end}"
 
     return _MARKED.sub(fill, page)
+
+
+def fill(*, check: bool = False) -> list[str]:
+    """Regenerates the tables of all pages, or only looks.
+
+    Args:
+      check: Write nothing.
+
+    Returns:
+      Names of the pages that were not up to date.
+    """
+    stale = []
+    for path in [README, *sorted(DOCS.glob("*.md"))]:
+        page = path.read_text()
+        new = filled(page, DOCS / "results")
+        if new == page:
+            continue
+        stale.append(path.name)
+        if not check:
+            path.write_text(new)
+    return stale
 
 
 def main() -> None:
@@ -149,15 +249,7 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page would change")
     arguments = parser.parse_args()
-    stale = []
-    for path in sorted(DOCS.glob("*.md")):
-        page = path.read_text()
-        new = filled(page, DOCS / "results")
-        if new == page:
-            continue
-        stale.append(path.name)
-        if not arguments.check:
-            path.write_text(new)
+    stale = fill(check=arguments.check)
     if stale:
         print("stale:" if arguments.check else "written:", *stale)
     sys.exit(1 if stale and arguments.check else 0)

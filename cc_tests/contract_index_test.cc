@@ -104,23 +104,6 @@ TEST_P(IndexContract, DoesNotDependOnTheExecutor) {
   }
 }
 
-TEST_P(IndexContract, RefusesWhatIsNoSubset) {
-  const std::vector<IndexCase> inputs = {
-      {"unsorted", 10, {3, 2}},
-      {"duplicate", 10, {2, 2}},
-      {"equal to n", 10, {1, 10}},
-      {"far out of range", 10, {0xFFFFFFFF}},
-      {"more than n", 2, {0, 1, 2}},
-      {"anything of nothing", 0, {0}},
-      {"late duplicate", 1000, {1, 2, 3, 500, 998, 998}},
-  };
-  for (const IndexCase& input : inputs) {
-    Bytes section;
-    const auto decoded = codec().Encode(input.indices, input.n, {kSeed}, &section);
-    EXPECT_EQ(decoded.status().code(), StatusCode::kInvalidArgument) << input.name;
-  }
-}
-
 TEST_P(IndexContract, AnyPrefixOrExtensionIsDataLoss) {
   for (const IndexCase& input : SmallIndexCases()) {
     SCOPED_TRACE(input.name);

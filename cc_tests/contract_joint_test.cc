@@ -66,16 +66,6 @@ TEST_P(JointContract, DecodesAsManyAsTheEncoderSaysWithinItsBound) {
   }
 }
 
-TEST_P(JointContract, RefusesWhatIsNoSubset) {
-  const std::vector<std::vector<uint32_t>> inputs = {{3, 2}, {2, 2}, {1, 10}, {0xFFFFFFFF}};
-  for (const std::vector<uint32_t>& indices : inputs) {
-    Bytes section;
-    uint32_t k = 0;
-    const Status status = Encode(Support(10, indices), &section, &k);
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << indices[0];
-  }
-}
-
 TEST_P(JointContract, AnyPrefixOrFlippedBitIsAnErrorOrInRange) {
   for (const IndexCase& input : SmallIndexCases()) {
     SCOPED_TRACE(input.name);

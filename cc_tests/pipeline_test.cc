@@ -251,6 +251,21 @@ TEST(EncodeFrame, WidensHalvesBeforeItSelects) {
   }
 }
 
+TEST(EncodeFrame, AJointCodecTakesAllElementsAlikeWhoeverSelectsThem) {
+  std::vector<float> values(5000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i)) + 1.5f;
+  const Tensor tensor(DType::kFloat32, values);
+  for (const std::string joint : {"sketchml", "skcompress", "threelc"}) {
+    Bytes expected;
+    Append("dense|" + joint, tensor, &expected);
+    for (const std::string sparsifier : {"nonzero", "threshold:tau=0.4", "topk:ratio=1"}) {
+      Bytes frame;
+      Append(sparsifier + "|" + joint, tensor, &frame);
+      EXPECT_EQ(frame, expected) << sparsifier << "|" << joint;
+    }
+  }
+}
+
 TEST(EncodeFrame, RefusesTheWrongNumberOfSlots) {
   const Tensor gradient(DType::kFloat32, {1, 2});
   std::vector<float> slot(2);

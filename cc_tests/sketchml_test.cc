@@ -250,14 +250,5 @@ TEST(SketchmlErrorTest, OneGroupPerBucketIsQuantileQuantification) {
   EXPECT_LT(RelativeError(dense, decoded.decoded.values), 0.03);
 }
 
-TEST(SketchmlErrorTest, RejectsUnsortedIndices) {
-  const std::vector<float> dense = BellValues(10);
-  const std::vector<uint32_t> indices = {3, 2};
-  Bytes out;
-  const Support support(10, indices);
-  const auto k = MakeSketchml()->Encode(ValuesAt(support, dense), support, CodecContext(), &out);
-  EXPECT_EQ(k.status().code(), StatusCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace tfcompress

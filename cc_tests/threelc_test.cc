@@ -212,13 +212,5 @@ TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
   EXPECT_TRUE(decode({0, 0, 0x80, 0x3F, 121 + 9}, 3, 1, &decoded).ok());
 }
 
-TEST(ThreelcTest, RejectsUnsortedIndices) {
-  const std::vector<uint32_t> indices = {3, 2};
-  Bytes out;
-  const std::vector<float> values(2, 1);
-  EXPECT_EQ(MakeThreelc()->Encode(values, Support(10, indices), {}, &out).status().code(),
-            StatusCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace tfcompress

@@ -10,8 +10,10 @@
 
 namespace tfcompress {
 
-// Stores `count` elements from `begin` on.
-using ReadElements = std::function<void(int64_t begin, int64_t count, float* elements)>;
+// Stores the elements at `positions`.
+using ReadElements = std::function<void(Span<const uint32_t> positions, float* elements)>;
+// Of a vector that exists already, and outlives what is returned.
+ReadElements ReadFrom(Span<const float> dense);
 
 class SparsifierByMagnitude : public Sparsifier {
  public:
@@ -20,6 +22,8 @@ class SparsifierByMagnitude : public Sparsifier {
   // The least magnitude, at most 2^31, that an element of the vector needs to be a candidate. A
   // guess will do.
   virtual uint32_t LeastMagnitude(int64_t n, const ReadElements& read) const = 0;
+  // Upper bound of the elements that are chosen of n.
+  virtual size_t MostChosen(size_t n) const { return n; }
   // Makes the support of the candidates, which are all elements of `dense` of that magnitude.
   virtual void Choose(Span<const float> /*dense*/, uint32_t /*least_magnitude*/,
                       Executor* /*executor*/, Candidates* /*candidates*/) const {}

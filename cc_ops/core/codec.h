@@ -112,8 +112,7 @@ class IndexCodec {
   virtual ~IndexCodec() = default;
 
   // Appends the section to `out`. An exact codec returns DecodedIndices(); a lossy one always says
-  // what Decode will yield, for k as many. Unsorted, duplicate or out-of-range input is
-  // InvalidArgument.
+  // what Decode will yield, for k as many. The caller has checked the indices: CheckIndices.
   virtual Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                         const CodecContext& context, Bytes* out) const = 0;
   // Overwrites `indices` with exactly k strictly increasing indices below n, or fails with
@@ -261,6 +260,9 @@ class Memory {
   // Stores `count` elements of that result, from `begin` on, before it is made.
   void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                       int64_t count, float* elements) const;
+  // The same for the elements at `positions`.
+  void CompensateAt(Span<const uint32_t> positions, Span<const float> gradient,
+                    const MemorySlots& slots, float* elements) const;
   // Takes what was sent out of what is pending in slots.after: the values that receivers decode of
   // Compensate's result, and their support.
   void Update(const Support& sent, Span<const float> values, const MemorySlots& slots,

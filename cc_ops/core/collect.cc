@@ -10,7 +10,7 @@ namespace tfcompress {
 namespace {
 
 // Elements filtered at a time into buffers that stay in L1.
-constexpr int64_t kPieceElements = 2048;
+constexpr int64_t kPieceElements = 1024;
 static_assert(kBlockElements % kPieceElements == 0);
 
 // The first slab has room for one element of so many.
@@ -59,12 +59,16 @@ Collector::Piece Collector::Keep(const uint32_t* indices, const float* values, s
   return {count, slab->indices.get() + begin, slab->values.get() + begin};
 }
 
-Candidates Collector::Take() {
+size_t Collector::size() const {
   size_t size = 0;
   for (const Piece& piece : pieces_) size += piece.count;
+  return size;
+}
+
+Candidates Collector::Take() {
   Candidates all;
-  ReserveHuge(size, &all.indices);
-  ReserveHuge(size, &all.values);
+  ReserveHuge(size(), &all.indices);
+  ReserveHuge(size(), &all.values);
   uint32_t of_whole_piece[kPieceElements];
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];

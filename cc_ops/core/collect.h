@@ -38,6 +38,8 @@ class Collector {
   // until Take: a block of ForEachBlock, or chunks of it of kDecodeChunk. From several threads at
   // once.
   void Look(int64_t begin, int64_t end, const float* values);
+  // The number of elements found.
+  size_t size() const;
   Candidates Take();
 
  private:

@@ -44,7 +44,10 @@ Status DecodeFrame(const Frame& frame, Executor* executor, SparseTensor* out) {
     return DataLoss("a frame of rows, expected one of a dense tensor");
   }
   out->n = header.n;
-  out->everything = header.support == SupportKind::kEverything && header.k > 0;
+  // A joint codec that yields n elements yields all.
+  const bool may_be_everything =
+      header.support == SupportKind::kEverything || header.support == SupportKind::kJoint;
+  out->everything = may_be_everything && header.k > 0 && header.k == header.n;
   out->indices.clear();
   out->values.clear();
   if (header.k == 0) return OkStatus();

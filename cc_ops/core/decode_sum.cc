@@ -34,17 +34,20 @@ void ScaleFirst(float scale, int64_t count, float* sum) {
 // The first time `sum` counts as 0: a block is cleared right before elements of it are added.
 void AddScaled(const SparseTensor& decoded, float scale, bool first, Executor* executor,
                Span<float> sum) {
+  constexpr int64_t kPrefetchDistance = 32;  // Each element is in another line of memory.
   const float* values = decoded.values.data();
-  const std::vector<uint32_t>& indices = decoded.indices;
+  const uint32_t* indices = decoded.indices.data();
+  const auto size = static_cast<int64_t>(decoded.indices.size());
   const auto add = [&](int64_t, int64_t begin, int64_t end) {
     if (first) std::fill(sum.begin() + begin, sum.begin() + end, 0.0f);
     if (decoded.everything) {
       return AddScaled(values + begin, scale, end - begin, sum.data() + begin);
     }
-    auto i = std::lower_bound(indices.begin(), indices.end(), static_cast<uint32_t>(begin)) -
-             indices.begin();
-    for (; i < static_cast<int64_t>(indices.size()) && indices[i] < end; ++i)
-      sum[indices[i]] += scale * values[i];
+    int64_t i = std::lower_bound(indices, indices + size, static_cast<uint32_t>(begin)) - indices;
+    for (; i < size && indices[i] < end; ++i) {
+      __builtin_prefetch(sum.data() + indices[std::min(i + kPrefetchDistance, size - 1)], 1);
+      sum.data()[indices[i]] += scale * values[i];
+    }
   };
   ForEachBlock(executor, sum.size(), add);
 }

@@ -122,6 +122,7 @@ struct Encoding {
     if (compressor.index() != nullptr)
       Narrow(*compressor.value(), context.executor, &chosen.elements);
     if (indices.empty()) return uint64_t{0};
+    TFC_RETURN_IF_ERROR(CheckIndices(indices, header.n));
     if (!is_joint) return EncodeElements(chosen.elements);
     TFC_RETURN_IF_ERROR(EncodeJoint(values, Support(header.n, indices)));
     return uint64_t{0};
@@ -149,8 +150,8 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
   std::optional<Collector> collector;
   if (by_magnitude != nullptr) {
     least_magnitude =
-        by_magnitude->LeastMagnitude(n, [&](int64_t begin, int64_t count, float* elements) {
-          memory.CompensateSome(given, slots, begin, count, elements);
+        by_magnitude->LeastMagnitude(n, [&](Span<const uint32_t> positions, float* elements) {
+          memory.CompensateAt(positions, given, slots, elements);
         });
     collector.emplace(n, least_magnitude);
   }
@@ -184,10 +185,16 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
       return uint64_t{0};
     }
     if (encoder) return uint64_t{0};
+    // Joint codecs take all elements without a list of them.
+    const size_t size = encoding.dense.size();
+    chosen.everything =
+        chosen.everything || (compressor.joint() != nullptr && by_magnitude != nullptr &&
+                              collector->size() == size && by_magnitude->MostChosen(size) == size);
+    if (chosen.everything) return encoding.EncodeSections(std::move(chosen));
     if (by_magnitude != nullptr) {
       chosen.elements = collector->Take();
       by_magnitude->Choose(encoding.dense, least_magnitude, context.executor, &chosen.elements);
-    } else if (!chosen.everything) {
+    } else {
       TFC_RETURN_IF_ERROR(sparsifier.Select(encoding.dense, context, &chosen.elements.indices));
     }
     return encoding.EncodeSections(std::move(chosen));

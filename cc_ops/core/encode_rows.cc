@@ -158,6 +158,7 @@ Result<uint64_t> EncodeProduct(RowsEncoding* rows, Bytes* out) {
   if (rows->chosen->ids.empty()) return uint64_t{0};
   const size_t begin = out->size();
   ByteWriter(out).Write(static_cast<uint32_t>(rows->width));
+  TFC_RETURN_IF_ERROR(CheckIndices(rows->chosen->ids, rows->header.n));
   const IndexCodec& index = RowIdCodec(rows->compressor, &rows->header.index_id);
   TFC_ASSIGN_OR_RETURN(const DecodedIndices decoded,
                        index.Encode(rows->chosen->ids, rows->header.n, rows->context, out));
@@ -199,6 +200,7 @@ Status EncodeJoint(RowsEncoding* rows, Bytes* out) {
       indices[i] = chosen.ids[indices[i] / width] * width + indices[i] % width;
     }
   });
+  TFC_RETURN_IF_ERROR(CheckIndices(indices, rows->header.n));
   const SparseCodec& joint = *rows->compressor.joint();
   const size_t begin = out->size();
   TFC_ASSIGN_OR_RETURN(rows->header.k,

@@ -8,6 +8,14 @@
 namespace tfcompress {
 namespace {
 
+// Elements compensated at a time: gradient, slots, results and what a collector finds among them
+// stay in L1.
+constexpr int64_t kChunk = 1024;
+static_assert(kBlockElements % kChunk == 0);
+
+// Sent elements ahead of the one that is subtracted: each is in another line of memory.
+constexpr int64_t kPrefetchDistance = 32;
+
 // The pointers from element `begin` on.
 template <typename T, size_t kSize>
 std::array<T*, kSize> From(int64_t begin, Span<T* const> vectors) {
@@ -34,6 +42,26 @@ void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots
   }
 }
 
+void Memory::CompensateAt(Span<const uint32_t> positions, Span<const float> gradient,
+                          const MemorySlots& slots, float* elements) const {
+  const auto size = static_cast<int64_t>(positions.size());
+  for (int64_t first = 0; first < size; first += kChunk) {
+    const int64_t count = std::min(size - first, kChunk);
+    const uint32_t* at = positions.data() + first;
+    // Nothing but loads: many of them wait for memory at the same time.
+    const auto gather = [=](const float* from, float* to) {
+      for (int64_t i = 0; i < count; ++i) to[i] = from[at[i]];
+    };
+    gather(gradient.data(), elements + first);
+    if (slots.size() == 0) continue;
+    float gathered[kMaxSlots][kChunk], unused[kMaxSlots - 1][kChunk];
+    for (size_t i = 0; i < slots.size(); ++i) gather(slots.before[i], gathered[i]);
+    const float* const before[kMaxSlots] = {gathered[0], gathered[1]};
+    float* const after[kMaxSlots] = {elements + first, unused[0]};
+    CompensateChunk(elements + first, before, after, count);
+  }
+}
+
 Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlots& slots,
                                      const CodecContext& context, bool* finite,
                                      const ChunkVisitor& visitor) const {
@@ -47,7 +75,7 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   bool in_place = false;
   for (size_t i = 0; i < slots.size(); ++i) in_place |= slots.before[i] == slots.after[i];
   const auto check = [&](int64_t begin, int64_t end) {
-    float scratch[kMaxSlots][kDecodeChunk];
+    float scratch[kMaxSlots][kChunk];
     const auto before = From<const float, kMaxSlots>(begin, slots.before);
     float* const after[kMaxSlots] = {scratch[0], scratch[1]};
     if (!CompensateChunk(gradient.data() + begin, before.data(), after, end - begin)) {
@@ -76,7 +104,16 @@ void Memory::Update(const Support& sent, Span<const float> values, const MemoryS
   if (slots.size() == 0) return;
   float* const pending = slots.after[0];
   ForEachBlock(context.executor, sent.size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) pending[sent[i]] -= values[i];
+    const float* decoded = values.data();
+    if (sent.everything()) {
+      for (int64_t i = begin; i < end; ++i) pending[i] -= decoded[i];
+      return;
+    }
+    const uint32_t* indices = sent.indices().data();
+    for (int64_t i = begin; i < end; ++i) {
+      __builtin_prefetch(pending + indices[std::min(i + kPrefetchDistance, end - 1)], 1);
+      pending[indices[i]] -= decoded[i];
+    }
   });
   ForgetSent(sent, slots, context);
 }

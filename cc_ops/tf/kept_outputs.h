@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "absl/status/status.h"
+#include "core/huge_pages.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -14,7 +15,8 @@ namespace tfcompress {
 class KeptOutputs {
  public:
   // Sets output `index`: to the buffer of an earlier step, if it is of this shape, large enough for
-  // glibc to map it anew in each step, and no one else holds it any more; else to a new one.
+  // glibc to map it anew in each step, and no one else holds it any more; else to a new one, in
+  // large pages if it will be kept.
   absl::Status Allocate(tensorflow::OpKernelContext* ctx, int index,
                         const tensorflow::TensorShape& shape, tensorflow::Tensor** output) {
     constexpr size_t kAlwaysMapped = size_t{32} << 20;
@@ -26,7 +28,9 @@ class KeptOutputs {
       return absl::OkStatus();
     }
     TF_RETURN_IF_ERROR(ctx->allocate_output(index, shape, output));
-    kept = (*output)->TotalBytes() >= kAlwaysMapped ? **output : tensorflow::Tensor();
+    const bool keeps = (*output)->TotalBytes() >= kAlwaysMapped;
+    if (keeps) PreferHugePages((*output)->data(), (*output)->TotalBytes());
+    kept = keeps ? **output : tensorflow::Tensor();
     return absl::OkStatus();
   }
 

@@ -3,13 +3,18 @@
     python cc_tests/bench/op_speed.py                 # 10M elements, one thread
     python cc_tests/bench/op_speed.py --n 1e6 --threads 2
 
-A step makes a gradient, encodes it, and assigns the new slots, as a training step does; the time of the same
-function without the op is taken off. Decoding is `decode_sum` of the packets of one rank, and what each
-further rank adds. A cell is the ratio and the target, with `!` where the target is missed.
+A step makes a gradient, encodes it, and assigns the new slots, as a training step does. Decoding is
+`decode_sum` of the packets of one rank, and what each further rank adds. The time of the same function
+without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
+is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes included:
+of the first spec alone, since a process keeps much of it for the next.
 """
 
 import argparse
+import json
 import os
+import pathlib
+import re
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -35,11 +40,30 @@ SPECS = {
     "nonzero|sketchml": (40, 30, None),
     "topk:ratio=0.01|bloom|raw": (8, 8, None),
 }
+PARTS = ("encode", "decode", "further")
 RANKS = 3
 
 
-def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float, tf.Tensor]:
-    """Returns the time that Encode adds to a step, and a frame."""
+class PeakMemory:
+    """What the process has at most, from now on, beyond what it has now."""
+
+    def __init__(self):
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # The peak is what there is.
+        self._before = self._read("VmRSS")
+
+    @staticmethod
+    def _read(field: str) -> int:
+        status = pathlib.Path("/proc/self/status").read_text()
+        return 1024 * int(re.search(rf"{field}:\s+(\d+) kB", status)[1])
+
+    def num_bytes(self) -> int:
+        """Returns how much more there was, at most."""
+        return self._read("VmHWM") - self._before
+
+
+def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float, int, tf.Tensor]:
+    """Returns the time that Encode adds to a step, the memory of a step in bytes, and a frame."""
+    memory = PeakMemory()
     slots = [tf.Variable(tf.zeros_like(source))] if spec.startswith("residual|") else []
 
     def gradient() -> tf.Tensor:
@@ -60,7 +84,9 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     frame = step()
     make()
-    return best_seconds(step, repeats=repeats) - best_seconds(make, repeats=repeats), frame
+    num_bytes = memory.num_bytes()
+    seconds = best_seconds(step, repeats=repeats) - best_seconds(make, repeats=repeats)
+    return seconds, num_bytes, frame
 
 
 def decode_seconds(frame: tf.Tensor, n: int, ranks: int, repeats: int) -> float:
@@ -72,13 +98,39 @@ def decode_seconds(frame: tf.Tensor, n: int, ranks: int, repeats: int) -> float:
         sums, *_ = ops.decode_sum(packets, ranks, 1.0, [tf.constant([n], tf.int64)], [tf.float32])
         return sums[0][0]
 
+    @tf.function
+    def call(packets: tf.Tensor) -> tf.Tensor:
+        return packets[0]
+
     decode(packets)
-    return best_seconds(lambda: decode(packets), repeats=repeats)
+    call(packets)
+    with_op, without = (best_seconds(lambda f=f: f(packets), repeats=repeats) for f in (decode, call))
+    return with_op - without
 
 
-def cell(seconds: float, copy: float, target: float | None) -> str:
+def measure(spec: str, source: tf.Variable, threads: int, repeats: int) -> dict:
+    """Returns the times in memcpys of the gradient, the targets, and the memory in gradients."""
+    n = int(source.shape[0])
+    copy = memcpy_seconds(n)
+    encode, num_bytes, frame = encode_seconds(spec, source, repeats)
+    one, more = (decode_seconds(frame, n, ranks, repeats) for ranks in (1, RANKS))
+    copy = min(copy, memcpy_seconds(n))
+    seconds = (encode, one, (more - one) / (RANKS - 1))
+    targets = SPECS.get(spec, (None, None, None))
+    return {
+        "spec": spec,
+        "n": n,
+        "threads": threads,
+        "memcpy_ms": 1e3 * copy,
+        **{part: each / copy for part, each in zip(PARTS, seconds, strict=True)},
+        "targets": dict(zip(PARTS, targets, strict=True)),
+        "bytes": int(frame.shape[0]),
+        "memory": num_bytes / (4 * n),
+    }
+
+
+def cell(ratio: float, target: float | None) -> str:
     """Returns a time in memcpys beside its target."""
-    ratio = seconds / copy
     return f"{ratio:.2f}" + ("" if target is None else f" / {target}" + ("" if ratio <= target else " !"))
 
 
@@ -93,21 +145,21 @@ def main() -> None:
         "--repeats", type=int, default=15, help="runs, of which the best counts (default: 15)"
     )
     parser.add_argument("--spec", action="append", help="a spec instead of those of the table")
+    parser.add_argument("--output", help="a file for the numbers, as JSON; then no table is printed")
     arguments = parser.parse_args()
     n = int(arguments.n)
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
     source = tf.Variable(tf.random.stateless_normal([n], seed=(1, 2)) * 0.01)
-    specs = {spec: SPECS.get(spec, (None, None, None)) for spec in arguments.spec or SPECS}
-    table = rich.table.Table("spec", "memcpy ms", "encode", "decode", "further rank", box=rich.box.MARKDOWN)
-    for spec, targets in specs.items():
-        copy = memcpy_seconds(n)
-        encode, frame = encode_seconds(spec, source, arguments.repeats)
-        one, more = (decode_seconds(frame, n, ranks, arguments.repeats) for ranks in (1, RANKS))
-        copy = min(copy, memcpy_seconds(n))
-        times = (encode, one, (more - one) / (RANKS - 1))
-        table.add_row(
-            spec, f"{1e3 * copy:.1f}", *(cell(s, copy, t) for s, t in zip(times, targets, strict=True))
-        )
+    rows = [measure(spec, source, arguments.threads, arguments.repeats) for spec in arguments.spec or SPECS]
+    if arguments.output is not None:
+        pathlib.Path(arguments.output).write_text(json.dumps(rows))
+        return
+    table = rich.table.Table(
+        "spec", "memcpy ms", "encode", "decode", "further rank", "memory", box=rich.box.MARKDOWN
+    )
+    for row in rows:
+        cells = (cell(row[part], row["targets"][part]) for part in PARTS)
+        table.add_row(row["spec"], f"{row['memcpy_ms']:.1f}", *cells, f"{row['memory']:.1f}")
     console = rich.console.Console(width=140)
     console.print(
         f"{n:,} elements, {arguments.threads} of {os.cpu_count()} threads, times in memcpys / target"

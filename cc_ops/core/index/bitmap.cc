@@ -37,7 +37,6 @@ class BitmapIndexCodec : public IndexCodec {
  public:
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
-    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     unsigned char* bitmap = ByteWriter(out).ExtendByZeros(static_cast<size_t>(PackedBytes(n, 1)));
     ForEachBlock(context.executor, n, [&](int64_t, int64_t begin, int64_t end) {
       const uint32_t* last = std::lower_bound(indices.begin(), indices.end(), end);

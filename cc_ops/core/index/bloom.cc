@@ -262,7 +262,6 @@ class BloomIndexCodec : public IndexCodec {
 
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
-    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     const BloomShape shape = rate_.ShapeFor(indices.size());
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(policy_));

@@ -47,7 +47,6 @@ class HuffmanIndexCodec : public IndexCodec {
  public:
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
-    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     if (indices.empty()) return DecodedIndices();
     const HuffmanCode code = ByteCodeFor(n);
     const auto k = static_cast<int64_t>(indices.size());

@@ -8,9 +8,8 @@ namespace {
 
 class RawIndexCodec : public IndexCodec {
  public:
-  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n, const CodecContext&,
+  Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t, const CodecContext&,
                                 Bytes* out) const override {
-    TFC_RETURN_IF_ERROR(CheckIndices(indices, n));
     ByteWriter(out).WriteArray(indices);
     return DecodedIndices();
   }

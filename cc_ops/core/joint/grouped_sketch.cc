@@ -138,9 +138,6 @@ class GroupedSketch : public SparseCodec {
 
   Result<uint32_t> Encode(Span<const float> values, const Support& support,
                           const CodecContext& context, Bytes* out) const override {
-    if (!support.everything()) {
-      TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
-    }
     EncodeSection(values, support, context, out);
     return static_cast<uint32_t>(support.size());
   }
@@ -170,7 +167,7 @@ class GroupedSketch : public SparseCodec {
   void EncodeSection(Span<const float> values, const Support& given, const CodecContext& context,
                      Bytes* out) const {
     const SignRanks ranks(values, context.executor);
-    // A list of all indices is none: they ascend, as the caller has checked.
+    // A list of all indices is none.
     const Support support = values.size() == given.n() ? Support::Everything(given.n()) : given;
     ByteWriter writer(out);
     writer.Write(config_.rows);

@@ -226,9 +226,6 @@ class Threelc : public SparseCodec {
 
   Result<uint32_t> Encode(Span<const float> values, const Support& support,
                           const CodecContext& context, Bytes* out) const override {
-    if (!support.everything()) {
-      TFC_RETURN_IF_ERROR(CheckIndices(support.indices(), support.n()));
-    }
     const ThreeValues quantizer(LargestBits(values, context.executor), multiplier_);
     const std::vector<Bytes> blocks = EncodeBlocks(values, support, quantizer, context.executor);
     uint32_t k = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/collect.h"
@@ -47,8 +48,7 @@ Histogram CountDigit(int64_t size, const MagnitudeAt& magnitude_at, uint32_t pre
         Histogram histogram{};
         for (int64_t i = begin; i < end; ++i) {
           const uint32_t magnitude = magnitude_at(i);
-          if (magnitude >> prefix_shift == prefix)
-            ++histogram[magnitude >> digit.shift & digit_mask];
+          histogram[magnitude >> digit.shift & digit_mask] += magnitude >> prefix_shift == prefix;
         }
         parts[block] = histogram;
       },
@@ -90,16 +90,19 @@ Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
 // strata, at a hashed position, so that periods in the layout of a weight do not bias the sample.
 constexpr int64_t kSampleSize = 1 << 13;
 std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
-  std::vector<float> elements(static_cast<size_t>(std::min(n, kSampleSize)));
+  std::vector<uint32_t> positions(static_cast<size_t>(std::min(n, kSampleSize)));
   if (n <= kSampleSize) {
-    read(0, n, elements.data());
+    std::iota(positions.begin(), positions.end(), 0);
   } else {
     const auto stratum_elements = static_cast<uint32_t>(n / kSampleSize);
     for (int64_t i = 0; i < kSampleSize; ++i) {
       const auto hash = static_cast<uint32_t>(HashKey(static_cast<uint64_t>(i), 0));
-      read(i * n / kSampleSize + FastRange32(hash, stratum_elements), 1, &elements[i]);
+      positions[i] =
+          static_cast<uint32_t>(i * n / kSampleSize + FastRange32(hash, stratum_elements));
     }
   }
+  std::vector<float> elements(positions.size());
+  read(positions, elements.data());
   std::vector<uint32_t> magnitudes(elements.size());
   std::transform(elements.begin(), elements.end(), magnitudes.begin(), MagnitudeBits);
   return magnitudes;
@@ -177,11 +180,8 @@ void SelectLargest(Span<const float> dense, size_t k, Executor* executor,
                    std::vector<uint32_t>* indices) {
   indices->clear();
   if (k == 0) return;
-  const auto read = [&](int64_t begin, int64_t count, float* elements) {
-    std::copy_n(dense.data() + begin, count, elements);
-  };
   const auto n = static_cast<int64_t>(dense.size());
-  const uint32_t least = LeastOfLargest(n, static_cast<int64_t>(k), read);
+  const uint32_t least = LeastOfLargest(n, static_cast<int64_t>(k), ReadFrom(dense));
   Candidates candidates = CollectAtLeast(dense, least, executor);
   KeepLargest(dense, k, least, executor, &candidates);
   *indices = std::move(candidates.indices);

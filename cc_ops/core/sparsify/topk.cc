@@ -15,10 +15,10 @@ class TopK : public SparsifierByMagnitude {
   uint32_t LeastMagnitude(int64_t n, const ReadElements& read) const override {
     return LeastOfLargest(n, static_cast<int64_t>(NumSelected(ratio_, n)), read);
   }
+  size_t MostChosen(size_t n) const override { return NumSelected(ratio_, n); }
   void Choose(Span<const float> dense, uint32_t least_magnitude, Executor* executor,
               Candidates* candidates) const override {
-    const size_t k = NumSelected(ratio_, dense.size());
-    KeepLargest(dense, k, least_magnitude, executor, candidates);
+    KeepLargest(dense, MostChosen(dense.size()), least_magnitude, executor, candidates);
   }
 
  private:
