@@ -236,11 +236,14 @@ struct MemorySlots {
   size_t size() const { return after.size(); }
 };
 
+// Elements compensated at a time: gradient, slots, result and what is found in it stay in L1.
+inline constexpr int64_t kCompensateChunk = 1024;
+
 // Is shown a vector while it is made: elements [begin, end), which are made[0], made[1], ...,
 // right after they were made. `begin` is a multiple of `chunk`, and end - begin at most that. From
 // several threads at once.
 struct ChunkVisitor {
-  int64_t chunk = kDecodeChunk;
+  int64_t chunk = kCompensateChunk;
   std::function<void(int64_t begin, int64_t end, const float* made)> visit;
 };
 

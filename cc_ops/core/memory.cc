@@ -8,11 +8,6 @@
 namespace tfcompress {
 namespace {
 
-// Elements compensated at a time: gradient, slots, results and what a collector finds among them
-// stay in L1.
-constexpr int64_t kChunk = 1024;
-static_assert(kBlockElements % kChunk == 0);
-
 // Sent elements ahead of the one that is subtracted: each is in another line of memory.
 constexpr int64_t kPrefetchDistance = 32;
 
@@ -45,8 +40,8 @@ void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots
 void Memory::CompensateAt(Span<const uint32_t> positions, Span<const float> gradient,
                           const MemorySlots& slots, float* elements) const {
   const auto size = static_cast<int64_t>(positions.size());
-  for (int64_t first = 0; first < size; first += kChunk) {
-    const int64_t count = std::min(size - first, kChunk);
+  for (int64_t first = 0; first < size; first += kCompensateChunk) {
+    const int64_t count = std::min(size - first, kCompensateChunk);
     const uint32_t* at = positions.data() + first;
     // Nothing but loads: many of them wait for memory at the same time.
     const auto gather = [=](const float* from, float* to) {
@@ -54,7 +49,7 @@ void Memory::CompensateAt(Span<const uint32_t> positions, Span<const float> grad
     };
     gather(gradient.data(), elements + first);
     if (slots.size() == 0) continue;
-    float gathered[kMaxSlots][kChunk], unused[kMaxSlots - 1][kChunk];
+    float gathered[kMaxSlots][kCompensateChunk], unused[kMaxSlots - 1][kCompensateChunk];
     for (size_t i = 0; i < slots.size(); ++i) gather(slots.before[i], gathered[i]);
     const float* const before[kMaxSlots] = {gathered[0], gathered[1]};
     float* const after[kMaxSlots] = {elements + first, unused[0]};
@@ -75,14 +70,14 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   bool in_place = false;
   for (size_t i = 0; i < slots.size(); ++i) in_place |= slots.before[i] == slots.after[i];
   const auto check = [&](int64_t begin, int64_t end) {
-    float scratch[kMaxSlots][kChunk];
+    float scratch[kMaxSlots][kCompensateChunk];
     const auto before = From<const float, kMaxSlots>(begin, slots.before);
     float* const after[kMaxSlots] = {scratch[0], scratch[1]};
     if (!CompensateChunk(gradient.data() + begin, before.data(), after, end - begin)) {
       all_finite = false;
     }
   };
-  if (in_place && !for_each_chunk(kDecodeChunk, check)) return {};
+  if (in_place && !for_each_chunk(kCompensateChunk, check)) return {};
 
   const float* const result = slots.size() == 0 ? gradient.data() : slots.after[0];
   const auto make = [&](int64_t begin, int64_t end) {
