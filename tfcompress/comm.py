@@ -227,7 +227,7 @@ class Ranks:
         """Sums or averages tensors by Horovod's own all-reduce, uncompressed but for `wire_dtypes`.
 
         IndexedSlices travel as Horovod carries them: by all-gather of rows. Complex tensors, which
-        Horovod does not know, travel as pairs of reals; bfloat16 as float32, or with `wire_dtypes` as itself.
+        Horovod does not know, travel as pairs of reals; bfloat16, which it cannot add, as float32.
 
         Args:
           tensors: Any dtypes that Horovod carries.
@@ -244,12 +244,8 @@ class Ranks:
             results[i] = self._allreduce_rows(tensors[i], op, f"{name}_{i}")
         positions = [i for i in range(len(tensors)) if i not in set(sparse)]
         carried = {i: _to_transport(tensors[i], wire_dtypes[i]) for i in positions}
-        halves = [i for i in positions if carried[i].dtype == tf.bfloat16]
-        others = [i for i in positions if carried[i].dtype != tf.bfloat16]
-        reduced = self._allreduce_dense([carried[i] for i in others], op, predivide_factor, name, num_groups)
-        if halves:
-            reduced += self._allreduce_bfloat16([carried[i] for i in halves], op, name)
-        for i, tensor in zip(others + halves, reduced, strict=True):
+        reduced = self._allreduce_dense(list(carried.values()), op, predivide_factor, name, num_groups)
+        for i, tensor in zip(positions, reduced, strict=True):
             results[i] = _from_transport(tensor, tensors[i].dtype)
         return results
 
@@ -292,34 +288,6 @@ class Ranks:
             for i, tensor in zip(group, reduced, strict=True):
                 results[i] = tensor
         return results
-
-    def _allreduce_bfloat16(self, tensors: Sequence[tf.Tensor], op: str, name: str) -> list[tf.Tensor]:
-        """Horovod cannot add bfloat16: each rank gets a share of all ranks' elements and adds those itself.
-
-        As many bytes as an all-reduce. Sums are made in float32 and rounded once, each on one rank.
-        """
-        sizes = [tf.size(tensor, out_type=tf.int64) for tensor in tensors]
-        flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
-        num_ranks = self.size_tensor()
-        num_elements = tf.size(flat, out_type=tf.int64)
-        flat = tf.pad(flat, [[0, -num_elements % tf.cast(num_ranks, tf.int64)]])
-        shares = _horovod().alltoall(
-            tf.bitcast(flat, tf.int16),
-            name=f"HorovodAlltoall_{name}_bfloat16",
-            ignore_name_scope=True,
-            process_set=self._set(),
-        )
-        shares = tf.cast(tf.bitcast(tf.reshape(shares, [num_ranks, -1]), tf.bfloat16), tf.float32)
-        scale = 1.0 / self.number() if op == AVERAGE else 1.0
-        total = tf.cast(tf.reduce_sum(shares, axis=0) * scale, tf.bfloat16)
-        gathered = _horovod().allgather(
-            tf.bitcast(total, tf.int16),
-            name=f"HorovodAllgather_{name}_bfloat16",
-            ignore_name_scope=True,
-            process_set=self._set(),
-        )
-        sums = tf.split(tf.bitcast(gathered, tf.bfloat16)[:num_elements], sizes, num=len(tensors))
-        return [tf.reshape(total, tf.shape(each)) for total, each in zip(sums, tensors, strict=True)]
 
     def all_true(self, flag: tf.Tensor, name: str) -> tf.Tensor:
         """Returns whether a bool scalar is true on every rank."""

@@ -18,7 +18,7 @@ _PASS_THROUGH = {
 }
 COMPRESSED_DTYPES = tuple(_PASS_THROUGH)
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
-_ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16", "dense|raw|bf16": "bfloat16"}
+_ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
 # Codecs of sparse rows where the compressor's own codec takes dense gradients only, or payloads are summed.
 _ROWS = "nonzero|delta_binary|raw"
 # Sparsifiers that choose rows by their norms as they choose elements by their magnitudes.

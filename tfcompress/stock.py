@@ -144,11 +144,11 @@ class HorovodAdapter:
         compressor = self._compressor
         if tensor.dtype.name not in COMPRESSED_DTYPES:
             return True
-        # It has no bfloat16, and knows nothing of a momentum that is in here.
+        # It cannot add bfloat16, and knows nothing of a momentum that is in here.
         if tensor.dtype == tf.bfloat16 or compressor.memory_kind == "momentum":
             return False
         if compressor.transport is Transport.ALLREDUCE:
-            return compressor.wire_dtype != "bfloat16"
+            return True
         num_elements = tensor.shape.num_elements()
         return num_elements is not None and num_elements < compressor.min_elements
 

@@ -185,17 +185,6 @@ def test_a_sketch_larger_than_the_gradients_is_not_made(rng):
     assert stepper.state.stats().total.per_step("payload_bytes") == 4 * SIZE
 
 
-def test_bf16_is_rounded_once_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
-    arrays = [np.float32(rng.standard_normal(n) * 1e30) for n in (3000, 7, 1)]
-    stepper = Stepper(tfc.Compression.bf16)
-    updates = aggregate(stepper, arrays)
-    assert_same_on_all_ranks(updates)
-    for given, update in zip(arrays, updates, strict=True):
-        rounded = tf.cast(tf.cast(given, tf.bfloat16), tf.float32).numpy()
-        np.testing.assert_allclose(update, all_ranks(rounded).mean(axis=0), rtol=2**-8)
-    assert stepper.state.stats().total.payload_bytes == 2 * 3008
-
-
 def test_ranks_with_different_seeds_are_found():
     stepper = Stepper(sketched(seed=hvd.rank()))
     with pytest.raises(ValueError, match="configured differently.*seed 0.*seed 1"):

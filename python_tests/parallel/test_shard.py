@@ -109,6 +109,20 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
 
 
 @pytest.mark.ranks
+def test_bf16_sums_in_float32_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
+    arrays = [np.float32(array * 1e30) for array in random_arrays(rng, [(30_000,), (7,)])]
+    stepper = Stepper(tfc.Compression.bf16)
+    results = [result.numpy() for result in run(stepper, arrays)]
+    assert_same_on_all_ranks(results)
+    exact = [sum_over_ranks(array) / hvd.size() for array in arrays]
+    # Each rank's elements are rounded once, and so is the sum.
+    bound = 2**-8 * (sum_over_ranks(np.abs(arrays[0])) / hvd.size() + np.abs(exact[0]))
+    assert (np.abs(results[0] - exact[0]) <= bound).all()
+    np.testing.assert_allclose(results[1], exact[1], rtol=1e-5)  # Small tensors are not rounded.
+    assert stepper.state.stats().tensors[0].payload_bytes == pytest.approx(2 * 30_000, rel=0.02)
+
+
+@pytest.mark.ranks
 def test_wire_bytes_do_not_grow_with_the_ranks(rng):
     stepper = Stepper(tfc.Compression.int8(min_elements=0))
     n = 64 * 1024
