@@ -24,6 +24,7 @@ absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache*
                                    gradient_buffer, kNewSlots, &inputs->slots));
   inputs->gradient = {gradient.data(), ToDType(gradient.dtype()),
                       static_cast<uint64_t>(gradient.NumElements())};
+  inputs->grid = GridOf(gradient);
   return absl::OkStatus();
 }
 

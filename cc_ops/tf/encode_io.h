@@ -17,6 +17,7 @@ namespace tfcompress {
 struct EncodeInputs {
   std::shared_ptr<const Compressor> compressor;
   GradientView gradient;
+  Grid grid;  // The gradient's shape.
   uint64_t seed = 0;
   SlotVectors slots;
 };

@@ -22,7 +22,7 @@ class EncodeKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(
         ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kBecomesFirstSlot, &inputs));
     PoolExecutor executor(ctx);
-    const CodecContext context{inputs.seed, &executor, GridOf(ctx->input(0))};
+    const CodecContext context{inputs.seed, &executor, inputs.grid};
     Scratch<Bytes>::Lease frame = frames_.Take();
     frame->clear();
     const Stopwatch stopwatch;

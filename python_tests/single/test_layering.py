@@ -26,7 +26,7 @@ RANK = {
     "linear": 3,
 }
 # What the core is built on besides the standard library.
-SYSTEM_LIBRARIES = {"zlib.h", "sys/mman.h"}
+SYSTEM_LIBRARIES = {"zlib.h", "sys/mman.h", "arm_acle.h", "arm_neon.h", "asm/hwcap.h", "sys/auxv.h"}
 # Files of the core's top folder that stand above the codecs.
 ABOVE_CODECS = {
     "compressor",

@@ -67,7 +67,8 @@ class HostCopies {
     for (Tensor& slot : slots_) slots.push_back(static_cast<float*>(slot.data()));
     PoolExecutor executor(ctx);
     const GradientView gradient{gradient_.data(), input.gradient.dtype, input.gradient.n};
-    return EncodeFrame(*input.compressor, gradient, slots, {input.seed, &executor}, frame);
+    return EncodeFrame(*input.compressor, gradient, slots, {input.seed, &executor, input.grid},
+                       frame);
   }
 
   Status CopySlotsTo(const SlotVectors& slots, uint64_t n, cudaStream_t stream) {
