@@ -2,7 +2,7 @@
 """Builds a wheel of Horovod 0.28.1 for the TensorFlow of this interpreter, and installs it.
 
 Horovod publishes no wheels, and its last release does not compile against current TensorFlow. This
-script edits two places of its sources, see EDITS, and builds it with TensorFlow and Gloo only. The
+script edits some places of its sources, see EDITS, and builds it with TensorFlow and Gloo only. The
 wheel is kept in the user's cache, so that only the first set-up takes minutes.
 
     .venv/bin/python scripts/build_horovod.py             build, or take from the cache, and install
@@ -73,6 +73,25 @@ EDITS = [
         path="horovod/common/gloo/gloo_context.cc",
         old="  assert(global_context.IsEnabled());\n",
         new="  assert(global_context.IsEnabled());\n  gloo_iface_ = global_context.gloo_iface_;\n",
+    ),
+    # Gloo says that it is ready to receive after it has begun to send over the same connection,
+    # behind the data: two ranks then send one after the other instead of at the same time.
+    *(
+        Edit(path=f"third_party/gloo/gloo/{file}", old=send + receive, new=receive + send)
+        for file, send, receive in (
+            (
+                "alltoallv.cc",
+                "    in->send(\n"
+                "        sendRank, slot, inOffsetPerRank[sendRank], inLengthPerRank[sendRank]);\n",
+                "    out->recv(\n"
+                "        recvRank, slot, outOffsetPerRank[recvRank], outLengthPerRank[recvRank]);\n",
+            ),
+            (
+                "allgatherv.cc",
+                "      out->send(sendRank, slot, byteOffsets[sendIndex], byteCounts[sendIndex]);\n",
+                "      out->recv(recvRank, slot, byteOffsets[recvIndex], byteCounts[recvIndex]);\n",
+            ),
+        )
     ),
 ]
 
