@@ -108,6 +108,8 @@ def run(arguments: argparse.Namespace) -> dict:
         raise SystemExit(str(error)) from error
     compressors = {name: each for name, each in compressors.items() if name not in measured.failures}
     rows = network_summary.summarise(measured.runs, measured.idle, compressors)
+    # `auto` is several compressors, not one.
+    framed = {name: each for name, each in compressors.items() if isinstance(each, tfc.Compressor)}
     first = measured.runs[0]
     shared = ("workload", "ranks", "parameters", "steps", "batch_size", "seed", "machine", "versions")
     return {
@@ -121,7 +123,7 @@ def run(arguments: argparse.Namespace) -> dict:
         "idle": measured.idle,
         "failures": measured.failures,
         "rows": rows,
-        "sizes": network_summary.sizes(measured.gradients, rows, compressors),
+        "sizes": network_summary.sizes(measured.gradients, rows, framed),
         "runs": [{key: value for key, value in each.items() if key != "curve"} for each in measured.runs],
     }
 

@@ -294,6 +294,21 @@ class Ranks:
         [num_true] = self.allreduce([tf.cast(flag, tf.int32)], SUM, 1.0, [None], name)
         return tf.equal(num_true, self.size_tensor())
 
+    def largest(self, number: tf.Tensor, name: str) -> tf.Tensor:
+        """Returns the largest of the numbers of all ranks, a scalar of the same dtype.
+
+        Args:
+          number: Scalar.
+          name: Equal on all ranks and unique among pending collectives.
+        """
+        gathered = _horovod().allgather(
+            number[tf.newaxis],
+            name=f"HorovodAllgather_{name}",
+            ignore_name_scope=True,
+            process_set=self._set(),
+        )
+        return tf.reduce_max(gathered)
+
     def gather_messages(self, message: bytes) -> list[bytes]:
         """Returns every rank's message, in rank order. Runs eagerly, also while a function is traced."""
         framed = np.frombuffer(len(message).to_bytes(8, "little") + message, np.uint8)

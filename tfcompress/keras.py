@@ -6,11 +6,12 @@ import tensorflow as tf
 
 from tfcompress import checkpoint, comm, keras_objects, loss_scale
 from tfcompress.accumulation import LocalAccumulator
+from tfcompress.auto import Auto
 from tfcompress.notices import warn
 from tfcompress.options import Options
-from tfcompress.policy import Compressor, Policy
+from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
-from tfcompress.schedule import Schedule, as_plan, compressors_of
+from tfcompress.schedule import Given, Schedule, as_plan, compressors_of
 from tfcompress.state import Gradient, parameter_of, tf_variable
 from tfcompress.statistics import Stats
 from tfcompress.step import Step
@@ -89,7 +90,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     name: str | None = None,
     device_dense: str = "",
     device_sparse: str = "",
-    compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
+    compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
     op: object = None,
@@ -187,9 +188,7 @@ def _wrap(
     return _distribute(optimizer, plan, Options.of_horovod(**options), accumulation)
 
 
-def _distribute(
-    optimizer: object, plan: Policy | Schedule, options: Options, accumulation: Mapping
-) -> object:
+def _distribute(optimizer: object, plan: Given, options: Options, accumulation: Mapping) -> object:
     """Gives an optimizer a class that reduces gradients before it applies them."""
     loss_scale.let_all_ranks_decide(optimizer)
     base = type(optimizer)
@@ -212,7 +211,7 @@ def _distribute(
     return optimizer
 
 
-def _refuse_unsuited(optimizer: object, plan: Policy | Schedule) -> None:
+def _refuse_unsuited(optimizer: object, plan: Given) -> None:
     """Refuses a second momentum, which counts gradients twice over; warns of what does not train."""
     compressors = compressors_of(plan)
     inner = keras_objects.innermost(optimizer)
@@ -272,7 +271,7 @@ def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
 
 def load_model(
     filepath: object,
-    compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
+    compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
     *,
     custom_objects: Mapping[str, object] | None = None,
     optimizer_options: Mapping[str, object] | None = None,

@@ -13,6 +13,11 @@ def warn(message: str) -> None:
     warnings.warn(message, stacklevel=level + 1)
 
 
+def tell(message: str) -> None:
+    """Prints one line that is no warning, where warnings go."""
+    print(f"tfcompress: {message}", file=sys.stderr, flush=True)
+
+
 @functools.cache
 def warn_once(message: str) -> None:
     """Warns, once in a process."""

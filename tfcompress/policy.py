@@ -27,6 +27,8 @@ _ROW_SPARSIFIERS = ("topk", "threshold")
 # How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
 _EXCHANGES = ("gather", "shard", "auto")
 
+# A gradient's name, dtype name, shape, and whether it is rows of a table.
+Described = tuple[str, str, tuple[int | None, ...], bool]
 Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
 
 
@@ -50,6 +52,7 @@ class Route:
       row_sparsifier: What chooses among the rows of a table; "dense" elsewhere.
       seed: See `Compressor`.
       clip_norm: See `Compressor`.
+      bypasses_memory: Whether the memory, which is empty, is left alone.
     """
 
     transport: Transport
@@ -58,6 +61,7 @@ class Route:
     row_sparsifier: str = "dense"
     seed: int = 0
     clip_norm: float | None = None
+    bypasses_memory: bool = False
 
     @property
     def compresses(self) -> bool:
@@ -408,6 +412,7 @@ def resolve(
     is_table: bool,
     held: str = "",
     num_ranks: int | None = None,
+    bypasses: Sequence[bool] = (),
 ) -> Resolution:
     """Returns what the stages of a plan mean for one variable.
 
@@ -422,6 +427,7 @@ def resolve(
       is_table: Whether the gradient is IndexedSlices.
       held: The memory that the variable has already, such as "residual"; it counts as that of one more stage.
       num_ranks: Of the exchange; None where it may change.
+      bypasses: For each stage, whether it leaves the memory that others have alone (default: none does).
 
     Raises:
       ValueError: Two stages need memories of different kinds.
@@ -437,10 +443,13 @@ def resolve(
     if len(kinds) > 1:
         raise ValueError(_memories_differ(f"gradient '{name}'", [each.spec for each in compressors]))
     [(memory, num_slots)] = kinds
-    if is_table:
-        return Resolution(memory, num_slots, tuple(_as_rows(route, dtype) for route in routes))
-    memory = held or next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
-    return Resolution(memory, num_slots, tuple(_with_memory(route, memory) for route in routes))
+    if not is_table:
+        memory = held or next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
+    with_memory = [_as_rows(each, dtype) if is_table else _with_memory(each, memory) for each in routes]
+    for stage, bypassing in enumerate(bypasses):
+        if bypassing:
+            with_memory[stage] = dataclasses.replace(routes[stage], bypasses_memory=True)
+    return Resolution(memory, num_slots, tuple(with_memory))
 
 
 def _with_memory(route: Route, memory: str) -> Route:

@@ -1,7 +1,9 @@
 """Presets: the compressors of the papers, by name."""
 
 import ast
+import dataclasses
 
+from tfcompress.auto import Auto
 from tfcompress.catalogue import is_spec
 from tfcompress.policy import Compressor, Exclusion
 
@@ -25,6 +27,47 @@ class Compression:
     none = Compressor("dense|raw|raw")
     fp16 = Compressor("dense|raw|fp16")
     bf16 = Compressor("dense|raw|bf16", exchange="shard")
+
+    @staticmethod
+    def auto(
+        allow: str = "dense",
+        *,
+        ratio: float = 0.01,
+        min_elements: int = 1024,
+        seed: int = 0,
+        exclude: Exclusion = (),
+        clip_norm: float | None = None,
+    ) -> Auto:
+        """The fastest of `none`, `fp16`, `bf16`, `int8` and `int4` on this job's own links, by measurement.
+
+        All of them send every element, with error feedback where it is rounded: accuracy is that of the
+        uncompressed run. Before the first step ranks time collectives and codecs, about a second; what may
+        be the fastest is tried in training, at most some 12 steps each. Ranks look again after 500 steps, and
+        whenever the time of steps changes by half. One line on rank 0 tells the choice, `tfc.stats(...)`
+        shows it. Costs 4 bytes of residual an element where a candidate with a residual is near the fastest.
+        Two runs may choose differently: pass the preset that was chosen to repeat one. Elastic jobs,
+        TF1-style graphs and one rank take `int8`; Horovod's own wrappers refuse it.
+
+        Args:
+          allow: What may be sent: "dense", every element; "sparse", also the largest ones only (top-k with a
+            residual, in two encodings), which is faster on slow links and costs accuracy, see `topk`.
+          ratio: Of top-k, where `allow` is "sparse".
+          min_elements, seed, exclude, clip_norm: See `Compressor`.
+
+        Raises:
+          ValueError: `allow` is neither.
+        """
+        if allow not in ("dense", "sparse"):
+            raise ValueError(f"allow must be 'dense' or 'sparse', got {allow!r}")
+        policy = {"min_elements": min_elements, "seed": seed, "exclude": exclude, "clip_norm": clip_norm}
+        plain = {name: getattr(Compression, name) for name in ("none", "fp16", "bf16")}
+        candidates = {name: dataclasses.replace(each, **policy) for name, each in plain.items()}
+        candidates |= {"int8": Compression.int8(**policy), "int4": Compression.int4(**policy)}
+        if allow == "sparse":
+            candidates["topk"] = Compression.topk(ratio, exchange="auto", **policy)
+            small = {"index": "rowcol", "value": "ecsq"}
+            candidates["topk with rowcol|ecsq"] = Compression.topk(ratio, exchange="auto", **small, **policy)
+        return Auto(tuple(candidates.items()), fallback="int8")
 
     @staticmethod
     def int8(
@@ -669,7 +712,7 @@ def _momentum(rate: float, nesterov: bool) -> str:
     return f"momentum:rate={float(rate)!r},nesterov={int(nesterov)}"
 
 
-def make_compressor(text: str) -> Compressor:
+def make_compressor(text: str) -> Compressor | Auto:
     """Makes the compressor that a command line names: a preset, with arguments or without, or a spec.
 
     Args:

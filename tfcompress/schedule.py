@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from tfcompress.auto import Auto, Contest
 from tfcompress.policy import Compressor, PerVariable, Policy, as_policy, check_memories
 
 _WARMUP_RATIOS = (0.25, 0.0625, 0.015625, 0.004)
@@ -112,22 +113,31 @@ def _ratio_of(compressor: Compressor) -> float:
     return float(re.search(r"ratio=([^,]+)", part)[1])
 
 
-def stages_of(policy: Policy | Schedule) -> tuple[tuple[int, ...], tuple[Policy, ...]]:
+# What a step can apply, and what a user can give.
+Plan = Policy | Schedule | Contest
+Given = Plan | Auto
+
+
+def stages_of(plan: Plan) -> tuple[tuple[int, ...], tuple[Policy, ...]]:
     """Returns the steps at which stages end, and what is applied in each; one stage without a schedule."""
-    if isinstance(policy, Schedule):
-        return policy.boundaries, policy.policies
-    return (), (policy,)
+    if isinstance(plan, Schedule):
+        return plan.boundaries, plan.policies
+    if isinstance(plan, Contest):
+        return (), plan.policies
+    return (), (plan,)
 
 
-def compressors_of(policy: Policy | Schedule) -> list[Compressor]:
+def compressors_of(plan: Given) -> list[Compressor]:
     """Returns all compressors that a variable may have in any stage."""
-    return [each for stage in stages_of(policy)[1] for each in stage.compressors()]
+    if isinstance(plan, Auto):
+        return list(plan.compressors.values())
+    return [each for stage in stages_of(plan)[1] for each in stage.compressors()]
 
 
-def as_plan(compression: object) -> Policy | Schedule:
-    """Returns what a user gave as `compression=`: a compressor, {pattern: compressor} or a schedule.
+def as_plan(compression: object) -> Given:
+    """Returns what a user gave as `compression=`: a compressor, {pattern: compressor}, a schedule or `auto`.
 
     Raises:
       TypeError: Another object; the message says what to pass.
     """
-    return compression if isinstance(compression, Schedule | PerVariable) else as_policy(compression)
+    return compression if isinstance(compression, Schedule | PerVariable | Auto) else as_policy(compression)

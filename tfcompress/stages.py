@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.policy import Policy, Resolution, Route, resolve
+from tfcompress.auto import Contest
+from tfcompress.policy import Described, Resolution, Route, resolve
 from tfcompress.routes.base import HOST
-from tfcompress.schedule import Schedule, stages_of
+from tfcompress.schedule import Plan, stages_of
 from tfcompress.state import Gradient, Parameter, make_variable
+from tfcompress.trials import Trials
 
 
 @dataclasses.dataclass
@@ -26,14 +28,16 @@ class Stages:
       num_ranks: Of the exchange; None where it may change.
       branches: The signatures of the routes in each branch; they stay when stages change.
       is_agreed: Whether the ranks have compared this list.
+      trials: What decides the stage of each step, where steps do not.
     """
 
-    gradients: tuple[tuple[str, str, tuple[int | None, ...], bool], ...]
+    gradients: tuple[Described, ...]
     boundaries: tuple[int, ...]
     resolutions: tuple[Resolution, ...]
     num_ranks: int | None
     branches: list[tuple[Route, ...]] = dataclasses.field(init=False)
     is_agreed: bool = dataclasses.field(init=False, default=False)
+    trials: Trials | None = dataclasses.field(init=False, default=None)
     _variables: tuple[tf.Variable, ...] | None = dataclasses.field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -42,38 +46,23 @@ class Stages:
     @classmethod
     def resolve(
         cls,
-        plan: Policy | Schedule,
-        names: Sequence[str],
-        gradients: Sequence[Gradient],
-        parameters: Sequence[Parameter],
+        plan: Plan,
+        gradients: Sequence[Described],
         held: Sequence[str],
         num_ranks: int | None,
     ) -> "Stages":
         """Resolves a plan for a list of gradients, whose variables hold these memories, on so many ranks.
 
         Raises:
-          ValueError: A gradient has another shape than its variable, or needs different memories.
+          ValueError: A gradient needs different memories.
         """
-        described = []
-        for name, gradient, parameter in zip(names, gradients, parameters, strict=True):
-            if not gradient.shape.is_compatible_with(parameter.shape):
-                raise ValueError(
-                    f"gradient '{name}' has shape {gradient.shape}, expected that of its variable, "
-                    f"{parameter.shape}"
-                )
-            is_table = isinstance(gradient, tf.IndexedSlices)
-            described.append((name, gradient.dtype.name, _dimensions(parameter.shape), is_table))
-        return cls._of(plan, tuple(described), held, num_ranks)
-
-    @classmethod
-    def _of(
-        cls, plan: Policy | Schedule, gradients: tuple, held: Sequence[str], num_ranks: int | None
-    ) -> "Stages":
         boundaries, policies = stages_of(plan)
+        bypasses = plan.bypasses if isinstance(plan, Contest) else ()
         resolutions = [
-            resolve(policies, *each, memory, num_ranks) for each, memory in zip(gradients, held, strict=True)
+            resolve(policies, *each, memory, num_ranks, bypasses)
+            for each, memory in zip(gradients, held, strict=True)
         ]
-        return cls(gradients, tuple(boundaries), tuple(resolutions), num_ranks)
+        return cls(tuple(gradients), tuple(boundaries), tuple(resolutions), num_ranks)
 
     def key(self) -> tuple:
         """Returns what tells lists apart."""
@@ -131,7 +120,7 @@ class Stages:
                 self._variables = tuple(make_variable(array, varies=True) for array in self._arrays())
 
     def at(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the stage that a step, counted from 1, belongs to: int64 scalar."""
+        """Returns the stage that a step, counted from 1, belongs to by the boundaries: int64 scalar."""
         with tf.device(HOST):
             boundaries = tf.convert_to_tensor(self._arrays()[0])
             return tf.searchsorted(boundaries, [step - 1], side="right", out_type=tf.int64)[0]
@@ -144,14 +133,14 @@ class Stages:
                 specs[-1] if stage is None else tf.gather(specs, stage), num=len(self.gradients)
             )
 
-    def changed(self, plan: Policy | Schedule) -> "Stages":
+    def changed(self, plan: Plan) -> "Stages":
         """Returns the stages of another plan.
 
         Raises:
           ValueError: A traced step cannot take it up.
         """
         held = [each.memory if each.num_slots else "" for each in self.resolutions]
-        other = Stages._of(plan, self.gradients, held, self.num_ranks)
+        other = Stages.resolve(plan, self.gradients, held, self.num_ranks)
         for signature in other._signatures():
             if signature not in self.branches:
                 name, before, after = self._first_difference(signature)
@@ -175,6 +164,8 @@ class Stages:
         boundaries, specs, _ = other._arrays()
         values = boundaries, specs, other._branch_numbers(self.branches)
         self.boundaries, self.resolutions = other.boundaries, other.resolutions
+        if self.trials is not None:
+            self.trials.stop()
         for variable, value in zip(self._variables or (), values, strict=False):
             variable.assign(tf.convert_to_tensor(value, variable.dtype))
 
@@ -183,7 +174,28 @@ def _text(route: Route) -> str:
     wire = f" in {route.wire_dtype}" if route.wire_dtype else ""
     rows = f", rows {route.row_sparsifier}" if route.row_sparsifier != "dense" else ""
     clip = f", clipped at {route.clip_norm}" if route.clip_norm else ""
-    return f"'{route.spec}' by {route.transport.value}{wire}{rows}{clip}, seed {route.seed}"
+    memory = ", its memory left alone" if route.bypasses_memory else ""
+    return f"'{route.spec}' by {route.transport.value}{wire}{rows}{clip}{memory}, seed {route.seed}"
+
+
+def describe(
+    names: Sequence[str], gradients: Sequence[Gradient], parameters: Sequence[Parameter]
+) -> tuple[Described, ...]:
+    """Returns what plans are resolved for.
+
+    Raises:
+      ValueError: A gradient has another shape than its variable.
+    """
+    described = []
+    for name, gradient, parameter in zip(names, gradients, parameters, strict=True):
+        if not gradient.shape.is_compatible_with(parameter.shape):
+            raise ValueError(
+                f"gradient '{name}' has shape {gradient.shape}, expected that of its variable, "
+                f"{parameter.shape}"
+            )
+        is_table = isinstance(gradient, tf.IndexedSlices)
+        described.append((name, gradient.dtype.name, _dimensions(parameter.shape), is_table))
+    return tuple(described)
 
 
 def _dimensions(shape: tf.TensorShape) -> tuple[int | None, ...]:

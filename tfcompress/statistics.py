@@ -99,6 +99,7 @@ class Stats:
       padding: int64 [2]: payload and wire bytes besides those of the tensors.
       slots: The memory's variables of each tensor, for those who want the residual norms.
       residual_norms: float64 [tensors], or None if they were not asked for.
+      choice: What `Compression.auto()` took and why; "" elsewhere, and before it has chosen.
     """
 
     names: tuple[str, ...]
@@ -107,6 +108,7 @@ class Stats:
     padding: np.ndarray
     slots: tuple[Sequence[tf.Variable], ...] = dataclasses.field(repr=False)
     residual_norms: np.ndarray | None = None
+    choice: str = ""
 
     @functools.cached_property
     def tensors(self) -> tuple[TensorStats, ...]:
@@ -154,7 +156,9 @@ class Stats:
             f"encode {total.milliseconds('encode'):.2f} ms, decode {total.milliseconds('decode'):.2f} ms, "
             f"communication {total.milliseconds('communication'):.2f} ms"
         )
-        return line if total.residual_norm is None else f"{line}; residual norm {total.residual_norm:.3g}"
+        if total.residual_norm is not None:
+            line += f"; residual norm {total.residual_norm:.3g}"
+        return f"{line}; auto took {self.choice}" if self.choice else line
 
     def __str__(self) -> str:
         headings = (
@@ -233,6 +237,7 @@ def merge(parts: Sequence[Stats]) -> Stats:
         sum(part.communication_nanoseconds for part in parts),
         sum((part.padding for part in parts), np.zeros(2, np.int64)),
         tuple(slots.values()),
+        choice=next((part.choice for part in parts if part.choice), ""),
     )
 
 

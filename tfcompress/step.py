@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.options import Options
-from tfcompress.policy import Policy, Transport
+from tfcompress.policy import Transport
 from tfcompress.routes import allreduce, gather, linear, shard
 from tfcompress.routes.base import Context, Member, Outcome, join
-from tfcompress.schedule import Schedule, compressors_of
+from tfcompress.schedule import Given, compressors_of
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter
 from tfcompress.statistics import Counter
@@ -33,7 +33,7 @@ class Step:
 
     def __init__(
         self,
-        plan: Policy | Schedule,
+        plan: Given,
         options: Options | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class Step:
         self,
         gradients: Sequence[Gradient],
         parameters: Sequence[Parameter],
-        plan: Policy | Schedule | None = None,
+        plan: Given | None = None,
         local: Collection[Hashable] = (),
     ) -> list[Gradient]:
         """Returns the average (or sum) over ranks of each gradient.
@@ -89,14 +89,16 @@ class Step:
         return results
 
     def _reduce_on_all(
-        self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
+        self, gradients: list[Gradient], parameters: list[Parameter], plan: Given
     ) -> list[Gradient]:
         _refuse_xla()
         stages, counter = self.state.enter(gradients, parameters, plan)
         self.state.check_replicas(parameters)
         step = self.state.begin_step()
-        stage = stages.at(step)
+        stage, trials = stages.at(step), stages.trials
         name = self.state.name_of(stages, parameters)
+        if trials is not None:
+            stage, start = trials.begin(stage, name)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
@@ -114,6 +116,8 @@ class Step:
         if any(route.transport is Transport.GATHER for route in stages.all_routes()):
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]
+        if trials is not None:
+            trials.end(start, reduced)
         # All or none: a packet that turns out to be broken leaves every variable as it was.
         return tf.tuple(reduced)
 
@@ -140,7 +144,7 @@ class Step:
         return join(outcomes)
 
     def _reduce_alone(
-        self, gradients: list[Gradient], parameters: list[Parameter], plan: Policy | Schedule
+        self, gradients: list[Gradient], parameters: list[Parameter], plan: Given
     ) -> list[Gradient]:
         """One rank clips, has the memory's momentum, and applies what several ranks left pending."""
         memories = self.state.memories
@@ -192,7 +196,8 @@ class Step:
         members = []
         for i, (gradient, parameter) in enumerate(zip(gradients, parameters, strict=True)):
             is_table = isinstance(gradient, tf.IndexedSlices)
-            needs = stages.resolutions[i]
+            needs, route = stages.resolutions[i], stages.branches[branch][i]
+            own = memories.slots_of(parameter, needs.memory, needs.num_slots, is_table)
             members.append(
                 Member(
                     self.state.number(parameter),
@@ -200,8 +205,8 @@ class Step:
                     gradient.dtype,
                     parameter.shape,
                     is_table,
-                    memories.slots_of(parameter, needs.memory, needs.num_slots, is_table),
-                    stages.branches[branch][i],
+                    [] if route.bypasses_memory else own,
+                    route,
                     specs[i],
                 )
             )

@@ -1,5 +1,6 @@
 """What a step keeps from one call to the next, and what ranks have agreed on before the first."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Hashable, Mapping, Sequence
@@ -7,16 +8,18 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import comm
+from tfcompress import comm, probe
+from tfcompress.auto import Auto, Contest
 from tfcompress.comm import Ranks
 from tfcompress.handshake import Agreement, agree
-from tfcompress.notices import warn_once
+from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
-from tfcompress.policy import Policy, Transport
-from tfcompress.schedule import Schedule, compressors_of
-from tfcompress.stages import Stages
+from tfcompress.policy import Described, Transport
+from tfcompress.schedule import Given, Plan, compressors_of
+from tfcompress.stages import Stages, describe
 from tfcompress.state import Gradient, Memories, Parameter, make_variable
 from tfcompress.statistics import Counter, Stats, merge, note_use
+from tfcompress.trials import Trials
 
 
 class StepState:
@@ -38,7 +41,7 @@ class StepState:
 
     def __init__(
         self,
-        plan: Policy | Schedule,
+        plan: Given,
         options: Options | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
@@ -57,8 +60,12 @@ class StepState:
         # Ranks that join an elastic job make the same objects in the same order, but begin to exchange later.
         self.name = comm.begin_exchange(comm.num_exchanges()) if comm.is_elastic() else None
         self._settings = {**self.options.describe(), **(settings or {})}
+        if isinstance(plan, Auto):
+            self._settings["auto"] = [[name, each.spec] for name, each in plan.candidates]
         self._numbers: dict[Hashable, int] = {}
         self._stages: dict[tuple, Stages] = {}
+        self._settled: dict[tuple, Plan] = {}
+        self._choice = ""
         self._counters: dict[tuple, Counter] = {}
         self._steps: tf.Variable | None = None
         self._calls: tf.Variable | None = None
@@ -67,7 +74,7 @@ class StepState:
     # ---- For a step ----------------------------------------------------------------------------------------
 
     def enter(
-        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Given
     ) -> tuple[Stages, Counter]:
         """Returns the stages and the counter of a list of gradients; a new list is compared between ranks.
 
@@ -86,19 +93,41 @@ class StepState:
         return stages, self._counters[numbers]
 
     def stages_of(
-        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Policy | Schedule
+        self, gradients: Sequence[Gradient], parameters: Sequence[Parameter], plan: Given
     ) -> Stages:
         """Returns what the stages of a plan mean for a list of gradients; restored slots find theirs."""
         names = [self.memories.unique_name(parameter) for parameter in parameters]
         held = [self.memories.memory_of(parameter) for parameter in parameters]
         num_ranks = None if comm.is_elastic() else self.ranks.size()
-        made = Stages.resolve(plan, names, gradients, parameters, held, num_ranks)
+        described = describe(names, gradients, parameters)
+        settled = self._settle(plan, described) if isinstance(plan, Auto) else plan
+        made = Stages.resolve(settled, described, held, num_ranks)
         stages = self._stages.setdefault(made.key(), made)
+        if stages is made and isinstance(settled, Contest):
+            stages.trials = Trials(settled.tuner(self._tell_choice), self.ranks)
         if plan is self.plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
             stages.make_changeable()
         needs = zip(parameters, stages.resolutions, strict=True)
         self.memories.match_waiting([each for each, resolution in needs if resolution.num_slots])
         return stages
+
+    def _settle(self, plan: Auto, gradients: tuple[Described, ...]) -> Plan:
+        """Returns what is applied to a list of gradients: one candidate, or a contest of several."""
+        key = (plan, gradients)
+        if key not in self._settled:
+            can_measure = comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1
+            ready, first = [plan.fallback], []
+            if can_measure:
+                ready, first = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
+            if len(ready) == 1:
+                self._tell_choice(f"{ready[0]}, " + ("by far the fastest" if can_measure else "unmeasured"))
+            self._settled[key] = plan.settled(ready, first)
+        return self._settled[key]
+
+    def _tell_choice(self, choice: object) -> None:
+        self._choice = str(choice)
+        if self.ranks.rank() == 0:
+            tell(f"Compression.auto() on {self.ranks.size()} ranks took {choice}")
 
     def number(self, parameter: Parameter) -> int:
         """Returns the parameter's number, in the order of first appearance."""
@@ -175,13 +204,18 @@ class StepState:
 
     # ---- Between steps -------------------------------------------------------------------------------------
 
-    def change(self, plan: Policy | Schedule) -> None:
+    def change(self, plan: Given) -> None:
         """Applies another plan from the next step on. Every rank must call it; memories go on.
 
         Raises:
           ValueError: Ranks want different things, or a gradient would need another memory, or a way to travel
-            that is in no stage of the plan before, which a traced step cannot take up.
+            that is in no stage of the plan before, which a traced step cannot take up. Or the plan is `auto`.
         """
+        if isinstance(plan, Auto):
+            raise ValueError(
+                "Compression.auto() measures before the first step: give it to tfc.DistributedOptimizer, or "
+                "choose a preset now"
+            )
         changed = [stages.changed(plan) for stages in self._stages.values()]
         for stages in changed:
             if self.ranks.size() > 1:
@@ -201,7 +235,8 @@ class StepState:
     def stats(self) -> Stats:
         """Returns what was sent so far; empty before the first step and on one rank."""
         slots = self.memories.by_name()
-        return merge([counter.read(slots) for counter in self._counters.values()])
+        counted = merge([counter.read(slots) for counter in self._counters.values()])
+        return dataclasses.replace(counted, choice=self._choice)
 
     _tfcompress_stats = stats  # What `tfc.stats` asks for.
 
@@ -275,7 +310,7 @@ class StepState:
         self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
 
 
-def _warn_if_nothing_is_compressed(stages: Stages, plan: Policy | Schedule) -> None:
+def _warn_if_nothing_is_compressed(stages: Stages, plan: Given) -> None:
     wanted = [each for each in compressors_of(plan) if each.transport is not Transport.ALLREDUCE]
     if wanted and not any(route.compresses for route in stages.all_routes()):
         warn_once(

@@ -5,6 +5,7 @@ from types import TracebackType
 
 import tensorflow as tf
 
+from tfcompress.auto import Auto
 from tfcompress.options import Options
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
@@ -37,7 +38,7 @@ class DistributedGradientTape:
         gradtape: tf.GradientTape,
         device_dense: str = "",
         device_sparse: str = "",
-        compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
+        compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
         sparse_as_dense: bool = False,
         op: object = None,
         gradient_predivide_factor: float = 1.0,

@@ -222,6 +222,7 @@ LIGHT = (
     ),
     *("tfcompress.cuda", "tfcompress.errors", "tfcompress.frames", "tfcompress.measure"),
     *("tfcompress.policy", "tfcompress.presets", "tfcompress.schedule"),
+    *("tfcompress.auto", "tfcompress.costs", "tfcompress.tuner"),
 )
 # Imports within functions, which close no circle when modules are imported.
 LATE = {

@@ -1,0 +1,142 @@
+"""`Compression.auto()` in training: trials change how gradients travel, and nothing else changes."""
+
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+from stepping import Stepper
+from training import keras, make_data, make_model
+
+import tfcompress as tfc
+from tfcompress import probe
+from tfcompress.tuner import Tuner
+
+SHAPES = [(64, 100), (5000,), (7,)]
+NAMES = [f"g{i}" for i in range(len(SHAPES))]
+ALL = ["none", "fp16", "bf16", "int8", "int4"]
+EMPTIES = len(ALL)
+
+
+@pytest.fixture
+def injected(monkeypatch):
+    """Sets what is ready and what a step takes in each stage, and returns the stages that were taken."""
+
+    def inject(seconds, ready=tuple(ALL)):
+        stages = []
+        monkeypatch.setattr(probe, "finalists_of", lambda *_: (list(ready), list(ready)))
+        next_stage, observe = Tuner.next_stage, Tuner.observe
+
+        def note(self, agreed):
+            stages.append(next_stage(self, agreed))
+            return stages[-1]
+
+        monkeypatch.setattr(Tuner, "next_stage", note)
+        # The slowest rank's time counts.
+        own = (lambda stage: seconds[stage]) if hvd.rank() == 0 else (lambda stage: 0.0)
+        monkeypatch.setattr(Tuner, "observe", lambda self, _: observe(self, own(stages[-1])))
+        return stages
+
+    return inject
+
+
+def steps(stepper, rng, count, function=lambda run: run):
+    run = function(lambda *gradients: stepper.run(list(gradients), NAMES))
+    for _ in range(count):
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+        yield arrays, [each.numpy() for each in run(*map(tf.constant, arrays))]
+
+
+@pytest.mark.parametrize("function", [lambda run: run, tf.function], ids=["eager", "function"])
+def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
+    injected, rng, assert_same_on_all_ranks, function
+):
+    stages = injected([1.0, 1.1, 1.1, 1.1, 1.1, 1.0])
+    stepper = Stepper(tfc.Compression.auto(min_elements=64), "sum")
+    given = [np.zeros(shape, np.float64) for shape in SHAPES]
+    applied = [np.zeros(shape, np.float64) for shape in SHAPES]
+    for arrays, reduced in steps(stepper, rng, 70, function):
+        assert_same_on_all_ranks(reduced)
+        for total, own in zip(given, arrays, strict=True):
+            total += own
+        for total, own in zip(applied, reduced, strict=True):
+            total += own
+    assert set(stages) == set(range(EMPTIES + 1)) and set(stages[-5:]) == {0}
+    assert tfc.stats(stepper.state).choice.startswith("none: 1e+03 ms a step; fp16 1.1e+03")
+    slots = {name: slot.numpy() for name, [slot] in stepper.state.memories.by_name().items()}
+    for name, total, sent in zip(NAMES, given, applied, strict=True):
+        held = slots.get(name, np.zeros_like(total))
+        exact = hvd.allreduce(tf.constant(total - held), op=hvd.Sum).numpy()
+        # Half precision, where the memory is left alone, rounds; everything else is accounted for.
+        np.testing.assert_allclose(sent, exact, atol=0.05)
+        assert not held.any(), "`none` was chosen, and the residual was emptied before"
+
+
+def test_a_gradient_that_is_not_finite_waits_in_no_memory(injected, rng):
+    """Also where the step that would have emptied the memory is the one that rolls back."""
+    injected([1.0, 9.0, 9.0, 0.5, 0.5, 1.0], ready=["none", "int8", "int4"])
+    stepper = Stepper(tfc.Compression.auto(min_elements=64))
+    for i, (_, reduced) in enumerate(steps(stepper, rng, 20)):
+        assert all(np.isfinite(each).all() for each in reduced), i
+    arrays = [np.full(shape, np.nan if hvd.rank() == 1 else 1.0, np.float32) for shape in SHAPES]
+    before = stepper.state.snapshot()[1]
+    stepper.run([tf.constant(each) for each in arrays], NAMES)
+    after = stepper.state.snapshot()[1]
+    assert all((before[name] == after[name]).all() for name in before)
+
+
+def test_one_finalist_is_the_preset(injected, rng):
+    stages = injected([1.0], ready=["int4"])
+    stepper = Stepper(tfc.Compression.auto(min_elements=64))
+    same = Stepper(tfc.Compression.int4(min_elements=64))
+    for (_, a), (_, b) in zip(
+        steps(stepper, np.random.default_rng(hvd.rank()), 3),
+        steps(same, np.random.default_rng(hvd.rank()), 3),
+        strict=True,
+    ):
+        assert all((x == y).all() for x, y in zip(a, b, strict=True))
+    assert stages == [] and tfc.stats(stepper.state).choice == "int4, by far the fastest"
+
+
+def test_links_and_codecs_are_measured(rng):
+    """The real probe: numbers that ranks share, and a model that trains whatever they are."""
+    ready, first = probe.finalists_of(
+        tfc.Compression.auto(),
+        [("w", "float32", (1000, 1000), False)],
+        Stepper(tfc.Compression.none)._ranks,
+        "p",
+    )
+    assert first and set(first) <= set(ready) <= set(ALL)
+    gathered = hvd.allgather_object((ready, first))
+    assert all(each == gathered[0] for each in gathered)
+
+
+def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks, capfd):
+    injected([1.0, 1.0, 1.0, 0.5, 1.0, 1.0])
+    model = make_model(keras)
+    optimizer = tfc.DistributedOptimizer(
+        keras.optimizers.SGD(0.01), compression=tfc.Compression.auto(min_elements=64)
+    )
+    model.compile(optimizer, "mse", jit_compile=False)
+    x, y = make_data(640)
+    callbacks = [tfc.callbacks.BroadcastVariables(0)]
+    history = model.fit(x, y, batch_size=16, epochs=2, verbose=0, shuffle=False, callbacks=callbacks)
+    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
+    assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])
+    assert "auto took int8: 500 ms a step" in tfc.stats(optimizer).summary()
+    told = "Compression.auto() on" in capfd.readouterr().err
+    assert told == (hvd.rank() == 0)
+    # What the user sets later counts, also in the step that is traced.
+    tfc.set_compression(optimizer, tfc.Compression.int4(min_elements=64))
+    before = tfc.stats(optimizer)
+    model.fit(x, y, batch_size=16, epochs=1, verbose=0, shuffle=False)
+    sent = tfc.stats(optimizer).since(before).total
+    assert sent.payload_bytes < 0.3 * sent.dense_bytes
+    with pytest.raises(ValueError, match="measures before the first step"):
+        tfc.set_compression(optimizer, tfc.Compression.auto())
+
+
+def test_ranks_that_allow_different_things_are_told():
+    allow = "sparse" if hvd.rank() else "dense"
+    stepper = Stepper(tfc.Compression.auto(allow))
+    with pytest.raises(ValueError, match="auto is"):
+        stepper.run([tf.ones([2000])], ["g"])

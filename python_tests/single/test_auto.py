@@ -1,0 +1,300 @@
+"""What `Compression.auto()` decides, by injected costs: no network, no TensorFlow step."""
+
+import dataclasses
+import math
+import random
+
+import pytest
+
+import tfcompress as tfc
+from tfcompress.auto import Auto, Contest, loads_of
+from tfcompress.costs import CodecCost, Line, Links, Load, exchange_seconds, finalists
+from tfcompress.policy import Transport, resolve
+from tfcompress.tuner import Contender, Tuner
+
+GRADIENTS = [("kernel", "float32", (784, 512), False), ("bias", "float32", (512,), False)]
+TABLE = ("embedding", "float32", (1000, 16), True)
+
+
+def links(megabytes_per_second, latency=1e-4):
+    """All-reduce moves its vector twice, the others theirs once, as the collectives of two ranks do."""
+    per_byte = 1e-6 / megabytes_per_second
+    return Links(Line(latency, per_byte), Line(latency, per_byte / 2), Line(latency, per_byte / 2))
+
+
+# ---- Costs -------------------------------------------------------------------------------------------------
+
+
+def test_a_line_goes_through_its_two_points_and_never_falls():
+    line = Line.through((1000, 2e-3), (101_000, 12e-3))
+    assert line.seconds(1000) == pytest.approx(2e-3) and line.seconds(101_000) == pytest.approx(12e-3)
+    assert line.latency == pytest.approx(1.9e-3) and line.seconds(0) == 0
+    assert Line.through((1000, 2e-3), (2000, 1e-3)) == Line(2e-3, 0.0)
+    assert Line.through((1000, 1e-3), (2000, 3e-3)).latency == 0.0
+
+
+def test_loads_are_what_the_policy_routes():
+    loads = loads_of(tfc.Compression.int8(), [*GRADIENTS, TABLE], 2)
+    assert loads == [
+        Load(Transport.SHARD, tfc.Compression.int8().spec, 4, 784 * 512),
+        Load(Transport.SHARD, "dense|raw|raw", 4, 512),
+    ]
+    assert loads_of(tfc.Compression.fp16, GRADIENTS, 2) == [
+        Load(Transport.ALLREDUCE, "dense|raw|raw", 2, 784 * 512 + 512)
+    ]
+    assert loads_of(tfc.Compression.none, [("x", "float32", (None, 3), False)], 2) == []
+
+
+def test_seconds_of_an_exchange_add_up():
+    network = Links(Line(1.0, 1e-3), Line(2.0, 1e-2), Line(3.0, 1e-1))
+    codecs = {"a": CodecCost(0.5, 1e-4, 1e-5)}
+    reduced = Load(Transport.ALLREDUCE, "dense|raw|raw", 4, 100)
+    assert exchange_seconds([reduced], network, codecs, 4) == pytest.approx(1 + 0.4)
+    sharded = Load(Transport.SHARD, "a", 4, 100)
+    expected = (2 + 0.5) + (3 + 5) + 100 * (1e-4 + 1.75e-5)
+    assert exchange_seconds([sharded], network, codecs, 4) == pytest.approx(expected)
+    gathered = Load(Transport.GATHER, "a", 4, 100)
+    assert exchange_seconds([gathered], network, codecs, 4) == pytest.approx(3 + 20 + 100 * (1e-4 + 4e-5))
+    together = exchange_seconds([reduced, sharded, gathered], network, codecs, 4)
+    assert together == pytest.approx(1.4 + 2.5 + 3 + 25 + 100 * (2e-4 + 5.75e-5))
+
+
+@pytest.fixture
+def candidates():
+    """Ten million elements: 40 MB, 20 MB, and frames of 10 and 5 MB."""
+    n = 10_000_000
+    return {
+        "none": [Load(Transport.ALLREDUCE, "", 4, n)],
+        "fp16": [Load(Transport.ALLREDUCE, "", 2, n)],
+        "int8": [Load(Transport.SHARD, "int8", 4, n)],
+        "int4": [Load(Transport.SHARD, "int4", 4, n)],
+    }
+
+
+CODECS = {"int8": CodecCost(1.02, 1e-9, 5e-10), "int4": CodecCost(0.52, 1e-9, 5e-10)}
+
+
+def test_slow_links_leave_only_the_smallest(candidates):
+    assert finalists(candidates, links(1), CODECS, 2) == (["int8", "int4"], ["int8", "int4"])
+    few_bits = {**CODECS, "int4": CodecCost(0.1, 1e-9, 5e-10)}
+    assert finalists(candidates, links(1), few_bits, 2) == (["int4"], ["int4"])
+
+
+def test_fast_links_leave_what_costs_no_arithmetic(candidates):
+    first, ready = finalists(candidates, links(1e6), CODECS, 2)
+    assert first == ready == ["none", "fp16"]
+
+
+def test_what_other_links_would_need_is_kept_ready(candidates):
+    first, ready = finalists(candidates, links(2000), CODECS, 2)
+    assert set(first) < set(ready) and "none" in ready and "int4" in ready
+
+
+# ---- Contest -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_summed_leaves_the_memory_of_others_alone():
+    auto = tfc.Compression.auto()
+    contest = auto.settled(["none", "int8"], ["none"])
+    assert contest.bypasses == (True, False, False) and contest.first == ("none",)
+    assert [(each.name, each.stage, each.empties) for each in contest.contenders] == [
+        ("none", 0, 2),
+        ("int8", 1, None),
+    ]
+    memory = resolve(contest.policies, *GRADIENTS[0], num_ranks=2, bypasses=contest.bypasses)
+    assert memory.memory == "residual" and memory.num_slots == 1
+    assert [route.bypasses_memory for route in memory.routes] == [True, False, False]
+    assert [route.spec for route in memory.routes] == [
+        "dense|raw|raw",
+        "residual|dense|raw|block_int:bits=8,block=256",
+        "residual|dense|raw|raw",
+    ]
+
+
+def test_rows_leave_the_residual_alone_where_they_are_summed():
+    contest = tfc.Compression.auto().settled(["none", "int4"], [])
+    memory = resolve(contest.policies, *TABLE, num_ranks=2, bypasses=contest.bypasses)
+    assert memory.memory == "residual"
+    assert [route.transport for route in memory.routes] == [
+        Transport.ALLREDUCE,
+        Transport.GATHER,
+        Transport.GATHER,
+    ]
+
+
+def test_without_memories_there_is_nothing_to_empty():
+    contest = tfc.Compression.auto().settled(["none", "fp16", "bf16"], [])
+    assert contest.bypasses == (False, False, False)
+    assert all(each.empties is None for each in contest.contenders)
+
+
+def test_one_finalist_is_the_preset_itself():
+    auto = tfc.Compression.auto(exclude=("norm",), min_elements=7)
+    chosen = auto.settled(["int4"], ["int4"])
+    assert isinstance(chosen, tfc.Compressor) and chosen.exclude == ("norm",) and chosen.min_elements == 7
+
+
+# ---- Preset ------------------------------------------------------------------------------------------------
+
+
+def test_auto_keeps_every_element_unless_it_is_told():
+    dense, sparse = tfc.Compression.auto(), tfc.Compression.auto("sparse", ratio=0.02)
+    assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"]
+    assert not any(each.is_sparse for each in dense.compressors.values())
+    added = [each for name, each in sparse.compressors.items() if name not in dense.compressors]
+    assert len(added) == 2 and all("topk:ratio=0.02" in each.spec for each in added)
+    assert len({each.memory_kind for each in sparse.compressors.values()} - {"none"}) == 1
+
+
+def test_auto_passes_its_policy_on():
+    policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
+    for each in tfc.Compression.auto("sparse", **policy).compressors.values():
+        config = each.get_config()
+        assert {name: config[name] for name in policy} == policy
+
+
+def test_auto_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match="allow must be 'dense' or 'sparse', got 'all'"):
+        tfc.Compression.auto("all")
+    with pytest.raises(TypeError, match="tfc.DistributedOptimizer"):
+        tfc.Compression.auto().compress(None)
+
+
+def test_auto_is_named_on_command_lines():
+    assert isinstance(tfc.make_compressor("auto"), Auto)
+    assert "topk" in tfc.make_compressor("auto(allow='sparse')").compressors
+    assert "int4" in tfc.make_compressor("auto").spec
+
+
+# ---- Tuner -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Job:
+    """Ranks that step together; each stage takes its time on each rank."""
+
+    seconds: dict
+    tuners: list
+    told: list
+    stages: list = dataclasses.field(default_factory=list)
+
+    def run(self, num_steps):
+        for _ in range(num_steps):
+            offers = [tuner.offered() for tuner in self.tuners]
+            assert len({math.isnan(offer) for offer in offers}) == 1, "some ranks compare and others do not"
+            agreed = math.nan if math.isnan(offers[0]) else max(offers)
+            stages = {tuner.next_stage(agreed) for tuner in self.tuners}
+            assert len(stages) == 1, "ranks decide differently"
+            [stage] = stages
+            for rank, tuner in enumerate(self.tuners):
+                tuner.observe(self.seconds[stage][rank])
+            self.stages.append(stage)
+
+    @property
+    def present(self):
+        return self.tuners[0].choice.name
+
+
+NAMES = ("none", "fp16", "int8", "int4")
+EMPTIES = 4
+
+
+def job(seconds, first=None, ranks=2):
+    """A job of four contenders: two that bypass a memory, and two that read it."""
+    told = []
+    contenders = [
+        Contender("none", 0, EMPTIES),
+        Contender("fp16", 1, EMPTIES),
+        Contender("int8", 2),
+        Contender("int4", 3),
+    ]
+    own = {i: [each] * ranks for i, each in enumerate((*seconds, seconds[0]))}
+    tuners = [Tuner(contenders, first, told.append), *[Tuner(contenders, first) for _ in range(ranks - 1)]]
+    return Job(own, tuners, told)
+
+
+@pytest.mark.parametrize("fastest", range(4))
+def test_the_fastest_is_found(fastest):
+    training = job([1.0 if i == fastest else 1.3 for i in range(4)])
+    training.run(60)
+    assert training.present == NAMES[fastest]
+    assert set(training.stages[45:]) == {fastest}
+    assert training.told[0].seconds == 1.0 and set(training.told[0].others) == set(NAMES) - {NAMES[fastest]}
+    assert f"{NAMES[fastest]}: 1e+03 ms a step; " in str(training.told[0])
+
+
+def test_of_equals_the_most_exact_is_taken():
+    training = job([1.015, 1.0, 1.0, 1.0])
+    training.run(60)
+    assert training.present == "none"
+
+
+def test_the_slowest_rank_counts():
+    training = job([1.0, 1.0, 1.0, 1.0])
+    training.seconds = {0: [0.1, 2.0], 1: [1.0, 1.0], 2: [1.5, 1.5], 3: [0.5, 3.0], 4: [1.0, 1.0]}
+    training.run(60)
+    assert training.present == "fp16"
+
+
+def test_a_hopeless_contender_takes_one_step():
+    training = job([1.0, 1.0, 100.0, 1.2])
+    training.run(60)
+    assert training.stages.count(2) == 1
+    assert sum(training.seconds[stage][0] for stage in training.stages[:40]) < 160
+
+
+def test_only_the_first_are_tried_while_times_stay():
+    training = job([5.0, 5.0, 1.0, 1.1], first=["int8", "int4"])
+    training.run(3000)
+    assert training.present == "int8" and {0, 1}.isdisjoint(training.stages)
+    trials = [stage for stage in training.stages if stage == 3]
+    assert 3 * 4 <= len(trials) < 100, "looked at again, ever more rarely"
+
+
+def test_others_are_tried_when_times_change():
+    training = job([5.0, 5.0, 1.0, 1.1], first=["int8", "int4"])
+    training.run(150)
+    training.seconds = {i: [each] * 2 for i, each in enumerate((0.2, 0.3, 0.6, 0.6, 0.2))}
+    training.run(300)
+    assert training.present == "none" and [each.name for each in training.told] == ["int8", "none"]
+
+
+def test_the_memory_is_emptied_before_what_bypasses_it_and_only_then():
+    training = job([1.0, 1.1, 1.05, 1.1])
+    training.run(400)
+    for before, stage in zip([None, *training.stages], training.stages, strict=False):
+        if stage in (0, 1):
+            assert before not in (2, 3), "the memory was left with something in it"
+        if stage == EMPTIES:
+            assert before in (2, 3)
+    assert EMPTIES in training.stages
+
+
+def test_one_contender_alone_is_stayed_with():
+    tuner = Tuner([Contender("int8", 7)])
+    training = Job({7: [1.0]}, [tuner], [])
+    training.run(300)
+    assert set(training.stages) == {7} and training.present == "int8"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_costs_little(seed):
+    """The choice is within 5 % of the best where steps vary by 10 %, and some take ten times as long."""
+    noise = random.Random(seed)
+    means = [1.0, 0.9, 0.7, 0.72]
+    training = job(means)
+
+    class Noisy(dict):
+        def __getitem__(self, stage):
+            spike = 10 if noise.random() < 0.03 else 1
+            return [(*means, 1.0)[stage] * noise.uniform(1, 1.1) * spike for _ in range(2)]
+
+    training.seconds = Noisy()
+    training.run(100)
+    assert means[NAMES.index(training.present)] <= 1.05 * min(means)
+
+
+def test_contests_make_tuners_of_their_own():
+    contest = Contest.between(tfc.Compression.auto().compressors, ["none"])
+    one, other = contest.tuner(lambda choice: None), contest.tuner(lambda choice: None)
+    assert one.next_stage(math.nan) == 0 and other.next_stage(math.nan) == 0 and one is not other

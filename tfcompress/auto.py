@@ -1,0 +1,126 @@
+"""The plan that chooses its compressor by measurement. Pure data, no TensorFlow."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tfcompress.costs import Load
+from tfcompress.policy import Compressor, Described, Transport
+from tfcompress.tuner import Contender, Tuner
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto:
+    """Takes the fastest of several compressors, found by measurement on this job's own links.
+
+    Before the first step ranks time collectives of several sizes and the candidates' codecs; candidates that
+    may be the fastest are then tried in training, some steps each, and looked at again later and when the
+    time of steps changes. Ranks decide by times that they have agreed on, so all decide alike.
+
+    Attributes:
+      candidates: Names and compressors, from the most exact to the least: of two that are as fast, the first
+        is taken. Their memories must be of one kind.
+      fallback: The name of the one that is taken where nothing can be measured: on one rank, in elastic jobs,
+        whose ranks come and go, and in TF1-style graphs.
+    """
+
+    candidates: tuple[tuple[str, Compressor], ...]
+    fallback: str
+
+    @property
+    def compressors(self) -> dict[str, Compressor]:
+        """The candidates by name."""
+        return dict(self.candidates)
+
+    @property
+    def spec(self) -> str:
+        """What is said of it where other compressors say their spec."""
+        return "the fastest of " + ", ".join(self.compressors)
+
+    def compress(self, tensor: object) -> None:
+        """Refuses stock Horovod, which calls this and shows one gradient at a time."""
+        raise TypeError(
+            "Compression.auto() times whole steps, which Horovod's own wrappers do not show to a compressor: "
+            "use tfc.DistributedOptimizer or tfc.DistributedGradientTape, or choose a preset"
+        )
+
+    def settled(self, ready: Sequence[str], first: Sequence[str]) -> "Compressor | Contest":
+        """Returns what is applied: one candidate, or a contest.
+
+        Args:
+          ready: Names of the candidates that may be the fastest.
+          first: Names of those that are tried first.
+        """
+        chosen = {name: each for name, each in self.candidates if name in ready}
+        return Contest.between(chosen, first) if len(chosen) > 1 else chosen[ready[0]]
+
+    def get_config(self) -> dict:
+        """Returns the configurations of the candidates by name."""
+        return {name: compressor.get_config() for name, compressor in self.candidates}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Contest:
+    """What `Auto` becomes for a list of gradients: stages, and what decides between them.
+
+    Attributes:
+      policies: One for each stage.
+      bypasses: For each stage, whether it leaves the memory alone, which is empty then.
+      contenders: The stages that are chosen from.
+      first: Names of the contenders that are tried first.
+    """
+
+    policies: tuple[Compressor, ...]
+    bypasses: tuple[bool, ...]
+    contenders: tuple[Contender, ...]
+    first: tuple[str, ...]
+
+    @classmethod
+    def between(cls, compressors: Mapping[str, Compressor], first: Sequence[str]) -> "Contest":
+        """Makes the stages of candidates. What all-reduce carries leaves the memory alone once it is empty.
+
+        Args:
+          compressors: By name, from the most exact to the least.
+          first: Names of those that are tried first.
+        """
+        policies, empties = list(compressors.values()), None
+        has_memory = any(each.memory_kind != "none" for each in policies)
+        bypasses = [has_memory and each.transport is Transport.ALLREDUCE for each in policies]
+        if any(bypasses):
+            empties = len(policies)
+            policies.append(Compressor("dense|raw|raw"))
+            bypasses.append(False)
+        contenders = [
+            Contender(name, stage, empties if bypasses[stage] else None)
+            for stage, name in enumerate(compressors)
+        ]
+        return cls(tuple(policies), tuple(bypasses), tuple(contenders), tuple(first))
+
+    def tuner(self, tell: object) -> Tuner:
+        """Returns what decides the stage of each step."""
+        return Tuner(self.contenders, self.first, tell)
+
+
+def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: int) -> list[Load]:
+    """Returns what travels in a step, for dense gradients whose shape is known.
+
+    Args:
+      compressor: What is applied.
+      gradients: Name, dtype, shape of the variable, and whether the gradient is rows of a table.
+      num_ranks: Of the exchange.
+    """
+    elements: dict[tuple[Transport, str, int], int] = {}
+    for name, dtype, shape, is_table in gradients:
+        if is_table or None in shape:
+            continue
+        route = compressor.route(name, dtype, shape, is_table, num_ranks)
+        item_bytes = _ITEM_BYTES.get(route.wire_dtype or dtype, 4)
+        size = 1
+        for dimension in shape:
+            size *= dimension
+        key = (route.transport, route.spec, item_bytes)
+        elements[key] = elements.get(key, 0) + size
+    return [Load(*key, size) for key, size in elements.items()]
+
+
+# Of dtypes that all-reduce carries as they are; bfloat16 travels as float32.
+_ITEM_BYTES = {"float16": 2, "float32": 4, "float64": 8}

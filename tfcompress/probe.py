@@ -1,0 +1,103 @@
+"""Measures what collectives and codecs cost, before the first step. Every rank calls it together."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress import frames, measure
+from tfcompress.auto import Auto, loads_of
+from tfcompress.comm import SUM, Ranks
+from tfcompress.costs import CodecCost, Line, Links, finalists
+from tfcompress.policy import Described, Transport
+
+# Sizes grow until a collective takes so long: the largest tells the bandwidth.
+_SIZES = (1 << 12, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
+_LONG_SECONDS = 0.05
+_REPEATS = 3
+# Elements and seconds of timing a codec.
+_SAMPLE = 1 << 18
+_CODEC_SECONDS = 0.02
+
+
+def finalists_of(
+    plan: Auto, gradients: Sequence[Described], ranks: Ranks, name: str
+) -> tuple[list[str], list[str]]:
+    """Returns the names of candidates that may be the fastest: on all links, and on those of now.
+
+    Args:
+      plan: The candidates.
+      gradients: What is exchanged in a step.
+      ranks: Who exchanges.
+      name: Equal on all ranks and unique among pending collectives.
+    """
+    size = ranks.size()
+    loads = {each: loads_of(compressor, gradients, size) for each, compressor in plan.candidates}
+    framed = {
+        load.spec for own in loads.values() for load in own if load.transport is not Transport.ALLREDUCE
+    }
+    first, ready = finalists(loads, measure_links(ranks, name), measure_codecs(ranks, framed), size)
+    return ready, first
+
+
+def measure_links(ranks: Ranks, name: str) -> Links:
+    """Returns the costs of this job's collectives; takes about a second on slow links.
+
+    Args:
+      ranks: Who exchanges.
+      name: Equal on all ranks and unique among pending collectives.
+    """
+    size = ranks.size()
+
+    def allreduce(num_bytes: int) -> Callable[[], object]:
+        vector = tf.zeros([num_bytes // 4])
+        return lambda: ranks.allreduce([vector], SUM, 1.0, [None], f"{name}_probe")
+
+    def alltoall(num_bytes: int) -> Callable[[], object]:
+        part = num_bytes // size
+        packet, splits = tf.zeros([part * size], tf.uint8), tf.fill([size], part)
+        return lambda: ranks.alltoall_packet(packet, splits, f"{name}_probe")
+
+    def allgather(num_bytes: int) -> Callable[[], object]:
+        packet = tf.zeros([num_bytes // size], tf.uint8)
+        return lambda: ranks.allgather_packet(packet, f"{name}_probe")
+
+    with tf.init_scope(), tf.device("CPU:0"):
+        return Links(*[_line(ranks, make) for make in (allreduce, alltoall, allgather)])
+
+
+def measure_codecs(ranks: Ranks, specs: Iterable[str]) -> dict[str, CodecCost]:
+    """Returns the costs of specs on normally distributed gradients, those of the slowest rank."""
+    sample = np.random.default_rng(0).standard_normal(_SAMPLE).astype(np.float32).reshape(-1, 512)
+    costs = {spec: _codec_cost(spec, sample) for spec in sorted(set(specs))}
+    slowest = _agreed(ranks, [number for cost in costs.values() for number in cost])
+    return {spec: CodecCost(*slowest[3 * i : 3 * i + 3]) for i, spec in enumerate(costs)}
+
+
+def _line(ranks: Ranks, make: Callable[[int], Callable[[], object]]) -> Line:
+    points = []
+    for num_bytes in _SIZES:
+        call = make(num_bytes)
+        call()  # The first one makes what the others use again, and ranks begin together.
+        [seconds] = _agreed(ranks, [measure.best_seconds(call, repeats=_REPEATS)])
+        points.append((num_bytes, seconds))
+        if seconds > _LONG_SECONDS:
+            break
+    return Line.through(points[0], points[-1])
+
+
+def _codec_cost(spec: str, sample: np.ndarray) -> tuple[float, float, float]:
+    frame = frames.encode(sample, spec)
+    encode = measure.best_seconds(lambda: frames.encode(sample, spec), least_seconds=_CODEC_SECONDS)
+    decode = measure.best_seconds(lambda: frames.decode(frame), least_seconds=_CODEC_SECONDS)
+    return len(frame) / _SAMPLE, encode / _SAMPLE, decode / _SAMPLE
+
+
+def _agreed(ranks: Ranks, numbers: list[float]) -> list[float]:
+    """Returns the largest of each number over all ranks."""
+    messages = ranks.gather_messages(json.dumps(numbers).encode())
+    largest = [max(each) for each in zip(*[json.loads(message) for message in messages], strict=True)]
+    assert all(math.isfinite(number) for number in largest)
+    return largest

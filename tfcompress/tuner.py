@@ -1,0 +1,173 @@
+"""Chooses between ways to exchange by the time that steps take. Pure Python, told what ranks agree on."""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Generator, Sequence
+
+# A trial: each contender has so many steps that count, so many times; others run in between.
+_COUNTED_STEPS = 3
+_ROUNDS = 3
+# After each round those stay in a trial whose best step is within this factor of the best.
+_STAYS = 1.25
+# A step that takes so many times as long as the best ends its contender's turn.
+_HOPELESS = 3.0
+# Of contenders that are as fast but for this, the first is chosen: the most exact.
+_TIE = 1.02
+# Ranks compare their times that often, and try again when those have changed by this factor,
+_COMPARED_STEPS = 100
+_CHANGED = 1.5
+# or else after so many steps, and then twice as many each time.
+_FIRST_LOOK_STEPS = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """A way to exchange.
+
+    Attributes:
+      name: For messages.
+      stage: Its stage of the plan.
+      empties: The stage that sends what the memory holds, to be taken for a step before this one, which does
+        not read the memory; None where this one does.
+    """
+
+    name: str
+    stage: int
+    empties: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+      name: The contender's.
+      seconds: Median of its steps in the trial.
+      others: The medians of those that it was compared with, by name.
+    """
+
+    name: str
+    seconds: float
+    others: dict[str, float]
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{name} {1e3 * each:.3g}" for name, each in self.others.items())
+        beside = f"; {others}" if others else ""
+        return f"{self.name}: {1e3 * self.seconds:.3g} ms a step{beside}"
+
+
+# The stage of the next step, and whether ranks compare their times after it.
+_Turn = tuple[int, bool]
+_Script = Generator[_Turn, float, None]
+
+
+class Tuner:
+    """Decides the stage of each step.
+
+    Before each step, `offered` is what this rank tells the others, and `next_stage` takes what they agreed
+    on; after it, `observe` takes its time. What is decided depends on agreed times only, so it is the same on
+    all ranks.
+
+    Attributes:
+      choice: What was chosen last; None in the first trial.
+    """
+
+    def __init__(
+        self,
+        contenders: Sequence[Contender],
+        first: Sequence[str] | None = None,
+        tell: Callable[[Choice], None] = lambda choice: None,
+    ) -> None:
+        """Takes the contenders.
+
+        Args:
+          contenders: From the most exact to the least, at least one.
+          first: Names of those that are tried first (default: all); the others when times have changed.
+          tell: Is called with each choice that differs from the one before.
+        """
+        self.choice: Choice | None = None
+        self._contenders = list(contenders)
+        self._first = [each for each in contenders if first is None or each.name in first]
+        self._tell = tell
+        self._own: list[float] = []
+        self._compares = False
+        self._reads_memory = False
+        self._script = self._decide()
+        self._is_begun = False
+
+    def offered(self) -> float:
+        """Returns the seconds to compare with other ranks, NaN where nothing is to be compared."""
+        return statistics.median(self._own) if self._compares and self._own else math.nan
+
+    def next_stage(self, agreed: float) -> int:
+        """Returns the stage of the next step.
+
+        Args:
+          agreed: The largest of what ranks offered; NaN where nothing was.
+        """
+        if self._compares:
+            self._own.clear()
+        stage, self._compares = self._script.send(agreed if self._is_begun else None)
+        self._is_begun = True
+        return stage
+
+    def observe(self, seconds: float) -> None:
+        """Takes the time of this rank's last step."""
+        self._own.append(seconds)
+
+    def _decide(self) -> _Script:
+        tried, steps = self._first, _FIRST_LOOK_STEPS
+        while True:
+            chosen = yield from self._try(tried)
+            has_changed = yield from self._stay(chosen, steps)
+            # The present one first: its time tells when a turn is hopeless.
+            others = self._contenders if has_changed else self._first
+            tried = [chosen, *[each for each in others if each != chosen]]
+            steps = _FIRST_LOOK_STEPS if has_changed else 2 * steps
+
+    def _try(self, contenders: Sequence[Contender]) -> Generator[_Turn, float, Contender]:
+        """Runs a trial; returns whom it chose."""
+        times: dict[Contender, list[float]] = {each: [] for each in contenders}
+        remaining = list(contenders)
+        for _ in range(_ROUNDS):
+            for each in remaining:
+                known = [seconds for own in times.values() for seconds in own]
+                times[each] += yield from self._turn(each, min(known, default=math.inf))
+            best = {each: min(times[each]) for each in remaining}
+            remaining = [each for each in remaining if best[each] <= _STAYS * min(best.values())]
+            if len(remaining) == 1:
+                break
+        medians = {each: statistics.median(own) for each, own in times.items()}
+        least = min(medians[each] for each in remaining)
+        chosen = next(e for e in self._contenders if e in remaining and medians[e] <= _TIE * least)
+        others = {each.name: seconds for each, seconds in medians.items() if each != chosen}
+        before, self.choice = self.choice, Choice(chosen.name, medians[chosen], others)
+        if before is None or before.name != chosen.name:
+            self._tell(self.choice)
+        return chosen
+
+    def _turn(self, contender: Contender, best: float) -> Generator[_Turn, float, list[float]]:
+        """One turn of a contender in a trial: the seconds of its steps, the first of which does not count."""
+        yield from self._enter(contender)
+        seconds = [(yield contender.stage, True)]
+        while len(seconds) <= _COUNTED_STEPS and seconds[-1] <= _HOPELESS * best:
+            seconds.append((yield contender.stage, True))
+        return seconds[1:] or seconds
+
+    def _stay(self, contender: Contender, num_steps: int) -> Generator[_Turn, float, bool]:
+        """Stays with a contender for so many steps; returns whether times have changed before."""
+        yield from self._enter(contender)
+        for _ in range(num_steps // _COMPARED_STEPS):
+            for _ in range(_COMPARED_STEPS - 1):
+                yield contender.stage, False
+            seconds = yield contender.stage, True
+            expected = self.choice.seconds
+            if not expected / _CHANGED <= seconds <= expected * _CHANGED:
+                return True
+        return False
+
+    def _enter(self, contender: Contender) -> _Script:
+        if self._reads_memory and contender.empties is not None:
+            yield contender.empties, True
+        self._reads_memory = contender.empties is None
