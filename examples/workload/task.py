@@ -67,4 +67,4 @@ def adam(
 
 
 def _has_momentum(compressor: tfc.Compressor) -> bool:
-    return compressor.memory.startswith("momentum")
+    return isinstance(compressor, tfc.Compressor) and compressor.memory.startswith("momentum")  # Not `auto`.
