@@ -8,7 +8,7 @@ from tfcompress.policy import Compressor, Described, Transport
 from tfcompress.tuner import Contender, Tuner
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Auto:
     """Takes the fastest of several compressors, found by measurement on this job's own links.
 
@@ -25,6 +25,9 @@ class Auto:
 
     candidates: tuple[tuple[str, Compressor], ...]
     fallback: str
+
+    def __repr__(self) -> str:
+        return f"Compression.auto(), which takes {self.spec} for all gradients of a step"
 
     @property
     def compressors(self) -> dict[str, Compressor]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator, Sequence
 _COUNTED_STEPS = 3
 _ROUNDS = 3
 # After each round those stay in a trial whose best step is within this factor of the best.
-_STAYS = 1.25
+_STAYS = 1.5
 # A step that takes so many times as long as the best ends its contender's turn.
 _HOPELESS = 3.0
 # Of contenders that are as fast but for this, the first is chosen: the most exact.
-_TIE = 1.02
+_TIE = 1.03
 # Ranks compare their times that often, and try again when those have changed by this factor,
 _COMPARED_STEPS = 100
 _CHANGED = 1.5
@@ -139,8 +139,8 @@ class Tuner:
             if len(remaining) == 1:
                 break
         medians = {each: statistics.median(own) for each, own in times.items()}
-        least = min(medians[each] for each in remaining)
-        chosen = next(e for e in self._contenders if e in remaining and medians[e] <= _TIE * least)
+        least = min(medians.values())
+        chosen = next(e for e in self._contenders if medians.get(e, math.inf) <= _TIE * least)
         others = {each.name: seconds for each, seconds in medians.items() if each != chosen}
         before, self.choice = self.choice, Choice(chosen.name, medians[chosen], others)
         if before is None or before.name != chosen.name:
