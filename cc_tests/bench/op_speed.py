@@ -42,6 +42,8 @@ SPECS = {
 }
 PARTS = ("encode", "decode", "further")
 RANKS = 3
+# Small gradients are encoded and decoded several times in a call, which itself takes some 100 microseconds.
+_ELEMENTS_A_CALL = 1 << 20
 
 
 class PeakMemory:
@@ -69,43 +71,54 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
     def gradient() -> tf.Tensor:
         return source * tf.constant(1.0)
 
+    times = times_a_call(int(source.shape[0]))
+
     @tf.function
     def make() -> tf.Tensor:
         return gradient()[0]
 
     @tf.function
-    def step() -> tf.Tensor:
-        frame, _, new_slots = ops.encode(gradient(), slots, tf.constant(1, tf.int64), spec)
-        for slot, new in zip(slots, new_slots, strict=True):
-            slot.assign(new)
-        return frame
+    def step() -> list[tf.Tensor]:
+        frames, vector = [], gradient()
+        for seed in range(times):  # TensorFlow would compute equal calls once.
+            frame, _, new_slots = ops.encode(vector, slots, tf.constant(seed, tf.int64), spec)
+            for slot, new in zip(slots, new_slots, strict=True):
+                slot.assign(new)
+            frames.append(frame)
+        return frames
 
     # `source * 1.0` must not be simplified away, nor computed once.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    frame = step()
+    frames = step()
     make()
     num_bytes = memory.num_bytes()
     seconds = best_seconds(step, repeats=repeats) - best_seconds(make, repeats=repeats)
-    return seconds, num_bytes, frame
+    return seconds / times, num_bytes, frames[0]
+
+
+def times_a_call(n: int) -> int:
+    """Returns how often a gradient of so many elements is encoded or decoded in a call."""
+    return max(1, min(64, _ELEMENTS_A_CALL // n))
 
 
 def decode_seconds(frame: tf.Tensor, n: int, ranks: int, repeats: int) -> float:
     """Returns the time to sum the same frame from each of `ranks` ranks."""
-    packets = tf.concat([frame] * ranks, 0)
+    packets = [tf.concat([frame] * ranks, 0) for _ in range(times_a_call(n))]
 
     @tf.function
-    def decode(packets: tf.Tensor) -> tf.Tensor:
-        sums, *_ = ops.decode_sum(packets, ranks, 1.0, [tf.constant([n], tf.int64)], [tf.float32])
-        return sums[0][0]
+    def decode(packets: list[tf.Tensor]) -> tf.Tensor:
+        shapes = [tf.constant([n], tf.int64)]
+        sums = [ops.decode_sum(each, ranks, 1.0, shapes, [tf.float32])[0][0] for each in packets]
+        return tf.add_n([each[0] for each in sums])
 
     @tf.function
-    def call(packets: tf.Tensor) -> tf.Tensor:
-        return packets[0]
+    def call(packets: list[tf.Tensor]) -> tf.Tensor:
+        return tf.add_n([each[0] for each in packets])
 
     decode(packets)
     call(packets)
     with_op, without = (best_seconds(lambda f=f: f(packets), repeats=repeats) for f in (decode, call))
-    return with_op - without
+    return (with_op - without) / len(packets)
 
 
 def measure(spec: str, source: tf.Variable, threads: int, repeats: int) -> dict:
@@ -149,6 +162,7 @@ def main() -> None:
     arguments = parser.parse_args()
     n = int(arguments.n)
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
     source = tf.Variable(tf.random.stateless_normal([n], seed=(1, 2)) * 0.01)
     rows = [measure(spec, source, arguments.threads, arguments.repeats) for spec in arguments.spec or SPECS]
     if arguments.output is not None:
