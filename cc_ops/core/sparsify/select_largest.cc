@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "core/collect.h"
@@ -85,21 +84,23 @@ Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
       k, executor);
 }
 
-// Each draw waits for memory, so that a larger sample costs more than the candidates that it saves.
-// Magnitudes of all of up to kSampleSize elements, or of one element from each of kSampleSize equal
-// strata, at a hashed position, so that periods in the layout of a weight do not bias the sample.
-constexpr int64_t kSampleSize = 1 << 13;
+// Elements of a sample of n. Each draw from a large vector waits for memory, so that a larger
+// sample costs more than the candidates that it saves; of a small vector, a sample would cost more
+// than the vector itself.
+constexpr int64_t kLeastSample = 1 << 10;
+int64_t SampleSize(int64_t n) {
+  return std::min(n, std::clamp<int64_t>(n / 16, kLeastSample, 1 << 13));
+}
+
+// Magnitudes of one element from each of SampleSize(n) equal strata, at a hashed position, so that
+// periods in the layout of a weight do not bias the sample.
 std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
-  std::vector<uint32_t> positions(static_cast<size_t>(std::min(n, kSampleSize)));
-  if (n <= kSampleSize) {
-    std::iota(positions.begin(), positions.end(), 0);
-  } else {
-    const auto stratum_elements = static_cast<uint32_t>(n / kSampleSize);
-    for (int64_t i = 0; i < kSampleSize; ++i) {
-      const auto hash = static_cast<uint32_t>(HashKey(static_cast<uint64_t>(i), 0));
-      positions[i] =
-          static_cast<uint32_t>(i * n / kSampleSize + FastRange32(hash, stratum_elements));
-    }
+  const int64_t size = SampleSize(n);
+  std::vector<uint32_t> positions(static_cast<size_t>(size));
+  const auto stratum_elements = static_cast<uint32_t>(n / size);
+  for (int64_t i = 0; i < size; ++i) {
+    const auto hash = static_cast<uint32_t>(HashKey(static_cast<uint64_t>(i), 0));
+    positions[i] = static_cast<uint32_t>(i * n / size + FastRange32(hash, stratum_elements));
   }
   std::vector<float> elements(positions.size());
   read(positions, elements.data());
@@ -112,13 +113,14 @@ std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
 // and not far below it.
 uint32_t SampleLowerBound(int64_t n, int64_t k, const ReadElements& read) {
   const std::vector<uint32_t> sample = Sample(n, read);
-  if (n <= kSampleSize) return SelectCut(sample, k, SerialExecutor()).magnitude;
+  const auto size = static_cast<int64_t>(sample.size());
+  if (size == n) return SelectCut(sample, k, SerialExecutor()).magnitude;
   // The number of sampled elements among the k largest has mean `expected` and at most its root as
   // deviation: five deviations more of the sample reach below the k-th largest.
   const double expected =
-      static_cast<double>(kSampleSize) * static_cast<double>(k) / static_cast<double>(n);
+      static_cast<double>(size) * static_cast<double>(k) / static_cast<double>(n);
   const auto rank = static_cast<int64_t>(expected + 5 * std::sqrt(expected) + 8);
-  return rank < kSampleSize ? SelectCut(sample, rank, SerialExecutor()).magnitude : 0;
+  return rank < size ? SelectCut(sample, rank, SerialExecutor()).magnitude : 0;
 }
 
 // Appends the first `count` elements of this magnitude, or all when there are fewer.

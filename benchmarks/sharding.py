@@ -1,0 +1,250 @@
+"""Measures bytes and decoding of one rank in a step, gathered and sharded, as the number of ranks grows.
+
+    python benchmarks/sharding.py            # plays 2 to 256 ranks in one process, draws the figure
+    horovodrun -np 3 -H localhost:3 --gloo python benchmarks/sharding.py --measure    # adds a real job
+
+What rank 0 does is done here with the real codecs, on one thread: it encodes what it sends, and decodes what
+it gets. Gathered: the frames of all ranks. Sharded: the pieces of its shard from all ranks, then the sums
+of all shards; of what others encode, only what rank 0 gets is made. Gradients have rows and columns that are
+large together, as those of dense layers have, and half of each is common to all ranks. Bytes are those that
+the links of a rank carry, in and out, as `tfc.stats` counts them.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import options
+import rich.console
+import rich.progress
+import rich.table
+
+import tfcompress as tfc
+from tfcompress.measure import best_seconds
+
+MEASURED_STEPS = 3
+REPEATS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """The gradient that is played.
+
+    Attributes:
+      rows: Of the gradient, a matrix.
+      columns: Of the gradient.
+      largest: The largest number of ranks, a power of two.
+      seed: Seed of the gradients.
+    """
+
+    rows: int = 2048
+    columns: int = 2048
+    largest: int = 256
+    seed: int = 0
+
+    @property
+    def ranks(self) -> list[int]:
+        """The numbers of ranks: powers of two from 2 on."""
+        return [2**i for i in range(1, self.largest.bit_length())]
+
+    def gradient(self, rank: int) -> np.ndarray:
+        """Returns a rank's gradient, float32 [rows, columns]."""
+        common = np.random.default_rng(self.seed)
+        scale = np.exp(common.standard_normal((self.rows, 1), np.float32))
+        scale = scale * np.exp(common.standard_normal((1, self.columns), np.float32))
+        shared = common.standard_normal((self.rows, self.columns), np.float32)
+        own = np.random.default_rng([self.seed, rank]).standard_normal(shared.shape, np.float32)
+        return scale * (shared + own)
+
+
+QUICK = Setting(256, 256, 16)
+
+
+def compressors() -> dict[str, tfc.Compressor]:
+    topk = tfc.Compression.topk(0.01)
+    small = tfc.Compression.topk(0.01, index="rowcol", value="ecsq")
+    return {
+        "topk": topk,
+        "topk, sharded": dataclasses.replace(topk, exchange="shard"),
+        "topk rowcol|ecsq, sharded": dataclasses.replace(small, exchange="shard"),
+        "int8": tfc.Compression.int8(),
+        "int4": tfc.Compression.int4(),
+    }
+
+
+def spec_alone(spec: str) -> str:
+    """The spec without its memory, whose time is not the codec's."""
+    described = tfc.describe_spec(spec)
+    return "|".join(described[part] for part in ("sparsifier", "index", "value"))
+
+
+def decode_ms(packets: list[bytes], shape: tuple[int, ...]) -> float:
+    """Returns the time to decode and add the frames of as many ranks."""
+    arguments = (b"".join(packets), len(packets), 1.0, [int(np.prod(shape))], ["float32"])
+    return 1e3 * best_seconds(lambda: tfc.codecs.decode_sum(*arguments, num_threads=1), repeats=REPEATS)
+
+
+def play_gathered(setting: Setting, spec: str, num_ranks: int) -> dict:
+    """Plays rank 0 of a gather. Frames are of nearly one size: sixteen stand for those of more ranks."""
+    some = [tfc.encode(setting.gradient(rank), spec, seed=rank) for rank in range(min(num_ranks, 16))]
+    packets = [some[rank % len(some)] for rank in range(num_ranks)]
+    others = sum(map(len, packets[1:]))
+    return {
+        "ranks": num_ranks,
+        # On a ring each packet but the own one comes in, and goes out again or is the own one.
+        "wire_bytes": 2 * others,
+        "decode_ms": decode_ms(packets, (setting.rows, setting.columns)),
+    }
+
+
+def play_sharded(setting: Setting, spec: str, num_ranks: int) -> dict:
+    """Plays rank 0 of a sharded exchange; shards are rows."""
+    shard = setting.rows // num_ranks
+    own = setting.gradient(0)
+    sent = [tfc.encode(own[i * shard : (i + 1) * shard], spec, seed=i) for i in range(1, num_ranks)]
+    total, pieces = own[:shard].copy(), []
+    for rank in range(1, num_ranks):
+        pieces.append(tfc.encode(setting.gradient(rank)[:shard], spec, seed=rank))
+        total += tfc.decode(pieces[-1]).reshape(total.shape)
+    mine = tfc.encode(total, spec)
+    sums = [mine] * num_ranks  # Those of other shards are of nearly the same size.
+    in_and_out = sum(map(len, sent)) + sum(map(len, pieces)) + 2 * sum(map(len, sums[1:]))
+    rounds = [decode_ms(pieces, total.shape), num_ranks * decode_ms([mine], total.shape)]
+    return {"ranks": num_ranks, "wire_bytes": in_and_out, "decode_ms": sum(rounds)}
+
+
+def simulate(setting: Setting) -> dict[str, dict]:
+    simulated = {}
+    with rich.progress.Progress() as progress:
+        task = progress.add_task("", total=len(compressors()) * len(setting.ranks))
+        for name, compressor in compressors().items():
+            play = play_sharded if compressor.exchange == "shard" else play_gathered
+            points = []
+            for ranks in setting.ranks:
+                progress.update(task, description=f"{name}, {ranks} ranks")
+                points.append(play(setting, spec_alone(compressor.spec), ranks))
+                progress.advance(task)
+            simulated[name] = {"spec": compressor.spec, "points": points}
+    return simulated
+
+
+def measure(setting: Setting) -> list[dict]:
+    """Exchanges a few gradients on all ranks of this job; returns what the first rank counted."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    hvd.init()
+    if hvd.size() == 1:
+        raise SystemExit("--measure needs several ranks: start it under horovodrun")
+    points, gradient = [], setting.gradient(hvd.rank())
+    for name, compressor in compressors().items():
+        variable = tf.Variable(tf.zeros(gradient.shape))
+        for _ in range(MEASURED_STEPS):
+            with tf.GradientTape() as plain:
+                loss = tf.reduce_sum(variable * gradient)
+            tape = tfc.DistributedGradientTape(plain, compression=compressor)
+            tape.gradient(loss, [variable])
+        total = tfc.stats(tape).total
+        decode = total.milliseconds("decode")
+        points.append(
+            {
+                "exchange": name,
+                "ranks": hvd.size(),
+                "wire_bytes": total.per_step("wire_bytes"),
+                "decode_ms": decode,
+            }
+        )
+    return points if hvd.rank() == 0 else []
+
+
+def make_table(results: dict) -> rich.table.Table:
+    setting = results["setting"]
+    table = rich.table.Table(
+        title=f"One rank in a step, a gradient of {setting['rows']:,} x {setting['columns']:,}",
+        caption="fewer: times fewer than Horovod's all-reduce moves on as many ranks; to 2: against 2 ranks",
+    )
+    for heading in ("exchange", "ranks", "wire kB", "fewer", "decode ms", "to 2"):
+        table.add_column(heading, justify="left" if heading == "exchange" else "right")
+    for name, simulated in results["simulated"].items():
+        first = simulated["points"][0]
+        for point in simulated["points"]:
+            bytes_and_ratio = traffic(point, setting)
+            times = [f"{point['decode_ms']:.2f}", f"{point['decode_ms'] / first['decode_ms']:.2f}"]
+            table.add_row(name, str(point["ranks"]), *bytes_and_ratio, *times)
+        table.add_section()
+    for point in results["measured"]:
+        table.add_row(f"{point['exchange']}, measured", str(point["ranks"]), *traffic(point, setting))
+    return table
+
+
+def traffic(point: dict, setting: dict) -> list[str]:
+    """Returns kilobytes on the wire, and how many times fewer they are than a ring all-reduce's."""
+    ranks = point["ranks"]
+    plain = 16 * setting["rows"] * setting["columns"] * (ranks - 1) / ranks
+    return [f"{point['wire_bytes'] / 1e3:,.1f}", f"{plain / point['wire_bytes']:.1f}"]
+
+
+def plot(results: dict, path: pathlib.Path) -> None:
+    figure, all_axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    for axes, key, scale, label in zip(
+        all_axes,
+        ("wire_bytes", "decode_ms"),
+        (1e6, 1),
+        ("MB in and out of a rank", "ms of decoding"),
+        strict=True,
+    ):
+        for i, (name, simulated) in enumerate(results["simulated"].items()):
+            points = simulated["points"]
+            axes.plot([p["ranks"] for p in points], [p[key] / scale for p in points], f"C{i}", label=name)
+            if key == "wire_bytes":
+                real = [point for point in results["measured"] if point["exchange"] == name]
+                axes.plot(
+                    [p["ranks"] for p in real],
+                    [p[key] / scale for p in real],
+                    f"C{i}o",
+                    markerfacecolor="none",
+                )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set(xlabel="ranks", ylabel=f"{label}, a step")
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.grid(True, which="major", alpha=0.3)
+    all_axes[0].plot([], [], "ko", markerfacecolor="none", label="measured, a real job")
+    all_axes[0].legend(fontsize="small")
+    setting = results["setting"]
+    figure.suptitle(f"A gradient of {setting['rows']:,} x {setting['columns']:,}, top-k 1 % or all elements")
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = options.make_parser(__doc__)
+    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
+    parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
+    options.add_pages_folder(parser)
+    arguments = parser.parse_args()
+    setting = QUICK if arguments.quick else Setting()
+    path = arguments.output / "results" / "sharding.json"
+    results = {"setting": dataclasses.asdict(setting), "simulated": {}, "measured": []}
+    if path.exists() and (earlier := json.loads(path.read_text()))["setting"] == results["setting"]:
+        results = earlier
+    if arguments.measure:
+        measured = measure(setting)
+        if not measured:
+            return
+        kept = [point for point in results["measured"] if point["ranks"] != measured[0]["ranks"]]
+        results["measured"] = sorted(kept + measured, key=lambda point: point["ranks"])
+    else:
+        results["simulated"] = simulate(setting)
+    rich.console.Console(width=110).print(make_table(results))
+    options.save(results, arguments.output, "sharding")
+    if results["simulated"]:
+        plot(results, arguments.output / "figures" / "sharding.png")
+
+
+if __name__ == "__main__":
+    main()
