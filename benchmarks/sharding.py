@@ -83,9 +83,9 @@ def spec_alone(spec: str) -> str:
     return "|".join(described[part] for part in ("sparsifier", "index", "value"))
 
 
-def decode_ms(packets: list[bytes], shape: tuple[int, ...]) -> float:
-    """Returns the time to decode and add the frames of as many ranks."""
-    arguments = (b"".join(packets), len(packets), 1.0, [int(np.prod(shape))], ["float32"])
+def decode_ms(packets: list[bytes], elements: int, tensors: int = 1) -> float:
+    """Returns the time to decode packets, each of as many tensors of so many elements, and to add them."""
+    arguments = (b"".join(packets), len(packets), 1.0, [elements] * tensors, ["float32"] * tensors)
     return 1e3 * best_seconds(lambda: tfc.codecs.decode_sum(*arguments, num_threads=1), repeats=REPEATS)
 
 
@@ -98,7 +98,7 @@ def play_gathered(setting: Setting, spec: str, num_ranks: int) -> dict:
         "ranks": num_ranks,
         # On a ring each packet but the own one comes in, and goes out again or is the own one.
         "wire_bytes": 2 * others,
-        "decode_ms": decode_ms(packets, (setting.rows, setting.columns)),
+        "decode_ms": decode_ms(packets, setting.rows * setting.columns),
     }
 
 
@@ -114,7 +114,7 @@ def play_sharded(setting: Setting, spec: str, num_ranks: int) -> dict:
     mine = tfc.encode(total, spec)
     sums = [mine] * num_ranks  # Those of other shards are of nearly the same size.
     in_and_out = sum(map(len, sent)) + sum(map(len, pieces)) + 2 * sum(map(len, sums[1:]))
-    rounds = [decode_ms(pieces, total.shape), num_ranks * decode_ms([mine], total.shape)]
+    rounds = [decode_ms(pieces, total.size), decode_ms([b"".join(sums)], total.size, num_ranks)]
     return {"ranks": num_ranks, "wire_bytes": in_and_out, "decode_ms": sum(rounds)}
 
 
@@ -123,7 +123,7 @@ def simulate(setting: Setting) -> dict[str, dict]:
     with rich.progress.Progress() as progress:
         task = progress.add_task("", total=len(compressors()) * len(setting.ranks))
         for name, compressor in compressors().items():
-            play = play_sharded if compressor.exchange == "shard" else play_gathered
+            play = play_gathered if compressor.exchange == "gather" else play_sharded
             points = []
             for ranks in setting.ranks:
                 progress.update(task, description=f"{name}, {ranks} ranks")
@@ -215,7 +215,7 @@ def plot(results: dict, path: pathlib.Path) -> None:
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(True, which="major", alpha=0.3)
     all_axes[0].plot([], [], "ko", markerfacecolor="none", label="measured, a real job")
-    all_axes[0].legend(fontsize="small")
+    all_axes[0].legend(fontsize="small", loc="upper left")
     setting = results["setting"]
     figure.suptitle(f"A gradient of {setting['rows']:,} x {setting['columns']:,}, top-k 1 % or all elements")
     figure.savefig(path, dpi=150)

@@ -20,13 +20,13 @@ class Compression:
     Attributes:
       none: Horovod's own all-reduce of the gradients as they are.
       fp16: Horovod's own all-reduce in half precision: 2 times fewer bytes.
-      bf16: The same bytes in bfloat16, which has float32's range, by shards; sums are made in float32, and
-        tensors of fewer than 1024 elements travel exactly.
+      bf16: The same bytes in bfloat16, which has float32's range, exchanged as `int8`; sums are made in
+        float32, and tensors of fewer than 1024 elements travel exactly.
     """
 
     none = Compressor("dense|raw|raw")
     fp16 = Compressor("dense|raw|fp16")
-    bf16 = Compressor("dense|raw|bf16", exchange="shard")
+    bf16 = Compressor("dense|raw|bf16", exchange="auto")
 
     @staticmethod
     def auto(
@@ -79,14 +79,15 @@ class Compression:
         row_sparsifier: str | None = None,
         row_residual: bool | None = None,
         clip_norm: float | None = None,
-        exchange: str = "shard",
+        exchange: str = "auto",
     ) -> Compressor:
-        """8-bit integers with a scale for each block, summed by shards, with error feedback on both ways.
+        """8-bit integers with a scale for each block, with error feedback on every way.
 
         Every element is sent, to the nearest of 255 levels of its block: nothing is lost that the residual
         does not keep. Costs 8.1 bits an element and 4 bytes of residual; a rank's bytes do not grow with the
-        number of ranks. Tensors of one dimension (biases, normalisation) travel exactly. Not where links are
-        slower than about a Gbit/s and the fastest steps count: `topk` sends less.
+        number of ranks: two gather their frames, more sum by shards. Tensors of one dimension (biases,
+        normalisation) travel exactly. Not where links are slower than about a Gbit/s and the fastest steps
+        count: `topk` sends less.
 
         Args:
           block: Values that share a scale: 16, 64, 256 or 1024.
@@ -106,7 +107,7 @@ class Compression:
         row_sparsifier: str | None = None,
         row_residual: bool | None = True,
         clip_norm: float | None = None,
-        exchange: str = "shard",
+        exchange: str = "auto",
     ) -> Compressor:
         """As `int8` with 4 bits: 15 levels of each block, half the bytes.
 
@@ -131,7 +132,7 @@ class Compression:
         row_sparsifier: str | None = None,
         row_residual: bool | None = True,
         clip_norm: float | None = None,
-        exchange: str = "shard",
+        exchange: str = "auto",
     ) -> Compressor:
         """As `int8` with 2 bits: four levels within twice the root mean square of each block.
 

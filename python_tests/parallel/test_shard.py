@@ -1,5 +1,7 @@
 """The sharded exchange: sums of shards, encoded again, with one residual for both encodings."""
 
+import dataclasses
+
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
@@ -111,7 +113,7 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
 @pytest.mark.ranks
 def test_bf16_sums_in_float32_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
     arrays = [np.float32(array * 1e30) for array in random_arrays(rng, [(30_000,), (7,)])]
-    stepper = Stepper(tfc.Compression.bf16)
+    stepper = Stepper(dataclasses.replace(tfc.Compression.bf16, exchange="shard"))
     results = [result.numpy() for result in run(stepper, arrays)]
     assert_same_on_all_ranks(results)
     exact = [sum_over_ranks(array) / hvd.size() for array in arrays]
@@ -124,7 +126,7 @@ def test_bf16_sums_in_float32_and_moves_half_the_bytes(rng, assert_same_on_all_r
 
 @pytest.mark.ranks
 def test_wire_bytes_do_not_grow_with_the_ranks(rng):
-    stepper = Stepper(tfc.Compression.int8(min_elements=0))
+    stepper = Stepper(tfc.Compression.int8(min_elements=0, exchange="shard"))
     n = 64 * 1024
     run(stepper, random_arrays(rng, [(64, 1024)]))
     stats = stepper.state.stats()
@@ -187,7 +189,7 @@ def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
 @pytest.mark.parametrize("wrapper", ["ours", "stock"])
 def test_tapes(wrapper, assert_same_on_all_ranks):
     make = {"ours": tfc.DistributedGradientTape, "stock": hvd.DistributedGradientTape}[wrapper]
-    compression = tfc.Compression.int8()
+    compression = tfc.Compression.int8(exchange="shard")
     weights = tf.Variable(tf.zeros([64, 64]))
     target = np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32)
 
@@ -247,8 +249,8 @@ def test_a_model_with_an_embedding_trains_as_uncompressed(assert_same_on_all_ran
 
     # Not `none`: Keras applies the repeated rows that Horovod gathers one by one, and ours summed.
     exact = losses(tfc.Compressor("nonzero|delta_binary|raw"))[-1]
-    assert losses(tfc.Compression.int8())[-1] < 1.1 * exact
-    assert losses(tfc.Compression.int4())[-1] < 1.3 * exact
+    assert losses(tfc.Compression.int8(exchange="shard"))[-1] < 1.1 * exact
+    assert losses(tfc.Compression.int4(exchange="shard"))[-1] < 1.3 * exact
     # Two bits lose something here (docs/codecs.md), more with more ranks: they learn, and that is all.
-    first, *_, last = losses(tfc.Compression.int2())
+    first, *_, last = losses(tfc.Compression.int2(exchange="shard"))
     assert last < first / 4

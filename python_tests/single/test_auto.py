@@ -34,7 +34,7 @@ def test_a_line_goes_through_its_two_points_and_never_falls():
 
 
 def test_loads_are_what_the_policy_routes():
-    loads = loads_of(tfc.Compression.int8(), [*GRADIENTS, TABLE], 2)
+    loads = loads_of(tfc.Compression.int8(), [*GRADIENTS, TABLE], 4)
     assert loads == [
         Load(Transport.SHARD, tfc.Compression.int8().spec, 4, 784 * 512),
         Load(Transport.SHARD, "dense|raw|raw", 4, 512),

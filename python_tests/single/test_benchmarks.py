@@ -55,6 +55,19 @@ def test_summed_payloads_are_of_the_sizes_of_their_codecs(scaling):
         assert column(scaling, name, "in_out_bytes")[0] == 2 * 4 * floats
 
 
+def test_a_sharded_rank_moves_in_proportion_to_an_all_reduce(tmp_path):
+    """Bytes stay in proportion to a ring all-reduce's, but for the frames' headers."""
+    simulated = results_of("sharding", tmp_path)["simulated"]
+    ranks = np.array([point["ranks"] for point in simulated["topk"]["points"]])
+    of_two = {name: np.array([p["wire_bytes"] for p in each["points"]]) for name, each in simulated.items()}
+    of_two = {name: each / each[0] for name, each in of_two.items()}
+    ring = 2 * (ranks - 1) / ranks
+    np.testing.assert_allclose(of_two["topk"], ranks - 1, rtol=0.02)
+    for name in ("int8", "int4"):
+        np.testing.assert_allclose(of_two[name], ring, rtol=0.03)
+    assert (of_two["topk, sharded"] < 1.2 * ring).all()
+
+
 def curves(strongly_convex, method):
     return [curve for curve in strongly_convex["curves"] if curve["method"] == method]
 
