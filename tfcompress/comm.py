@@ -48,6 +48,15 @@ def require_horovod() -> None:
     _horovod()
 
 
+def leads() -> bool:
+    """Whether this process is rank 0, or the only one as far as it knows."""
+    try:
+        hvd = _horovod()
+    except ImportError:
+        return True
+    return not hvd.is_initialized() or hvd.rank() == 0
+
+
 def has_exchanged() -> bool:
     """Whether any optimizer or tape of this process has begun to exchange gradients."""
     return _num_exchanges > 0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, comm, keras_objects, loss_scale
+from tfcompress import checkpoint, comm, keras_objects, loss_scale, momentum
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
@@ -13,7 +13,7 @@ from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Given, Schedule, as_plan, compressors_of
 from tfcompress.state import Gradient, parameter_of, tf_variable
-from tfcompress.statistics import Stats
+from tfcompress.statistics import Stats, note_use
 from tfcompress.step import Step
 
 
@@ -137,8 +137,8 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.
-      ValueError: The optimizer has been used, or is distributed already. Or both it and `compression` have a
-        momentum.
+      ValueError: The optimizer has been used, or is distributed already. Or its momentum cannot move into
+        the memory of `compression`.
     """
     if not keras_objects.is_optimizer(optimizer):
         hint = ""
@@ -180,7 +180,7 @@ def _wrap(
 ) -> object:
     """Wraps an optimizer that may have been used; `options` are those of `Options.of_horovod`."""
     plan = as_plan(compression)
-    _refuse_unsuited(optimizer, plan)
+    _warn_unsuited(optimizer, plan)
     accumulation = {
         "backward_passes_per_step": backward_passes_per_step,
         "average_aggregated_gradients": average_aggregated_gradients,
@@ -190,19 +190,21 @@ def _wrap(
 
 def _distribute(optimizer: object, plan: Given, options: Options, accumulation: Mapping) -> object:
     """Gives an optimizer a class that reduces gradients before it applies them."""
+    given, plan = plan, momentum.move(optimizer, plan)
     loss_scale.let_all_ranks_decide(optimizer)
     base = type(optimizer)
 
     class Distributed(_Keras3 if hasattr(base, "apply") else _Keras2, base):
         @classmethod
         def from_config(cls, config: dict, *args: object, **kwargs: object) -> object:
-            return _distribute(base.from_config(config, *args, **kwargs), plan, options, accumulation)
+            return _distribute(base.from_config(config, *args, **kwargs), given, options, accumulation)
 
     # The user's own class to everyone who asks, Keras's serialisation first of all.
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(Distributed, attribute, getattr(base, attribute))
     accumulator = LocalAccumulator(*accumulation.values())
     step = Step(plan, options, accumulation)
+    note_use(compressors_of(given), step.state)
     optimizer.__class__ = Distributed
     # Not through __setattr__: Keras would track the state of a step as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
@@ -211,25 +213,15 @@ def _distribute(optimizer: object, plan: Given, options: Options, accumulation: 
     return optimizer
 
 
-def _refuse_unsuited(optimizer: object, plan: Given) -> None:
-    """Refuses a second momentum, which counts gradients twice over; warns of what does not train."""
-    compressors = compressors_of(plan)
+def _warn_unsuited(optimizer: object, plan: Given) -> None:
+    """Warns of what does not train."""
     inner = keras_objects.innermost(optimizer)
-    if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors):
+    if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors_of(plan)):
         warn(
             "Adafactor does not train with sparse gradients: its factored second moment takes each row and "
             "column for as large as its one element that was sent. Use a compression that sends every "
             "element, such as tfc.Compression.qsgd() or fp16, or another optimizer"
         )
-    if not any(each.memory_kind == "momentum" for each in compressors):
-        return
-    for attribute in ("momentum", "beta_1"):
-        rate = getattr(inner, attribute, None)
-        if rate:
-            raise ValueError(
-                f"both the compression and the optimizer have a momentum: make the optimizer with "
-                f"{attribute}=0.0 (it is {rate!r}), or choose a memory without momentum, such as 'residual'"
-            )
 
 
 def set_compression(optimizer: object, compression: Compressor | Mapping[str, Compressor] | Schedule) -> None:
@@ -249,8 +241,8 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
     """
     state = checkpoint.state_of(optimizer)
     plan = as_plan(compression)
-    _refuse_unsuited(optimizer, plan)
-    state.change(plan)
+    _warn_unsuited(optimizer, plan)
+    state.change(momentum.adapt(optimizer, plan))
 
 
 @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.

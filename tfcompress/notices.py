@@ -13,8 +13,9 @@ def warn(message: str) -> None:
     warnings.warn(message, stacklevel=level + 1)
 
 
+@functools.cache
 def tell(message: str) -> None:
-    """Prints one line that is no warning, where warnings go."""
+    """Prints one line that is no warning, where warnings go; the same line once in a process."""
     print(f"tfcompress: {message}", file=sys.stderr, flush=True)
 
 

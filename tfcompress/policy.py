@@ -389,6 +389,11 @@ class PerVariable:
                 return compressor
         return self._default
 
+    def mapped(self, change: Callable[[Compressor], Compressor]) -> "PerVariable":
+        """Returns a policy with changed compressors, for the same variables."""
+        changed = {pattern: change(each) for pattern, each in self._compressors.items()}
+        return PerVariable(changed, change(self._default))
+
     def compressors(self) -> list[Compressor]:
         """Returns those that variables may get."""
         return [*self._compressors.values(), self._default]

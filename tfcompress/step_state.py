@@ -126,7 +126,7 @@ class StepState:
 
     def _tell_choice(self, choice: object) -> None:
         self._choice = str(choice)
-        if self.ranks.rank() == 0:
+        if comm.leads():
             tell(f"Compression.auto() on {self.ranks.size()} ranks took {choice}")
 
     def number(self, parameter: Parameter) -> int:

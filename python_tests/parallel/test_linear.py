@@ -191,18 +191,6 @@ def test_ranks_with_different_seeds_are_found():
         aggregate(stepper, [np.ones(SIZE, np.float32)])
 
 
-@pytest.mark.parametrize("inner", ["SGD", "Adam"])
-def test_a_second_momentum_is_refused(inner):
-    optimizer = {
-        "SGD": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
-        "Adam": lambda: keras.optimizers.Adam(0.1),
-    }[inner]()
-    with pytest.raises(ValueError, match="both the compression and the optimizer have a momentum"):
-        tfc.DistributedOptimizer(optimizer, compression=tfc.Compression.dgc())
-    with pytest.raises(ValueError, match="have a momentum"):
-        tfc.DistributedOptimizer(optimizer, compression={"kernel": sketched()})
-
-
 def test_embeddings_go_as_rows_beside_a_sketch(assert_same_on_all_ranks):
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=sketched())
     table, kernel = make_variable(np.zeros([500, 4]), "table"), make_variable(np.zeros(SIZE), "kernel")
