@@ -106,7 +106,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
         model=MODELS[arguments.model](train[0].shape[1:], num_classes),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         # A term in the loss would pass through the momentum, which multiplies it by 1 / (1 - momentum).
-        make_optimizer=workload.sgd(compressor, MOMENTUM, arguments.weight_decay / (1 - MOMENTUM)),
+        make_optimizer=workload.sgd(MOMENTUM, arguments.weight_decay / (1 - MOMENTUM)),
         train=batches.prefetch(tf.data.AUTOTUNE),
         evaluate=evaluate,
     )

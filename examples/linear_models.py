@@ -133,7 +133,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=model,
         loss=RowLoss(arguments.model),
-        make_optimizer=workload.adam(compressor, LazyAdam, epsilon=EPSILON),
+        make_optimizer=workload.adam(LazyAdam, epsilon=EPSILON),
         train=train,
         evaluate=make_evaluate(arguments, test),
     )

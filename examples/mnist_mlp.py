@@ -65,7 +65,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=model,
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        make_optimizer=OPTIMIZERS[arguments.optimizer](compressor),
+        make_optimizer=OPTIMIZERS[arguments.optimizer](),
         train=workload.batches(train, arguments),
         evaluate=evaluate,
     )

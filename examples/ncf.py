@@ -143,7 +143,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=model,
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
-        make_optimizer=workload.adam(compressor),
+        make_optimizer=workload.adam(),
         train=training_batches(data, arguments),
         evaluate=evaluate,
         dense_tables=arguments.dense_tables,

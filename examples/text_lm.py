@@ -115,7 +115,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=model,
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        make_optimizer=workload.adam(compressor),
+        make_optimizer=workload.adam(),
         train=workload.batches(train, arguments),
         evaluate=evaluate,
     )

@@ -79,6 +79,14 @@ class Schedule:
         own = _ratio_of(compressor)
         return cls.of_ratios(compressor, [r for r in _WARMUP_RATIOS if r > own], steps_per_epoch)
 
+    @property
+    def spec(self) -> str:
+        """What is said of it where other compressors say their spec."""
+        specs = [getattr(policy, "spec", "several") for policy in self.policies]
+        return ", ".join(
+            f"{spec} to step {end}" for spec, end in zip(specs, self.boundaries, strict=False)
+        ) + (f", then {specs[-1]}" if self.boundaries else specs[-1])
+
     def get_config(self) -> dict:
         """Returns the boundaries in steps, and the configurations of the stages."""
         return {"boundaries": self.boundaries, "policies": [policy.get_config() for policy in self.policies]}

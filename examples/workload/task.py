@@ -6,8 +6,6 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-import tfcompress as tfc
-
 # Sums and counts, by the name of a metric: each rank's own share of the test data.
 Sums = dict[str, tuple[float, float]]
 
@@ -45,26 +43,16 @@ class Adam(keras.optimizers.Adam):
         super().update_step(tf.convert_to_tensor(gradient), *arguments)
 
 
-def sgd(
-    compressor: tfc.Compressor, momentum: float = 0.9, weight_decay: float = 0.0
-) -> Callable[[object], keras.optimizers.Optimizer]:
-    """Returns a function that makes SGD, without momentum if the compressor's memory has one.
+def sgd(momentum: float = 0.9, weight_decay: float = 0.0) -> Callable[[object], keras.optimizers.Optimizer]:
+    """Returns a function that makes SGD.
 
     In addition to the gradient update, a step multiplies all weights by 1 - learning rate * weight_decay.
     """
-    own = 0.0 if _has_momentum(compressor) else momentum
     return lambda learning_rate: keras.optimizers.SGD(
-        learning_rate, momentum=own, weight_decay=weight_decay or None
+        learning_rate, momentum=momentum, weight_decay=weight_decay or None
     )
 
 
-def adam(
-    compressor: tfc.Compressor, optimizer: type = Adam, **options: object
-) -> Callable[[object], keras.optimizers.Optimizer]:
-    """Returns a function that makes Adam, without first moment if the compressor's memory has a momentum."""
-    beta_1 = 0.0 if _has_momentum(compressor) else 0.9
-    return lambda learning_rate: optimizer(learning_rate, beta_1=beta_1, **options)
-
-
-def _has_momentum(compressor: tfc.Compressor) -> bool:
-    return isinstance(compressor, tfc.Compressor) and compressor.memory.startswith("momentum")  # Not `auto`.
+def adam(optimizer: type = Adam, **options: object) -> Callable[[object], keras.optimizers.Optimizer]:
+    """Returns a function that makes Adam, or a class derived from it."""
+    return lambda learning_rate: optimizer(learning_rate, **options)

@@ -68,9 +68,11 @@ OWN_DEFAULTS = {
     "int4": {"exchange": "auto", "row_residual": True},
     "int2": {"exchange": "auto", "row_residual": True},
 }
-# `auto` is several presets: test_auto.py.
+# `auto` is several presets: test_auto.py; `sparse` is a schedule.
 FUNCTIONS = [
-    name for name, each in vars(tfc.Compression).items() if isinstance(each, staticmethod) and name != "auto"
+    name
+    for name, each in vars(tfc.Compression).items()
+    if isinstance(each, staticmethod) and name not in ("auto", "sparse")
 ]
 
 
@@ -114,6 +116,28 @@ def test_presets_take_the_policy_of_compressors_alike(name):
 def test_presets_say_what_they_cost_and_where_they_do_not_fit(name):
     text = getattr(tfc.Compression, name).__doc__
     assert re.search(r"bits|bytes", text) and re.search(r"\bNot\b|would lose", text)
+
+
+class TestSparse:
+    def test_the_warm_up_is_in_the_preset(self):
+        schedule = tfc.Compression.sparse(0.02, warmup_steps=100)
+        assert schedule.boundaries == (33, 66, 100)
+        ratios = [float(re.search(r"ratio=([^|]+)", policy.spec)[1]) for policy in schedule.policies]
+        assert ratios == [0.3, 0.1, 0.03, 0.02]
+        assert all(
+            policy.memory_kind == "momentum" and policy.min_dimensions == 2 for policy in schedule.policies
+        )
+        assert "|rowcol|ecsq" in schedule.policies[-1].spec and "to step 33, " in schedule.spec
+
+    def test_stages_that_send_less_than_the_rest_are_left_out(self):
+        assert len(tfc.Compression.sparse(0.05, warmup_steps=10).policies) == 3
+        assert tfc.Compression.sparse(0.5).boundaries == ()
+        assert tfc.Compression.sparse(warmup_steps=0).boundaries == ()
+
+    def test_the_policy_reaches_every_stage(self):
+        policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
+        for each in tfc.Compression.sparse(**policy).policies:
+            assert {name: each.get_config()[name] for name in policy} == policy
 
 
 def test_what_all_reduce_carries_is_known_as_linear():

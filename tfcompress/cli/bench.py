@@ -116,9 +116,12 @@ def spec_of(text: str) -> str:
       SystemExit: It is neither.
     """
     try:
-        return tfc.make_compressor(text).spec
+        compressor = tfc.make_compressor(text)
     except ValueError as error:
         raise SystemExit(str(error)) from error
+    if not isinstance(compressor, tfc.Compressor):
+        raise SystemExit(f"'{text}' is several specs: {compressor.spec}")
+    return compressor.spec
 
 
 def measure_all(
