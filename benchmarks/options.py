@@ -40,3 +40,17 @@ def save(results: dict, folder: pathlib.Path, name: str) -> None:
     for part in ("figures", "results"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / "results" / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+def earlier(folder: pathlib.Path, name: str, setting: dict) -> dict:
+    """Returns what results/<name>.json has of the same setting, or results with nothing in them."""
+    path = folder / "results" / f"{name}.json"
+    if path.exists() and (results := json.loads(path.read_text()))["setting"] == setting:
+        return results
+    return {"setting": setting, "simulated": {}, "measured": []}
+
+
+def add_measured(results: dict, points: list[dict]) -> None:
+    """Adds the points of a real job, in place of earlier ones with as many ranks."""
+    kept = [point for point in results["measured"] if point["ranks"] != points[0]["ranks"]]
+    results["measured"] = sorted(kept + points, key=lambda point: point["ranks"])

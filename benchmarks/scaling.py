@@ -14,7 +14,6 @@ all exchanges:
 """
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Callable, Iterable
 
@@ -271,19 +270,12 @@ def main() -> None:
     options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
-    results_path = arguments.output / "results" / "scaling.json"
-    described = dataclasses.asdict(setting)
-    results = {"setting": described, "simulated": {}, "measured": []}
-    if results_path.exists():
-        earlier = json.loads(results_path.read_text())
-        # Discard earlier numbers of another gradient: a figure shows only one.
-        results = earlier if earlier["setting"] == described else results
+    results = options.earlier(arguments.output, "scaling", dataclasses.asdict(setting))
     if arguments.measure:
         measured = measure(setting)
         if not measured:
             return
-        kept = [point for point in results["measured"] if point["ranks"] != measured[0]["ranks"]]
-        results["measured"] = sorted(kept + measured, key=lambda point: point["ranks"])
+        options.add_measured(results, measured)
     else:
         results["simulated"] = simulate(setting)
     rich.console.Console(width=110).print(make_table(results))

@@ -11,7 +11,6 @@ the links of a rank carry, in and out, as `tfc.stats` counts them.
 """
 
 import dataclasses
-import json
 import pathlib
 
 import matplotlib
@@ -228,16 +227,12 @@ def main() -> None:
     options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = QUICK if arguments.quick else Setting()
-    path = arguments.output / "results" / "sharding.json"
-    results = {"setting": dataclasses.asdict(setting), "simulated": {}, "measured": []}
-    if path.exists() and (earlier := json.loads(path.read_text()))["setting"] == results["setting"]:
-        results = earlier
+    results = options.earlier(arguments.output, "sharding", dataclasses.asdict(setting))
     if arguments.measure:
         measured = measure(setting)
         if not measured:
             return
-        kept = [point for point in results["measured"] if point["ranks"] != measured[0]["ranks"]]
-        results["measured"] = sorted(kept + measured, key=lambda point: point["ranks"])
+        options.add_measured(results, measured)
     else:
         results["simulated"] = simulate(setting)
     rich.console.Console(width=110).print(make_table(results))

@@ -221,7 +221,7 @@ LIGHT = (
         "tfcompress.codecs",
     ),
     *("tfcompress.cuda", "tfcompress.errors", "tfcompress.frames", "tfcompress.measure"),
-    *("tfcompress.policy", "tfcompress.presets", "tfcompress.schedule"),
+    *("tfcompress.policy", "tfcompress.presets", "tfcompress.paper_presets", "tfcompress.schedule"),
     *("tfcompress.auto", "tfcompress.costs", "tfcompress.tuner"),
 )
 # Imports within functions, which close no circle when modules are imported.

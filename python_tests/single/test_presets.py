@@ -71,7 +71,8 @@ OWN_DEFAULTS = {
 # `auto` is several presets: test_auto.py; `sparse` is a schedule.
 FUNCTIONS = [
     name
-    for name, each in vars(tfc.Compression).items()
+    for cls in tfc.Compression.__mro__
+    for name, each in vars(cls).items()
     if isinstance(each, staticmethod) and name not in ("auto", "sparse")
 ]
 

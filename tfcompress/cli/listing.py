@@ -40,18 +40,20 @@ def run(arguments: argparse.Namespace) -> None:
 def _describe_presets() -> list[dict]:
     """Returns name, arguments, spec and transport of every preset."""
     rows = []
-    for name in vars(tfc.Compression):
-        if name.startswith("_"):
-            continue
+    names = [
+        name for cls in inspect.getmro(tfc.Compression) for name in vars(cls) if not name.startswith("_")
+    ]
+    for name in names:
         preset = getattr(tfc.Compression, name)
         is_attribute = isinstance(preset, tfc.Compressor)
         compressor = preset if is_attribute else preset()
+        is_one = isinstance(compressor, tfc.Compressor)  # `auto` and `sparse` are several.
         rows.append(
             {
                 "name": name,
                 "arguments": {} if is_attribute else _defaults(preset),
                 "spec": compressor.spec,
-                "transport": compressor.transport.value,
+                "transport": compressor.transport.value if is_one else "",
             }
         )
     return rows
