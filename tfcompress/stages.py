@@ -123,7 +123,7 @@ class Stages:
         """Returns the stage that a step, counted from 1, belongs to by the boundaries: int64 scalar."""
         with tf.device(HOST):
             boundaries = tf.convert_to_tensor(self._arrays()[0])
-            return tf.searchsorted(boundaries, [step - 1], side="right", out_type=tf.int64)[0]
+            return tf.reduce_sum(tf.cast(boundaries < step, tf.int64))
 
     def specs_at(self, stage: tf.Tensor | None) -> list[tf.Tensor]:
         """Returns the spec of each gradient in a stage, string scalars; without a stage, in the last one."""

@@ -24,6 +24,7 @@ _adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.Wea
 _adapters_in: "weakref.WeakKeyDictionary[tf.Graph, list[HorovodAdapter]]" = weakref.WeakKeyDictionary()
 
 
+@tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
 def adapter_of(compressor: Compressor) -> "HorovodAdapter":
     """Returns the adapter of a compressor; makes it at the first call."""
     if compressor not in _adapters:
@@ -99,6 +100,7 @@ class HorovodAdapter:
         self._signatures: dict[int, tuple[tf.DType, tf.TensorShape]] = {}
         self._calls_in: weakref.WeakKeyDictionary[tf.Graph, int] = weakref.WeakKeyDictionary()
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, object]:
         """Exchanges a gradient between all ranks of Horovod's global process set.
 
@@ -122,6 +124,7 @@ class HorovodAdapter:
         [mean] = step.reduce([tensor], [parameter])
         return tf.ones([1], tf.float32), mean
 
+    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def decompress(self, tensor: tf.Tensor, ctx: object) -> tf.Tensor:
         """Returns the reduced gradient.
 

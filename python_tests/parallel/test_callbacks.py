@@ -50,6 +50,14 @@ def fit(model, callbacks, epochs=2, **options):
     )
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    """A model that has trained, and trains on without being traced again: statistics are of one `fit`."""
+    model = compiled(topk_optimizer())
+    fit(model, [], epochs=1)
+    return model
+
+
 def test_compression_stats_of_an_epoch_are_of_that_epoch():
     optimizer = topk_optimizer()
     readings = Recorder(["on_epoch_begin", "on_epoch_end"], lambda *args: tfc.stats(optimizer))
@@ -74,11 +82,11 @@ def test_compression_stats_of_an_epoch_are_of_that_epoch():
     assert history["compression_ratio"] == pytest.approx(ring / np.array(history["wire_bytes"]), rel=1e-3)
 
 
-def test_compression_stats_of_batches_are_means_of_the_epoch_so_far():
-    optimizer = topk_optimizer()
-    counters = Recorder(["on_epoch_begin", "on_train_batch_end"], lambda *args: tfc.stats(optimizer).total)
+def test_compression_stats_of_batches_are_means_of_the_epoch_so_far(fitted):
+    hooks = ["on_epoch_begin", "on_train_batch_end"]
+    counters = Recorder(hooks, lambda *args: tfc.stats(fitted.optimizer).total)
     logged = Recorder(["on_train_batch_end"], lambda batch, logs: dict(logs))
-    fit(compiled(optimizer), [counters, tfc.callbacks.CompressionStats(summary=False), logged])
+    fit(fitted, [counters, tfc.callbacks.CompressionStats(summary=False), logged])
     for epoch in range(2):
         begin, *readings = counters.seen[epoch * (STEPS + 1) : (epoch + 1) * (STEPS + 1)]
         logs = logged.seen[epoch * STEPS : (epoch + 1) * STEPS]
@@ -88,10 +96,10 @@ def test_compression_stats_of_batches_are_means_of_the_epoch_so_far():
             assert "residual_norm" not in log and "loss" in log
 
 
-def test_compression_stats_reach_csv_files_and_progress_bars(tmp_path, capsys):
+def test_compression_stats_reach_csv_files_and_progress_bars(fitted, tmp_path, capsys):
     path = tmp_path / "log.csv"
     stats = tfc.callbacks.CompressionStats()
-    history = fit(compiled(topk_optimizer()), [stats, keras.callbacks.CSVLogger(path)], verbose=2).history
+    history = fit(fitted, [stats, keras.callbacks.CSVLogger(path)], verbose=2).history
     with path.open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["payload_bytes"]) for row in rows] == history["payload_bytes"]
@@ -103,15 +111,13 @@ def test_compression_stats_reach_csv_files_and_progress_bars(tmp_path, capsys):
     assert f"{2 * STEPS} steps" in output or hvd.rank() != 0
 
 
-def test_compression_stats_without_summary(capsys):
-    fit(compiled(topk_optimizer()), [tfc.callbacks.CompressionStats(summary=False)])
+def test_compression_stats_without_summary(fitted, capsys):
+    fit(fitted, [tfc.callbacks.CompressionStats(summary=False)])
     assert capsys.readouterr().out == ""
 
 
-def test_the_summary_is_of_this_training(capsys):
-    model = compiled(topk_optimizer())
-    fit(model, [])
-    fit(model, [tfc.callbacks.CompressionStats()], epochs=1)
+def test_the_summary_is_of_this_training(fitted, capsys):
+    fit(fitted, [tfc.callbacks.CompressionStats()], epochs=1)
     output = capsys.readouterr().out
     assert output.startswith(f"{STEPS} steps") if hvd.rank() == 0 else not output
 
@@ -130,15 +136,13 @@ def test_compression_stats_per_variable():
     assert any("kernel" in tensor.name and tensor.residual_norm > 0 for tensor in tensors)
 
 
-def test_compression_stats_need_a_source_of_statistics():
+def test_compression_stats_need_a_source_of_statistics(fitted):
     with pytest.raises(TypeError, match="no statistics"):
-        fit(compiled(topk_optimizer()), [tfc.callbacks.CompressionStats(keras.optimizers.SGD())])
+        fit(fitted, [tfc.callbacks.CompressionStats(keras.optimizers.SGD())])
 
 
-def test_compression_stats_of_an_explicit_source():
-    optimizer = topk_optimizer()
-    fit(compiled(optimizer), [])
-    callback = tfc.callbacks.CompressionStats(optimizer, summary=False)
+def test_compression_stats_of_an_explicit_source(fitted):
+    callback = tfc.callbacks.CompressionStats(fitted.optimizer, summary=False)
     history = fit(compiled(topk_optimizer()), [callback]).history
     assert history["payload_bytes"] == [0.0, 0.0] and history["residual_norm"][0] > 0
 

@@ -33,6 +33,15 @@ def trained_model(callbacks=(), epochs=2):
     return model
 
 
+@pytest.fixture(scope="module")
+def trained():
+    """A trained model, prepared to be saved; its residuals' means over the ranks."""
+    model = trained_model()
+    expected = means(residuals(model))
+    tfc.prepare_checkpoint(model.optimizer)
+    return model, expected
+
+
 def residuals(model):
     """This rank's."""
     return [slots[0].numpy() for slots in state_of(model.optimizer).memories.by_name().values()]
@@ -65,10 +74,8 @@ def assert_trains_on(model, assert_same_on_all_ranks):
 
 
 @pytest.mark.ranks
-def test_model_save_and_load_model(folder, assert_same_on_all_ranks):
-    model = trained_model()
-    expected = means(residuals(model))
-    tfc.prepare_checkpoint(model.optimizer)
+def test_model_save_and_load_model(trained, folder, assert_same_on_all_ranks):
+    model, expected = trained
     path = str(folder / "model.keras")
     if hvd.rank() == 0:
         model.save(path)
@@ -118,10 +125,8 @@ def test_a_schedule_goes_on_where_it_was(folder, memory):
     assert payload_bytes(loaded) < dense_bytes / 2
 
 
-def test_tf_train_checkpoint(folder, assert_same_on_all_ranks):
-    model = trained_model()
-    expected = means(residuals(model))
-    tfc.prepare_checkpoint(model.optimizer)
+def test_tf_train_checkpoint(trained, folder, assert_same_on_all_ranks):
+    model, expected = trained
     # Every rank writes its own: they hold the same.
     path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(folder / f"ckpt_{hvd.rank()}")
     fresh = trained_model(epochs=1)
@@ -148,8 +153,9 @@ def test_saving_unprepared_warns_and_leaves_residuals_out(folder):
         model.save(path)
 
 
-def test_a_memory_of_another_model_is_refused():
-    memories = state_of(trained_model().optimizer).memories
+def test_a_memory_of_another_model_is_refused(trained):
+    model, _ = trained
+    memories = state_of(model.optimizer).memories
     name = next(iter(memories.by_name()))
     with pytest.raises(ValueError, match="of another model"):
         memories.restore({name: np.zeros((1, 3, 3), np.float32)})

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import PRESETS, make_data, make_model
+from training import PRESETS, SOME_PRESETS, make_data, make_model
 
 import tfcompress as tfc
 
@@ -27,7 +27,7 @@ def fit(model, optimizer, steps=20, batch_size=8, **options):
     )
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", SOME_PRESETS)
 def test_replicas_are_bit_identical_after_20_steps(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
@@ -93,7 +93,7 @@ def test_a_retraced_step_keeps_the_residual():
     variable = keras.Variable(np.zeros(3000, np.float32))
     optimizer = tfc.DistributedOptimizer(
         keras.optimizers.SGD(1.0),
-        compression=tfc.Compression.topk(0.01, min_elements=0),
+        compression=tfc.Compression.topk(0.1, min_elements=0),
         op=hvd.Sum,
     )
 
@@ -103,8 +103,8 @@ def test_a_retraced_step_keeps_the_residual():
 
     rng = np.random.default_rng(hvd.rank())
     given = np.zeros(3000)
-    for number in range(150):
-        batch = rng.standard_normal((3 if number % 5 == 4 else 4, 3000)) * (number < 20)
+    for number in range(20):
+        batch = rng.standard_normal((3 if number % 3 == 2 else 4, 3000)) * (number < 7)
         given += batch.sum(axis=0)
         step(tf.constant(batch.astype(np.float32)))
     total = hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy()

@@ -38,14 +38,21 @@ def aggregate(stepper, arrays):
     return [out.numpy() for out in stepper.run([tf.constant(a) for a in arrays], names)]
 
 
-@pytest.mark.parametrize("name", COMPRESSORS)
+# One for each way: a sketch and its second round, a plain sum, frames and clipping. What the others change
+# is tested below without a model (heavymix, dgc), or in the core (nesterov).
+_QUICK = ("sketched_sgd", "shared_randomk", "dgc_clipped")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.long) for name in COMPRESSORS]
+)
 def test_replicas_are_identical_and_learn(name, assert_same_on_all_ranks):
     model = make_model(keras)
-    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.005), compression=COMPRESSORS[name]())
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=COMPRESSORS[name]())
     model.compile(optimizer, "mse", jit_compile=False)
     x, y = make_data(num_rows=76)  # The last batch is smaller.
     callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    history = model.fit(x, y, batch_size=8, epochs=6, verbose=0, shuffle=False, callbacks=callbacks).history
+    history = model.fit(x, y, batch_size=8, epochs=3, verbose=0, shuffle=False, callbacks=callbacks).history
     assert_same_on_all_ranks(model.get_weights())
     assert history["loss"][-1] < 0.8 * history["loss"][0]
 

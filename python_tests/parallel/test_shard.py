@@ -230,10 +230,11 @@ def test_a_model_with_an_embedding_trains_as_uncompressed(assert_same_on_all_ran
     def losses(compression):
         keras.utils.set_random_seed(1)
         data = np.random.default_rng(7 + hvd.rank())
-        x = data.integers(0, 200, (512, 12))
+        x = data.integers(0, 200, (256, 12))
         y = (x < 100).sum(axis=1, keepdims=True).astype(np.float32)
         model = keras.Sequential(
             [
+                keras.layers.Input((12,)),
                 keras.layers.Embedding(200, 32),
                 keras.layers.Flatten(),
                 keras.layers.Dense(64, activation="relu"),

@@ -51,6 +51,17 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
             assert_same_on_all_ranks(results)
 
 
+@pytest.mark.parametrize("name", sorted(name for name in vars(tfc.Compression) if not name.startswith("_")))
+def test_replicas_of_every_preset_are_bit_identical(name, rng, assert_same_on_all_ranks):
+    preset = getattr(tfc.Compression, name)
+    stepper = Stepper(preset() if callable(preset) else preset)
+    for _ in range(2):
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+        results = aggregate(stepper, arrays)
+        assert all(np.isfinite(result).all() and result.any() for result in results)
+        assert_same_on_all_ranks(results)
+
+
 @pytest.mark.ranks
 def test_residual_conserves_the_sum_of_gradients(rng):
     """What arrives over many steps plus what is pending equals what went in."""

@@ -4,14 +4,11 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import PRESETS, make_data, make_model
+from training import PRESETS, SOME_PRESETS, make_data, make_model
 
 import tfcompress as tfc
 
 keras = tf.keras
-# One preset for each way to travel, kind of codec and memory; the others take long.
-_QUICK = ("none", "fp16", "topk", "qsgd", "threelc", "skcompress", "deepreduce")
-SOME_FIRST = [name if name in _QUICK else pytest.param(name, marks=pytest.mark.long) for name in PRESETS]
 
 
 def fit(model, optimizer):
@@ -28,7 +25,7 @@ def fit(model, optimizer):
     )
 
 
-@pytest.mark.parametrize("preset", SOME_FIRST)
+@pytest.mark.parametrize("preset", SOME_PRESETS)
 def test_our_optimizer(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
@@ -38,7 +35,7 @@ def test_our_optimizer(preset, assert_same_on_all_ranks):
     assert tfc.stats(optimizer).total.payload_bytes > 0
 
 
-@pytest.mark.parametrize("preset", SOME_FIRST)
+@pytest.mark.parametrize("preset", SOME_PRESETS)
 def test_stock_optimizer(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())

@@ -2,6 +2,7 @@
 
 import horovod.tensorflow as hvd
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
@@ -27,6 +28,12 @@ PRESETS = {
     "fastsgd": lambda: tfc.Compression.fastsgd(min_elements=64),
     "deepreduce_p1": lambda: tfc.Compression.deepreduce(0.05, policy="p1", fpr=0.1, min_elements=64),
 }
+
+# One preset for each way through the code: all-reduced as it is and cast, in frames with and without a
+# residual, an index codec that loses elements, a joint codec. The others take long: that their replicas are
+# the same is shown without Keras, in test_step.py.
+_QUICK = ("none", "fp16", "topk", "qsgd", "deepreduce", "skcompress")
+SOME_PRESETS = [name if name in _QUICK else pytest.param(name, marks=pytest.mark.long) for name in PRESETS]
 
 
 def make_model(keras):

@@ -123,6 +123,9 @@ def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
     Args:
       outcomes: By the positions of their gradients; together they are all positions of the step.
     """
+    if len(outcomes) == 1:
+        [outcome] = outcomes.values()
+        return outcome
 
     def commit(succeeded: tf.Tensor) -> None:
         for outcome in outcomes.values():
@@ -141,17 +144,19 @@ def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
     )
 
 
-def seed_of(context: Context, member: Member) -> tf.Tensor:
-    """Returns a seed that differs between steps, gradients and ranks; the core hashes it: int64 scalar."""
-    lane = (member.route.seed * 0x9E37 + member.number) % (1 << 16)
-    low = tf.cast(context.ranks.rank_tensor(), tf.int64) + (lane << 16)
-    return context.step * tf.constant(1 << 32, tf.int64) + low
+def seeds_of(context: Context, members: Sequence[Member]) -> list[tf.Tensor]:
+    """Returns seeds that differ between steps, gradients and ranks; the core hashes them: int64 scalars."""
+    lanes = [(member.route.seed * 0x9E37 + member.number) % (1 << 16) for member in members]
+    own = context.step * tf.constant(1 << 32, tf.int64) + tf.cast(context.ranks.rank_tensor(), tf.int64)
+    return tf.unstack(own + tf.constant([lane << 16 for lane in lanes], tf.int64))
 
 
 def num_bytes(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     """Returns the bytes of a gradient, int64 scalar."""
     if isinstance(gradient, tf.IndexedSlices):
         return num_bytes(gradient.values) + num_bytes(gradient.indices)
+    if gradient.shape.is_fully_defined():
+        return tf.constant(gradient.shape.num_elements() * gradient.dtype.size, tf.int64)
     return tf.size(gradient, out_type=tf.int64) * gradient.dtype.size
 
 
@@ -174,15 +179,12 @@ def gather_wire_bytes(own: tf.Tensor, of_all_ranks: tf.Tensor) -> tf.Tensor:
 
 def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> tf.Tensor:
     """Returns what Horovod moves in and out for uncompressed gradients, int64 [gradients]."""
+    own = tf.stack([num_bytes(gradient) for gradient in gradients])
+    are_rows = [isinstance(gradient, tf.IndexedSlices) for gradient in gradients]
+    if not any(are_rows):
+        return allreduce_wire_bytes(own, ranks)
     size = tf.cast(ranks.size_tensor(), tf.int64)
-    return tf.stack(
-        [
-            gather_wire_bytes(num_bytes(each), size * num_bytes(each))
-            if isinstance(each, tf.IndexedSlices)
-            else allreduce_wire_bytes(num_bytes(each), ranks)
-            for each in gradients
-        ]
-    )
+    return tf.where(are_rows, gather_wire_bytes(own, size * own), allreduce_wire_bytes(own, ranks))
 
 
 def all_finite(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

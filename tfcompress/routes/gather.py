@@ -19,11 +19,11 @@ from tfcompress.routes.base import (
     gather_wire_bytes,
     num_bytes,
     num_elements,
-    seed_of,
+    seeds_of,
 )
 
 # In a frame's header (FORMAT.md, "Frame"): the kind of support, and the number of elements or rows.
-_SUPPORT, _COUNT = 7, slice(16, 20)
+_SUPPORT, _COUNT, _HEADER_BYTES = 7, slice(16, 20), 20
 _ROWS = 4
 
 # Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
@@ -40,14 +40,14 @@ class _Encoded:
     Attributes:
       frame: uint8.
       nanoseconds: int64 scalar.
-      sent_elements: int64 scalar.
+      width: Elements of a row of the table, an int or an int64 scalar; 1 of a dense gradient.
       updates: Slots of a dense gradient and what they become if the step succeeds.
       undo: Slots of a table, and the rows to put back if it does not.
     """
 
     frame: tf.Tensor
     nanoseconds: tf.Tensor
-    sent_elements: tf.Tensor
+    width: tf.Tensor | int
     updates: list[tuple[tf.Variable, tf.Tensor]]
     undo: list[tuple[tf.Variable, tf.IndexedSlices]]
 
@@ -77,7 +77,7 @@ def exchange(
         but the residual rows of tables.
     """
     with tf.device(HOST):
-        seeds = [seed_of(context, member) for member in members]
+        seeds = seeds_of(context, members)
     encoded = [_encode(*arguments) for arguments in zip(members, gradients, seeds, strict=True)]
     with tf.device(HOST):
         packet = _pad(tf.concat([each.frame for each in encoded], axis=0))
@@ -113,10 +113,7 @@ def _encode(member: Member, gradient: tf.Tensor | tf.IndexedSlices, seed: tf.Ten
     if isinstance(gradient, tf.IndexedSlices):
         return _encode_rows(member, gradient, seed)
     frame, nanoseconds, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
-    updates = list(zip(member.slots, new_slots, strict=True))
-    with tf.device(HOST):
-        sent_elements = _sent_elements(frame, 1)
-    return _Encoded(frame, nanoseconds, sent_elements, updates, [])
+    return _Encoded(frame, nanoseconds, 1, list(zip(member.slots, new_slots, strict=True)), [])
 
 
 def _encode_rows(member: Member, gradient: tf.IndexedSlices, seed: tf.Tensor) -> _Encoded:
@@ -133,12 +130,17 @@ def _encode_rows(member: Member, gradient: tf.IndexedSlices, seed: tf.Tensor) ->
             member.route.row_sparsifier,
         )
     width = tf.reduce_prod(tf.cast(gradient.dense_shape[1:], tf.int64))
-    return _Encoded(frame, nanoseconds, _sent_elements(frame, width), [], undo)
+    return _Encoded(frame, nanoseconds, width, [], undo)
 
 
-def _sent_elements(frame: tf.Tensor, width: tf.Tensor | int) -> tf.Tensor:
-    count = tf.cast(tf.bitcast(frame[_COUNT], tf.int32), tf.int64)
-    return count * tf.where(tf.equal(frame[_SUPPORT], _ROWS), tf.cast(width, tf.int64), 1)
+def _sent_elements(encoded: Sequence[_Encoded]) -> tf.Tensor:
+    """Returns what each frame's header says, int64 [gradients]."""
+    with tf.device(HOST):
+        begin, length = tf.constant([0]), tf.constant([_HEADER_BYTES])
+        headers = tf.stack([tf.slice(each.frame, begin, length) for each in encoded])
+        counts = tf.cast(tf.bitcast(headers[:, _COUNT], tf.int32), tf.int64)
+        widths = tf.cast(tf.stack([each.width for each in encoded]), tf.int64)
+        return counts * tf.where(tf.equal(headers[:, _SUPPORT], _ROWS), widths, 1)
 
 
 def _decode(
@@ -244,5 +246,5 @@ def _count(
         tf.stack([each.nanoseconds for each in encoded]),
         tf.stack([each.nanoseconds for each in decoded]),
         tf.stack([num_elements(gradient) for gradient in gradients]),
-        tf.stack([each.sent_elements for each in encoded]),
+        _sent_elements(encoded),
     )

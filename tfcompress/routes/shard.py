@@ -25,7 +25,7 @@ from tfcompress.routes.base import (
     gather_wire_bytes,
     num_bytes,
     num_elements,
-    seed_of,
+    seeds_of,
 )
 
 # Shards begin at multiples of so many elements, which blocks of codecs divide.
@@ -77,7 +77,7 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
     with tf.device(HOST):
         size, own = ranks.size_tensor(), ranks.position_tensor()
         cuts = _cuts(gradients, size)
-        seeds = [seed_of(context, member) for member in members]
+        seeds = seeds_of(context, members)
         vectors = [tf.cast(gradient, tf.float32) for gradient in gradients]
         pieces = [
             _Encoded(*ops.encode_pieces(vector, member.slots, cuts[i], own, seed, member.spec))

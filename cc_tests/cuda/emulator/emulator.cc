@@ -49,6 +49,7 @@ constexpr unsigned char kPoison = 0xA5;
 constexpr size_t kGuardBytes = 64;
 constexpr size_t kAlignment = 256;  // That of cudaMalloc.
 constexpr size_t kStackBytes = size_t{1} << 16;
+constexpr size_t kStackShift = 448;
 
 std::mt19937_64 random_order(0);
 int64_t num_launches = 0;
@@ -148,8 +149,8 @@ tfc_switch_stack:
 using Context = void*;
 void Switch(Context* from, Context* to) { tfc_switch_stack(from, *to); }
 
-void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
-  auto* top = reinterpret_cast<void**>(stack + kStackBytes);
+void Prepare(Context* context, unsigned char* stack, size_t num_bytes, void (*entry)()) {
+  auto* top = reinterpret_cast<void**>(stack + num_bytes);
   *--top = nullptr;  // Align as after a call: 8 bytes below a multiple of 16. Entry never returns.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -161,10 +162,10 @@ void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
 using Context = ucontext_t;
 void Switch(Context* from, Context* to) { swapcontext(from, to); }
 
-void Prepare(Context* context, unsigned char* stack, void (*entry)()) {
+void Prepare(Context* context, unsigned char* stack, size_t num_bytes, void (*entry)()) {
   getcontext(context);
   context->uc_stack.ss_sp = stack;
-  context->uc_stack.ss_size = kStackBytes;
+  context->uc_stack.ss_size = num_bytes;
   context->uc_link = nullptr;
   makecontext(context, entry, 0);
 }
@@ -217,7 +218,9 @@ void StartBlock() {
   for (unsigned thread = 0; thread < num_threads; ++thread) {
     Fiber& fiber = fibers[thread];
     if (fiber.stack == nullptr) fiber.stack.reset(new unsigned char[kStackBytes]);
-    Prepare(&fiber.context, fiber.stack.get(), RunThread);
+    // Stacks that all begin at the same offset would fight for the same lines of the cache.
+    const size_t num_bytes = kStackBytes - thread % kWarpThreads * kStackShift;
+    Prepare(&fiber.context, fiber.stack.get(), num_bytes, RunThread);
     fiber.state = State::kReady;
   }
   if (__start_tfc_shared != nullptr) {
@@ -266,7 +269,8 @@ unsigned Lane() { return threadIdx.x % kWarpThreads; }
 const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value) {
   Warp& warp = warps[threadIdx.x / kWarpThreads];
   if (mask != 0xFFFFFFFFu) failure = "a warp operation of some lanes";
-  if (warp.num_waiting > 0 && std::strcmp(warp.operation, operation) != 0) {
+  if (warp.num_waiting > 0 && warp.operation != operation &&
+      std::strcmp(warp.operation, operation) != 0) {
     failure = "lanes of a warp are at different operations";
   }
   warp.operation = operation;
