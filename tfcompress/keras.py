@@ -190,7 +190,7 @@ def _wrap(
 
 def _distribute(optimizer: object, plan: Given, options: Options, accumulation: Mapping) -> object:
     """Gives an optimizer a class that reduces gradients before it applies them."""
-    given, plan = plan, momentum.move(optimizer, plan)
+    given, plan = plan, momentum.taken(optimizer, plan)
     loss_scale.let_all_ranks_decide(optimizer)
     base = type(optimizer)
 
@@ -206,6 +206,7 @@ def _distribute(optimizer: object, plan: Given, options: Options, accumulation: 
     step = Step(plan, options, accumulation)
     note_use(compressors_of(given), step.state)
     optimizer.__class__ = Distributed
+    momentum.leave_to(step.state.memories, optimizer, plan)
     # Not through __setattr__: Keras would track the state of a step as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
     object.__setattr__(optimizer, "_tfcompress_accumulator", accumulator)
@@ -240,9 +241,10 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
       TypeError: An argument is of another kind.
     """
     state = checkpoint.state_of(optimizer)
-    plan = as_plan(compression)
+    plan = momentum.taken(optimizer, as_plan(compression))
     _warn_unsuited(optimizer, plan)
-    state.change(momentum.adapt(optimizer, plan))
+    state.change(plan)
+    momentum.leave_to(state.memories, optimizer, plan)
 
 
 @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.

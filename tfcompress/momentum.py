@@ -1,133 +1,192 @@
-"""Moves the momentum of a Keras optimizer into the compression's memory, where it is corrected for delays."""
+"""The optimizer's momentum, in the compression's memory for the variables that are compressed.
+
+The memory keeps velocities back, u = rate * u + gradient, where the optimizer would have made them of what
+arrives. So the optimizer updates a variable whose memory has a momentum as if it had none itself, and all
+other variables as ever: what is sent exactly, rows of tables, what another compressor sends. Its attributes,
+configuration, slots and files stay the user's.
+"""
 
 import contextlib
 import dataclasses
 from collections.abc import Iterator
 
+import tensorflow as tf
+
 from tfcompress import comm, keras_objects
 from tfcompress.notices import tell
-from tfcompress.policy import Compressor, PerVariable, Policy
-from tfcompress.schedule import Given, Schedule, compressors_of, stages_of
+from tfcompress.policy import Compressor
+from tfcompress.schedule import Given, compressors_of, mapped
+from tfcompress.state import Memories, parameter_of, tf_variable
 
-# Optimizers whose momentum is a sum of gradients that nothing else has touched, and the name of its decay;
-# those derived from them, such as AdamW, too.
-_MOVABLE = {"SGD": "momentum", "Adam": "beta_1"}
 _RATES = ("momentum", "beta_1")
 
 
-class _Moved:
-    """What stands in front of an optimizer whose momentum was moved: to Keras it is the user's optimizer."""
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """What an optimizer does with its momentum.
 
-    def get_config(self) -> dict:
-        return {**super().get_config(), **_given(self)}
+    Attributes:
+      rate: The name of its decay.
+      normalises: Whether steps are divided by the root of a second moment. What it sees is then the average
+        of gradients that a velocity is the sum of, as Adam's corrected first moment.
+      sums_steps: Whether it sums normalised steps, as RMSprop, where others normalise an average.
+    """
 
-    def build(self, *args: object) -> None:
-        with _as_given(self):  # The slots of files that the user's optimizer writes and reads.
-            super().build(*args)
+    rate: str
+    normalises: bool = True
+    sums_steps: bool = False
 
 
-def move(optimizer: object, plan: Given) -> Given:
-    """Moves an optimizer's momentum into the memories of a plan that have one.
+# By the name of the class; those derived from them, too. AdamW of tf_keras is not derived from Adam.
+_KINDS = {
+    "SGD": _Kind("momentum", normalises=False),
+    "Adam": _Kind("beta_1"),
+    "AdamW": _Kind("beta_1"),
+    "RMSprop": _Kind("momentum", sums_steps=True),
+}
+# Why others cannot, where that is known.
+_REASONS = {
+    "Nadam": "its decay is another one at every step",
+    "Adamax": "the largest sum that ever arrives would be its step's divisor for long",
+    "Lamb": "it divides a layer's step by the step's norm, and most of its elements wait",
+    "Lion": "it takes signs, of which a sum that has waited counts no more than a gradient",
+    "Muon": "it makes the momentum of a matrix orthogonal, of which most elements wait",
+    "ScheduleFreeAdamW": "its beta_1 averages weights, not gradients",
+}
+# What an optimizer does to gradients before its momentum, and what does it before the memory.
+_EARLIER = {
+    **dict.fromkeys(
+        ("clipnorm", "clipvalue", "global_clipnorm"),
+        "give the compression clip_norm=..., which clips gradients (Deep Gradient Compression 3.2)",
+    ),
+    "gradient_accumulation_steps": "pass backward_passes_per_step=... to tfc.DistributedOptimizer",
+}
 
-    The optimizer runs without momentum from then on; its configuration is still the user's.
+
+def taken(optimizer: object, plan: Given) -> Given:
+    """Returns a plan whose memories have the momentum of an optimizer, and says so.
 
     Args:
-      optimizer: A Keras optimizer, or a LossScaleOptimizer around it; changed in place.
-      plan: What to apply. Without a memory with momentum, nothing happens.
+      optimizer: A Keras optimizer, or a LossScaleOptimizer around it.
+      plan: What to apply.
 
     Returns:
-      The plan, whose memories have the optimizer's momentum; their own where the optimizer has none.
+      The plan itself where no memory has a momentum, or the optimizer has none: the memory's own counts then.
 
     Raises:
-      ValueError: The momentum cannot be moved, because of what the optimizer does with it, or because some
-        variables would have none.
+      ValueError: The momentum cannot be in a memory, because of what the optimizer does with it or to
+        gradients before it; or a memory's momentum was given, and would be the second one.
     """
     inner = keras_objects.innermost(optimizer)
-    if not any(each.memory_kind == "momentum" for each in compressors_of(plan)):
+    rates = {name: rate for name in _RATES if (rate := getattr(inner, name, None))}
+    with_momentum = [each for each in compressors_of(plan) if each.memory_kind == "momentum"]
+    if not (rates and with_momentum):
         return plan
-    rates = {name: float(rate) for name in _RATES if (rate := getattr(inner, name, None))}
-    if rates:
-        _refuse_unmovable(inner, rates)
-        _check_all_have_momentum(plan)
-        [(name, rate)] = rates.items()
-        _take(inner, rates)
-        if comm.leads():
-            tell(f"{name}={rate:g} of {type(inner).__name__} moved into the compression's memory")
-    return adapt(optimizer, plan)
-
-
-def adapt(optimizer: object, plan: Given) -> Given:
-    """Returns a plan whose memories have the momentum that was moved out of an optimizer before."""
-    inner = keras_objects.innermost(optimizer)
-    given = _given(inner)
-    if not given:
-        return plan
-    [rate] = given.values()
-    memory = f"momentum:rate={rate!r},nesterov={int(bool(getattr(inner, 'nesterov', False)))}"
-    if isinstance(plan, Schedule):
-        lengths = [b - a for a, b in zip((0, *plan.boundaries), plan.boundaries, strict=False)]
-        policies = [_with_memory(policy, memory) for policy in plan.policies]
-        return Schedule(list(zip(lengths, policies[:-1], strict=True)), then=policies[-1])
-    return _with_memory(plan, memory) if isinstance(plan, Compressor | PerVariable) else plan
-
-
-def _with_memory(policy: Policy, memory: str) -> Policy:
-    if isinstance(policy, PerVariable):
-        return policy.mapped(lambda each: _with_memory(each, memory))
-    if policy.memory_kind != "momentum":
-        return policy
-    return dataclasses.replace(policy, spec="|".join([memory, *policy.spec.split("|")[1:]]))
-
-
-def _refuse_unmovable(inner: object, rates: dict[str, float]) -> None:
-    names = [cls.__name__ for cls in type(inner).__mro__]
-    if any(rates.keys() == {_MOVABLE.get(name)} for name in names):
-        return
-    described = ", ".join(f"{name}={rate:g}" for name, rate in rates.items())
-    raise ValueError(
-        f"the compression's memory has a momentum, and {names[0]} has {described}, which cannot move there: "
-        "it is no plain sum of gradients. Set it to 0, use SGD, Adam or AdamW, or a compression whose memory "
-        "is 'residual', such as tfc.Compression.topk() or int4()"
-    )
-
-
-def _check_all_have_momentum(plan: Given) -> None:
-    for policy in stages_of(plan)[1]:
-        if len({each.memory_kind == "momentum" for each in policy.compressors()}) > 1:
+    described = f"{type(inner).__name__} has " + ", ".join(f"{name}={rate}" for name, rate in rates.items())
+    _refuse_unmovable(inner, rates, described)
+    for each in with_momentum:
+        if each.momentum_from == "spec":
             raise ValueError(
-                "the optimizer's momentum moves into the compression's memory, and variables whose "
-                "compressor has none would train without it: use one compressor, with exclude=(...) for the "
-                "variables that are to travel uncompressed"
+                f"both the compression and the optimizer have a momentum: '{each.spec}', and {described}. "
+                "Leave it out of tfc.Compression.dgc() or sketched_sgd(), which then take the optimizer's; "
+                "make the optimizer without; or choose the memory 'residual'"
             )
+    [(name, rate)] = rates.items()
+    if comm.leads():
+        tell(f"{name}={float(rate):g} of {type(inner).__name__} is in the compression's memory")
+    memory = f"momentum:rate={float(rate)!r},nesterov={int(bool(getattr(inner, 'nesterov', False)))}"
+
+    def take(compressor: Compressor) -> Compressor:
+        if compressor.memory_kind != "momentum":
+            return compressor
+        spec = "|".join([memory, *compressor.spec.split("|")[1:]])
+        return dataclasses.replace(compressor, spec=spec, momentum_from="taken")
+
+    return mapped(plan, take)
 
 
-def _take(inner: object, rates: dict[str, float]) -> None:
-    inner.__class__ = _moved_class(type(inner))
-    # Not through __setattr__: Keras would track it.
-    object.__setattr__(inner, "_tfcompress_momentum", rates)
-    for name in rates:
-        setattr(inner, name, 0.0)
+def leave_to(memories: Memories, optimizer: object, plan: Given) -> None:
+    """Makes an optimizer update variables without its momentum where a plan gives it to their memory.
+
+    Args:
+      memories: Those of the variables.
+      optimizer: What `taken` was called with; its class changes, and says that it does not.
+      plan: What that returned.
+    """
+    if not any(each.momentum_from == "taken" for each in compressors_of(plan)):
+        return
+    inner = keras_objects.innermost(optimizer)
+    if not isinstance(inner, _WithoutMomentum):
+        base = type(inner)
+        names = ("__name__", "__qualname__", "__module__", "__doc__")
+        described = {name: getattr(base, name) for name in names}
+        inner.__class__ = type(base.__name__, (_WithoutMomentum, base), described)
+    object.__setattr__(inner, "_tfcompress_memories", memories)  # Keras would track it.
 
 
-def _moved_class(base: type) -> type:
-    """Returns a subclass that looks like the user's class."""
-    if issubclass(base, _Moved):
-        return base
-    names = ("__name__", "__qualname__", "__module__", "__doc__")
-    return type(base.__name__, (_Moved, base), {name: getattr(base, name) for name in names})
+class _WithoutMomentum:
+    """What stands in front of an optimizer whose momentum is in the memory of some variables."""
+
+    _tfcompress_memories = None  # Of one that Keras has made from a configuration.
+
+    def update_step(self, gradient: tf.Tensor, variable: object, *learning_rate: object) -> object:
+        memories = self._tfcompress_memories
+        if memories is None or not memories.memory_of(parameter_of(variable)).startswith("momentum"):
+            return super().update_step(gradient, variable, *learning_rate)
+        kind = _kind_of(self)
+        rate, given = getattr(self, kind.rate), {kind.rate: 0.0}
+        if kind.normalises:
+            weight = _weight(rate, tf_variable(self.iterations))
+            gradient = gradient * tf.cast(weight, gradient.dtype)
+            if kind.sums_steps and learning_rate:
+                learning_rate = (learning_rate[0] / tf.cast(weight, learning_rate[0].dtype),)
+            elif kind.sums_steps:
+                current = tf.convert_to_tensor(self.learning_rate)
+                given["_learning_rate"] = current / tf.cast(weight, current.dtype)
+        with _attributes(self, given):
+            return super().update_step(gradient, variable, *learning_rate)
 
 
-def _given(inner: object) -> dict[str, float]:
-    return getattr(inner, "_tfcompress_momentum", {})
+def _weight(rate: float, iterations: tf.Variable) -> tf.Tensor:
+    """What a velocity has to be multiplied by to be an average of the gradients so far, float64."""
+    rate = tf.constant(float(rate), tf.float64)
+    return (1.0 - rate) / (1.0 - rate ** tf.cast(iterations + 1, tf.float64))
 
 
 @contextlib.contextmanager
-def _as_given(inner: object) -> Iterator[None]:
-    given = _given(inner)
-    for name, rate in given.items():
-        setattr(inner, name, rate)
+def _attributes(optimizer: object, values: dict[str, object]) -> Iterator[None]:
+    """Gives attributes other values, unseen by Keras, which tracks what is assigned."""
+    held = {name: vars(optimizer)[name] for name in values}
+    vars(optimizer).update(values)
     try:
         yield
     finally:
-        for name in given:
-            setattr(inner, name, 0.0)
+        vars(optimizer).update(held)
+
+
+def _kind_of(inner: object) -> _Kind | None:
+    return next((_KINDS[cls.__name__] for cls in type(inner).__mro__ if cls.__name__ in _KINDS), None)
+
+
+def _refuse_unmovable(inner: object, rates: dict[str, object], described: str) -> None:
+    name, kind, reason = type(inner).__name__, _kind_of(inner), None
+    if keras_objects.is_legacy(inner):
+        reason = f"it is of tf_keras.optimizers.legacy: make one of tf_keras.optimizers.{name}"
+    elif kind is None or rates.keys() != {kind.rate}:
+        reason = _REASONS.get(name, "it is not known what becomes of it")
+    elif not isinstance(rates[kind.rate], int | float):
+        reason = "it is no number"
+    elif getattr(inner, "centered", False):
+        reason = "centered=True, and there is nothing left of an average less its average"
+    if reason is not None:
+        raise ValueError(
+            f"the compression's memory has a momentum, and {described}, which cannot move there: {reason}. "
+            "Use SGD, Adam, AdamW or RMSprop, or a compression whose memory is 'residual', such as "
+            "tfc.Compression.topk() or int4()"
+        )
+    for setting, remedy in _EARLIER.items():
+        if getattr(inner, setting, None):
+            raise ValueError(
+                f"{name} has {setting}={getattr(inner, setting)}, which would get velocities, not gradients, "
+                f"now that its momentum is in the compression's memory: {remedy} instead"
+            )

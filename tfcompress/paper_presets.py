@@ -139,7 +139,7 @@ class PaperPresets:
     @staticmethod
     def dgc(
         ratio: float = 0.001,
-        momentum: float = 0.9,
+        momentum: float | None = None,
         *,
         nesterov: bool = False,
         index: str = "delta_binary",
@@ -154,28 +154,28 @@ class PaperPresets:
     ) -> Compressor:
         """Deep Gradient Compression: Top-k of velocities that were kept back, with momentum factor masking.
 
-        The momentum is in here (momentum correction): that of SGD, Adam or AdamW moves here, its rate and
-        Nesterov's form with it, when `tfc.DistributedOptimizer` wraps them. Elsewhere the optimizer must have
-        none of its own. The paper raises the sparsity over the first four epochs:
-        `tfc.Schedule.warmup(compressor, steps_per_epoch)`, see `sparse` for a whole recipe. Costs what `topk`
+        The momentum is in here (momentum correction, section 3.1): that of SGD, Adam, AdamW or RMSprop which
+        `tfc.DistributedOptimizer` wraps. The paper raises the sparsity over the first four epochs (section
+        3.3): `tfc.Schedule.warmup(compressor, steps_per_epoch)`; `sparse` has a warm-up. Costs what `topk`
         costs and 8 bytes of memory an element; with equal bytes it was closer to the uncompressed run: 0.4
         points behind instead of 0.9 on Fashion-MNIST, 4 ranks, 2 % (docs/convergence.md). Not for embeddings,
-        whose rows have no momentum here.
+        whose rows are sent as they are.
 
         Args:
           ratio: Share of the elements that is sent, in (0, 1] (0.1 % in the paper).
-          momentum: Decay of the velocity at each step, in [0, 1), where the optimizer has no momentum.
-          nesterov: Whether the momentum is Nesterov's, where the optimizer has none.
+          momentum: Decay of the velocity at each step, in [0, 1). None (default): the optimizer's, Nesterov's
+            form with it; 0.9 where it has none, and with a tape or Horovod's own wrappers. A number is
+            refused beside an optimizer that has a momentum.
+          nesterov: Whether the momentum is Nesterov's, where it is not the optimizer's.
           index: Index codec.
           value: Value codec.
           min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange: See
             `Compressor`.
         """
-        memory = momentum_spec(momentum, nesterov)
+        memory, momentum_from = momentum_memory(momentum, nesterov)
         spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
-        return Compressor(
-            spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
-        )
+        policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
+        return Compressor(spec, *policy, momentum_from=momentum_from)
 
     @staticmethod
     def sketched_sgd(
@@ -183,7 +183,7 @@ class PaperPresets:
         rows: int = 5,
         columns: int = 1_000_000,
         candidates: int = 36,
-        momentum: float = 0.9,
+        momentum: float | None = None,
         *,
         recovery: str = "top",
         nesterov: bool = False,
@@ -202,8 +202,8 @@ class PaperPresets:
         rows=15, columns=180_000, candidates=16. CIFAR-10: k=50_000, columns=500_000. Payload bytes do not
         grow with the number of ranks: with a million elements and a thousand applied, `topk` was cheaper up
         to about 113 ranks (docs/convergence.md). Not for models with fewer elements than rows * columns +
-        candidates * k, 8.6 million here: their gradients travel uncompressed. The optimizer must have no
-        momentum of its own.
+        candidates * k, 8.6 million here: their gradients travel uncompressed. The momentum is in here, as in
+        `dgc`.
 
         Args:
           k: Elements that a step applies.
@@ -211,9 +211,9 @@ class PaperPresets:
           columns: Columns of the sketch.
           candidates: Elements whose exact values are summed in the second round, for each one that is
             applied: the paper's P.
-          momentum: Decay of the velocity at each step, in [0, 1).
+          momentum: Decay of the velocity at each step, in [0, 1); None (default) as in `dgc`.
           recovery: "top": the candidates * k largest estimates (Algorithm 3); "heavymix": Algorithm 1.
-          nesterov: Whether the momentum is Nesterov's.
+          nesterov: As in `dgc`.
           exclude: What travels uncompressed: biases, as in the paper; see `Compressor`.
           min_elements, seed, row_sparsifier, row_residual, clip_norm, payload_dtype: See `Compressor`.
         """
@@ -221,9 +221,11 @@ class PaperPresets:
             f"count_sketch:rows={int(rows)},columns={int(columns)},k={int(k)},"
             f"candidates={int(candidates)},recovery={recovery}"
         )
-        spec = f"{momentum_spec(momentum, nesterov)}|{codec}"
+        memory, momentum_from = momentum_memory(momentum, nesterov)
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm)
-        return Compressor(spec, *policy, payload_dtype=payload_dtype)
+        return Compressor(
+            f"{memory}|{codec}", *policy, payload_dtype=payload_dtype, momentum_from=momentum_from
+        )
 
     @staticmethod
     def qsgd(
@@ -434,6 +436,12 @@ class PaperPresets:
         )
 
 
-def momentum_spec(rate: float, nesterov: bool) -> str:
-    """Returns the memory `momentum` as specs write it."""
-    return f"momentum:rate={float(rate)!r},nesterov={int(nesterov)}"
+def momentum_memory(rate: float | None, nesterov: bool) -> tuple[str, str]:
+    """Returns the memory `momentum` as specs write it, and where its momentum comes from.
+
+    Args:
+      rate: None for the optimizer's, or 0.9 where that has none.
+      nesterov: Whether it is Nesterov's, where it is not the optimizer's.
+    """
+    memory = f"momentum:rate={0.9 if rate is None else float(rate)!r},nesterov={int(nesterov)}"
+    return memory, "optimizer" if rate is None else "spec"

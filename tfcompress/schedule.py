@@ -1,8 +1,9 @@
 """Compressors that follow one another during training."""
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress.auto import Auto, Contest
 from tfcompress.policy import Compressor, PerVariable, Policy, as_policy, check_memories
@@ -140,6 +141,17 @@ def compressors_of(plan: Given) -> list[Compressor]:
     if isinstance(plan, Auto):
         return list(plan.compressors.values())
     return [each for stage in stages_of(plan)[1] for each in stage.compressors()]
+
+
+def mapped(plan: Given, change: Callable[[Compressor], Compressor]) -> Given:
+    """Returns a plan with changed compressors, for the same variables and steps."""
+    if isinstance(plan, Schedule):
+        lengths = [end - begin for begin, end in itertools.pairwise((0, *plan.boundaries))]
+        *policies, last = [mapped(policy, change) for policy in plan.policies]
+        return Schedule(list(zip(lengths, policies, strict=True)), then=last)
+    if isinstance(plan, Auto):
+        return dataclasses.replace(plan, candidates=tuple((name, change(c)) for name, c in plan.candidates))
+    return plan.mapped(change) if isinstance(plan, PerVariable) else change(plan)
 
 
 def as_plan(compression: object) -> Given:

@@ -77,7 +77,7 @@ class TestList:
                 assert (row["name"], defaults) == (entry.name, expected)
         found = {preset["name"]: preset for preset in listed["presets"]}
         assert found["dgc"]["spec"] == tfc.Compression.dgc().spec
-        assert found["dgc"]["arguments"]["momentum"] == 0.9
+        assert found["dgc"]["arguments"]["momentum"] is None
         assert found["fp16"]["transport"] == "all-reduce"
 
     def test_tables_name_everything(self, output):
