@@ -27,19 +27,17 @@ class _Kind:
 
     Attributes:
       rate: The name of its decay.
-      normalises: Whether steps are divided by the root of a second moment. What it sees is then the average
-        of gradients that a velocity is the sum of, as Adam's corrected first moment.
-      sums_steps: Whether it sums normalised steps, as RMSprop, where others normalise an average.
+      sums_steps: Whether it sums steps that have been normalised, as RMSprop, where Adam normalises the mean
+        of gradients: it is as long as so many steps then.
     """
 
     rate: str
-    normalises: bool = True
     sums_steps: bool = False
 
 
 # By the name of the class; those derived from them, too. AdamW of tf_keras is not derived from Adam.
 _KINDS = {
-    "SGD": _Kind("momentum", normalises=False),
+    "SGD": _Kind("momentum"),
     "Adam": _Kind("beta_1"),
     "AdamW": _Kind("beta_1"),
     "RMSprop": _Kind("momentum", sums_steps=True),
@@ -134,23 +132,21 @@ class _WithoutMomentum:
         if memories is None or not memories.memory_of(parameter_of(variable)).startswith("momentum"):
             return super().update_step(gradient, variable, *learning_rate)
         kind = _kind_of(self)
-        rate, given = getattr(self, kind.rate), {kind.rate: 0.0}
-        if kind.normalises:
-            weight = _weight(rate, tf_variable(self.iterations))
-            gradient = gradient * tf.cast(weight, gradient.dtype)
-            if kind.sums_steps and learning_rate:
-                learning_rate = (learning_rate[0] / tf.cast(weight, learning_rate[0].dtype),)
-            elif kind.sums_steps:
-                current = tf.convert_to_tensor(self.learning_rate)
-                given["_learning_rate"] = current / tf.cast(weight, current.dtype)
-        with _attributes(self, given):
+        values = {kind.rate: 0.0}
+        if kind.sums_steps:
+            summed = _num_summed(getattr(self, kind.rate), tf_variable(self.iterations))
+            if learning_rate:  # Of Keras 3.
+                learning_rate = (summed * learning_rate[0],)
+            else:
+                values["_learning_rate"] = summed * self.learning_rate
+        with _attributes(self, values):
             return super().update_step(gradient, variable, *learning_rate)
 
 
-def _weight(rate: float, iterations: tf.Variable) -> tf.Tensor:
-    """What a velocity has to be multiplied by to be an average of the gradients so far, float64."""
-    rate = tf.constant(float(rate), tf.float64)
-    return (1.0 - rate) / (1.0 - rate ** tf.cast(iterations + 1, tf.float64))
+def _num_summed(rate: float, iterations: tf.Variable) -> tf.Tensor:
+    """How many equal steps a velocity would be the sum of by now, float32 scalar."""
+    rate = tf.constant(rate, tf.float32)
+    return (1.0 - rate ** tf.cast(iterations + 1, tf.float32)) / (1.0 - rate)
 
 
 @contextlib.contextmanager
