@@ -16,7 +16,11 @@ import rich.console
 import rich.table
 from horovod_job import run_example
 
-PRESETS = ["none", "fp16", "topk", "threshold", "sketchml", "deepreduce"]
+# What keeps the accuracy, what plain top-k costs, and compressors of the papers.
+PRESETS = [
+    *("none", "fp16", "int8", "int4", "sparse(warmup_steps=66)"),
+    *("topk", "threshold", "sketchml", "deepreduce"),
+]
 
 
 def parse_arguments() -> argparse.Namespace:
