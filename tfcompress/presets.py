@@ -167,10 +167,10 @@ class Compression(PaperPresets):
         """Top-k with what keeps the accuracy: the momentum in the memory, a dense start, exact small tensors.
 
         As `dgc` with the smallest codecs; 30, 10 and 3 % of the elements are sent in the thirds of the
-        warm-up. SGD's, Adam's or AdamW's momentum moves into the memory. Costs some 4 bits an element sent of
-        a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an element.
-        Frames of all ranks are gathered: wire bytes grow with the ranks. Not for embeddings, whose rows have
-        no momentum here.
+        warm-up. The momentum of SGD, Adam, AdamW or RMSprop goes to the memory. Costs some 4 bits an element
+        sent of a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an
+        element. Frames of all ranks are gathered: wire bytes grow with the ranks. Not for embeddings, whose
+        rows are sent as they are.
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1].

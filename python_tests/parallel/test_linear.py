@@ -143,6 +143,29 @@ def test_small_tensors_have_the_momentum_too(compressor):
         np.testing.assert_allclose(update, all_ranks(np.float32(velocity)).mean(axis=0), rtol=1e-5)
 
 
+def test_adams_momentum_is_the_memorys_of_one_tensor_and_its_own_of_another(assert_same_on_all_ranks, rng):
+    def train(optimizer, gradients_of):
+        variables = [make_variable(np.zeros(SIZE), "kernel"), make_variable(np.zeros(10), "bias")]
+        for step in range(4):
+            optimizer.apply_gradients(zip(gradients_of(step), variables, strict=True))
+        return [variable.numpy() for variable in variables]
+
+    def mine(step):
+        return [tf.constant(np.float32((step + hvd.rank()) * vector)) for vector in directions]
+
+    directions = [rng.standard_normal(SIZE), np.ones(10)]
+    optimizer = tfc.DistributedOptimizer(
+        keras.optimizers.Adam(0.01), compression=tfc.Compression.dgc(0.1, min_elements=64)
+    )
+    kernel, bias = train(optimizer, mine)
+    _, expected = train(keras.optimizers.Adam(0.01), lambda step: [hvd.allreduce(g) for g in mine(step)])
+    np.testing.assert_allclose(bias, expected, rtol=1e-6)
+    assert_same_on_all_ranks([kernel, bias])
+    [velocities] = state_of(optimizer).snapshot()[1].values()
+    assert velocities.shape == (2, SIZE)
+    assert 0 < (kernel != 0).sum() <= 4 * hvd.size() * SIZE // 10
+
+
 @pytest.mark.parametrize("name", COMPRESSORS)
 @pytest.mark.parametrize(("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("all", -np.inf)])
 def test_non_finite_gradients_leave_all_slots(name, bad_rank, value, rng):
