@@ -133,12 +133,14 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
       The same object: an optimizer of the class and configuration that it had, its schedules and attributes
       kept. Models that are saved with it load without this package. One packed all-gather moves all
       compressed gradients of a step. On one rank it trains as before, with the memory's momentum if the
-      compression has one, and sends nothing.
+      compression has one, and sends nothing. A memory with momentum has that of SGD, Adam, AdamW or RMSprop
+      (Deep Gradient Compression 3.1), which then update its variables without; docs/behaviour.md has the
+      arithmetic of each.
 
     Raises:
       TypeError: Not a Keras optimizer, or `compression` is not a `tfc.Compressor`.
-      ValueError: The optimizer has been used, or is distributed already. Or its momentum cannot move into
-        the memory of `compression`.
+      ValueError: The optimizer has been used, or is distributed already. Or it has a momentum that the
+        memory of `compression` cannot take, or has beside one that was given.
     """
     if not keras_objects.is_optimizer(optimizer):
         hint = ""
@@ -206,7 +208,7 @@ def _distribute(optimizer: object, plan: Given, options: Options, accumulation: 
     step = Step(plan, options, accumulation)
     note_use(compressors_of(given), step.state)
     optimizer.__class__ = Distributed
-    momentum.leave_to(step.state.memories, optimizer, plan)
+    momentum.leave_to(step.state.memories, optimizer)
     # Not through __setattr__: Keras would track the state of a step as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
     object.__setattr__(optimizer, "_tfcompress_accumulator", accumulator)
@@ -244,7 +246,6 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
     plan = momentum.taken(optimizer, as_plan(compression))
     _warn_unsuited(optimizer, plan)
     state.change(plan)
-    momentum.leave_to(state.memories, optimizer, plan)
 
 
 @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.

@@ -1,9 +1,9 @@
-"""The optimizer's momentum, in the compression's memory for the variables that are compressed.
+"""The optimizer's momentum, in the compression's memory for the variables whose memory has one.
 
 The memory keeps velocities back, u = rate * u + gradient, where the optimizer would have made them of what
 arrives. So the optimizer updates a variable whose memory has a momentum as if it had none itself, and all
-other variables as ever: what is sent exactly, rows of tables, what another compressor sends. Its attributes,
-configuration, slots and files stay the user's.
+other variables as ever: rows of tables, what another compressor sends. Its attributes, configuration, slots
+and files stay the user's.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ def taken(optimizer: object, plan: Given) -> Given:
     described = f"{type(inner).__name__} has " + ", ".join(f"{name}={rate}" for name, rate in rates.items())
     _refuse_unmovable(inner, rates, described)
     for each in with_momentum:
-        if each.momentum_from == "spec":
+        if not each.takes_momentum:
             raise ValueError(
                 f"both the compression and the optimizer have a momentum: '{each.spec}', and {described}. "
                 "Leave it out of tfc.Compression.dgc() or sketched_sgd(), which then take the optimizer's; "
@@ -98,22 +98,22 @@ def taken(optimizer: object, plan: Given) -> Given:
         if compressor.memory_kind != "momentum":
             return compressor
         spec = "|".join([memory, *compressor.spec.split("|")[1:]])
-        return dataclasses.replace(compressor, spec=spec, momentum_from="taken")
+        return dataclasses.replace(compressor, spec=spec)
 
     return mapped(plan, take)
 
 
-def leave_to(memories: Memories, optimizer: object, plan: Given) -> None:
-    """Makes an optimizer update variables without its momentum where a plan gives it to their memory.
+def leave_to(memories: Memories, optimizer: object) -> None:
+    """Makes an optimizer update variables without its momentum where their memory has one.
 
     Args:
       memories: Those of the variables.
-      optimizer: What `taken` was called with; its class changes, and says that it does not.
-      plan: What that returned.
+      optimizer: A Keras optimizer, or a LossScaleOptimizer around it; its class changes, and says that it
+        does not. One whose momentum no memory takes stays as it is.
     """
-    if not any(each.momentum_from == "taken" for each in compressors_of(plan)):
-        return
     inner = keras_objects.innermost(optimizer)
+    if _kind_of(inner) is None or keras_objects.is_legacy(inner):
+        return
     if not isinstance(inner, _WithoutMomentum):
         base = type(inner)
         names = ("__name__", "__qualname__", "__module__", "__doc__")

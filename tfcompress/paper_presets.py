@@ -172,10 +172,9 @@ class PaperPresets:
           min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange: See
             `Compressor`.
         """
-        memory, momentum_from = momentum_memory(momentum, nesterov)
-        spec = f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}"
+        spec = f"{momentum_spec(momentum, nesterov)}|topk:ratio={float(ratio)!r}|{index}|{value}"
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
-        return Compressor(spec, *policy, momentum_from=momentum_from)
+        return Compressor(spec, *policy, takes_momentum=momentum is None)
 
     @staticmethod
     def sketched_sgd(
@@ -221,11 +220,9 @@ class PaperPresets:
             f"count_sketch:rows={int(rows)},columns={int(columns)},k={int(k)},"
             f"candidates={int(candidates)},recovery={recovery}"
         )
-        memory, momentum_from = momentum_memory(momentum, nesterov)
+        spec = f"{momentum_spec(momentum, nesterov)}|{codec}"
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm)
-        return Compressor(
-            f"{memory}|{codec}", *policy, payload_dtype=payload_dtype, momentum_from=momentum_from
-        )
+        return Compressor(spec, *policy, payload_dtype=payload_dtype, takes_momentum=momentum is None)
 
     @staticmethod
     def qsgd(
@@ -436,12 +433,6 @@ class PaperPresets:
         )
 
 
-def momentum_memory(rate: float | None, nesterov: bool) -> tuple[str, str]:
-    """Returns the memory `momentum` as specs write it, and where its momentum comes from.
-
-    Args:
-      rate: None for the optimizer's, or 0.9 where that has none.
-      nesterov: Whether it is Nesterov's, where it is not the optimizer's.
-    """
-    memory = f"momentum:rate={0.9 if rate is None else float(rate)!r},nesterov={int(nesterov)}"
-    return memory, "optimizer" if rate is None else "spec"
+def momentum_spec(rate: float | None, nesterov: bool) -> str:
+    """Returns the memory `momentum` as specs write it; None is what counts where no optimizer has one."""
+    return f"momentum:rate={0.9 if rate is None else float(rate)!r},nesterov={int(nesterov)}"

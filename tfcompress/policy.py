@@ -26,8 +26,6 @@ _ROW_SPARSIFIERS = ("topk", "threshold")
 
 # How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
 _EXCHANGES = ("gather", "shard", "auto")
-# Whose momentum a memory has.
-_MOMENTA = ("spec", "optimizer", "taken")
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
@@ -140,16 +138,15 @@ class Compressor:
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
         that many elements depend on: 2 for them.
-      momentum_from: Whose momentum a memory with one has. "spec" (default): its own, for all dense tensors,
-        and an optimizer may have none. "optimizer": that of an optimizer which `tfc.DistributedOptimizer`
-        wraps, and which keeps it for what is sent exactly and for rows of tables; elsewhere, and where the
-        optimizer has none, as "spec". "taken" is what becomes of "optimizer" then.
+      takes_momentum: Whether a memory with a momentum takes that of an optimizer which
+        `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it has the spec's; both are
+        refused.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
-        min_elements is negative, clip_norm is not above 0, momentum_from is none of the three, a pattern is
-        not a regular expression, `row_residual` is combined with an index codec that loses rows, or "shard"
-        with a linear codec or the memory `momentum`.
+        min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression,
+        `row_residual` is combined with an index codec that loses rows, or "shard" with a linear codec or
+        the memory `momentum`.
     """
 
     spec: str
@@ -162,7 +159,7 @@ class Compressor:
     exchange: str = "gather"
     payload_dtype: str = "float32"
     min_dimensions: int = 0
-    momentum_from: str = "spec"
+    takes_momentum: bool = False
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
@@ -175,10 +172,6 @@ class Compressor:
             raise ValueError(f"clip_norm must be above 0, got {self.clip_norm}")
         if self.payload_dtype not in ("float32", "float16"):
             raise ValueError(f"payload_dtype must be float32 or float16, got {self.payload_dtype!r}")
-        if self.momentum_from not in _MOMENTA:
-            raise ValueError(
-                f"momentum_from must be one of {', '.join(_MOMENTA)}, got {self.momentum_from!r}"
-            )
         if self.exchange not in _EXCHANGES:
             raise ValueError(f"exchange must be one of {', '.join(_EXCHANGES)}, got {self.exchange!r}")
         if self.exchange == "shard" and not self._may_be_sharded():
@@ -319,9 +312,8 @@ class Compressor:
                 Transport.ALLREDUCE, "dense|raw|raw", wire_dtype, clip_norm=clip_norm, seed=self.seed
             )
         if self._passes_through(name, shape):
-            # Where the momentum is the memory's alone, the optimizer has none for small tensors either.
-            has_momentum = self.memory_kind == "momentum" and self.momentum_from != "taken"
-            memory = f"{self.memory}|" if has_momentum and not is_table else ""
+            # Where the memory has the momentum, the optimizer has none for small tensors either.
+            memory = "" if is_table or self.memory_kind != "momentum" else f"{self.memory}|"
             return route(framed, memory + _PASS_THROUGH[dtype])
         if is_table:
             return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)

@@ -5,7 +5,7 @@ import dataclasses
 
 from tfcompress.auto import Auto
 from tfcompress.catalogue import is_spec
-from tfcompress.paper_presets import PaperPresets, momentum_memory
+from tfcompress.paper_presets import PaperPresets, momentum_spec
 from tfcompress.policy import Compressor, Exclusion
 from tfcompress.schedule import Schedule
 
@@ -180,11 +180,10 @@ class Compression(PaperPresets):
           min_elements, seed, exclude, clip_norm: See `Compressor`.
         """
         policy = {"min_elements": min_elements, "seed": seed, "exclude": exclude, "clip_norm": clip_norm}
-        memory, momentum_from = momentum_memory(None, nesterov=False)
 
         def dgc(ratio: float, codecs: str) -> Compressor:
-            spec = f"{memory}|topk:ratio={float(ratio)!r}|{codecs}"
-            return Compressor(spec, **policy, min_dimensions=2, momentum_from=momentum_from)
+            spec = f"{momentum_spec(None, nesterov=False)}|topk:ratio={float(ratio)!r}|{codecs}"
+            return Compressor(spec, **policy, min_dimensions=2, takes_momentum=True)
 
         stages = [dgc(each, "delta_adaptive|uniform:bits=8") for each in _WARMUP_RATIOS if each > ratio]
         lengths = [

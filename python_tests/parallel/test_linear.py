@@ -154,9 +154,8 @@ def test_adams_momentum_is_the_memorys_of_one_tensor_and_its_own_of_another(asse
         return [tf.constant(np.float32((step + hvd.rank()) * vector)) for vector in directions]
 
     directions = [rng.standard_normal(SIZE), np.ones(10)]
-    optimizer = tfc.DistributedOptimizer(
-        keras.optimizers.Adam(0.01), compression=tfc.Compression.dgc(0.1, min_elements=64)
-    )
+    compression = {"kernel": tfc.Compression.dgc(0.1, min_elements=64)}
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=compression)
     kernel, bias = train(optimizer, mine)
     _, expected = train(keras.optimizers.Adam(0.01), lambda step: [hvd.allreduce(g) for g in mine(step)])
     np.testing.assert_allclose(bias, expected, rtol=1e-6)

@@ -12,7 +12,7 @@ from tfcompress.statistics import users_of
 
 hvd.init()
 KERASES = pytest.mark.parametrize("kind", [keras, tf_keras], ids=lambda kind: kind.__name__)
-SIZES = ((40, 50), (7,))  # Compressed, and sent exactly.
+SIZES = ((40, 50), (7,))  # Compressed, and small.
 STEPS = 12
 
 
@@ -71,10 +71,9 @@ class TestArithmetic:
     def test_adam_normalises_velocities(self, kind, name, amsgrad):
         """Its second moment would need each step's mean gradient, which no rank has once some wait."""
         make = getattr(kind.optimizers, name)
-        ours, _ = train(wrapped(make(0.01, beta_1=0.8, amsgrad=amsgrad)))
+        ours = train(wrapped(make(0.01, beta_1=0.8, amsgrad=amsgrad)))
         seen = velocities(0.8)
-        without, _ = train(make(0.01, beta_1=0.0, amsgrad=amsgrad), make_gradients=lambda step: seen[step])
-        assert_close([ours], [without])
+        assert_close(ours, train(make(0.01, beta_1=0.0, amsgrad=amsgrad), make_gradients=lambda i: seen[i]))
 
     @KERASES
     def test_rmsprop_normalises_velocities_and_steps_as_far_as_its_sum(self, kind):
@@ -85,21 +84,6 @@ class TestArithmetic:
             expected -= 0.01 * count * velocity / np.sqrt(moment + 1e-7)
         found, _ = train(wrapped(kind.optimizers.RMSprop(0.01, momentum=rate)))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-    @KERASES
-    @pytest.mark.parametrize(
-        ("name", "arguments"),
-        [
-            ("SGD", {"momentum": 0.9}),
-            ("Adam", {"amsgrad": True}),
-            ("AdamW", {}),
-            ("RMSprop", {"momentum": 0.9}),
-        ],
-    )
-    def test_what_is_sent_exactly_trains_as_without_compression(self, kind, name, arguments):
-        make = getattr(kind.optimizers, name)
-        (_, ours), (_, plain) = train(wrapped(make(0.01, **arguments))), train(make(0.01, **arguments))
-        np.testing.assert_array_equal(ours, plain)
 
     def test_a_learning_rate_schedule_is_the_optimizers(self):
         def make(momentum):

@@ -90,7 +90,7 @@ def test_presets_take_the_policy_of_compressors_alike(name):
     assert {each.kind.name for each in parameters.values()} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
     policy = {field.name: field for field in dataclasses.fields(tfc.Compressor) if field.name != "spec"}
     is_summed = tfc.describe_spec(preset().spec)["linear"]
-    left_out = {"min_dimensions", "momentum_from", "exchange" if is_summed else "payload_dtype"}
+    left_out = {"min_dimensions", "takes_momentum", "exchange" if is_summed else "payload_dtype"}
     names = [name for name in policy if name not in left_out]
     assert list(parameters)[-len(names) :] == names
     own_defaults = OWN_DEFAULTS.get(name, {})
