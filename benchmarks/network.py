@@ -36,14 +36,7 @@ CANNOT_RUN = 2
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     options.add_example(parser)
-    parser.add_argument(
-        "--bandwidths",
-        nargs="+",
-        type=_bandwidth,
-        default=[Bandwidth.parse(each) for each in BANDWIDTHS],
-        metavar="RATE",
-        help=f'bandwidths of the links, such as 2.5gbit or "unlimited" (default: {" ".join(BANDWIDTHS)})',
-    )
+    add_links(parser, BANDWIDTHS)
     parser.add_argument(
         "--compression",
         nargs="+",
@@ -55,19 +48,6 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
         "--steps", type=int, default=20, help="maximum steps, in one epoch (default %(default)s)"
     )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default %(default)s)")
-    parser.add_argument(
-        "--threads", type=int, help="threads of each rank, for TensorFlow and the codecs (default: theirs)"
-    )
-    parser.add_argument(
-        "--cycle-time", type=float, default=1, metavar="MS", help="HOROVOD_CYCLE_TIME (default %(default)s)"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=1800,
-        metavar="S",
-        help="time limit of each job (default %(default)s)",
-    )
     parser.add_argument(
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
     )
@@ -82,6 +62,31 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     else:
         arguments.compression = list(dict.fromkeys([*network_summary.BASELINES, *arguments.compression]))
     return arguments
+
+
+def add_links(parser: argparse.ArgumentParser, bandwidths: list[str]) -> None:
+    """Adds arguments for the links and the ranks' processes."""
+    parser.add_argument(
+        "--bandwidths",
+        nargs="+",
+        type=_bandwidth,
+        default=[Bandwidth.parse(each) for each in bandwidths],
+        metavar="RATE",
+        help=f'bandwidths of the links, such as 2.5gbit or "unlimited" (default: {" ".join(bandwidths)})',
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads of each rank, for TensorFlow and the codecs (default: theirs)"
+    )
+    parser.add_argument(
+        "--cycle-time", type=float, default=1, metavar="MS", help="HOROVOD_CYCLE_TIME (default %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=1800,
+        metavar="S",
+        help="time limit of each job (default %(default)s)",
+    )
 
 
 def _bandwidth(text: str) -> Bandwidth:
@@ -128,15 +133,18 @@ def run(arguments: argparse.Namespace) -> dict:
     }
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    # Remove the namespaces on these signals, too.
+def prepare(program: str) -> None:
+    """Exits, with the reason, where the machine permits no networks; removes them on signals from here on."""
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, lambda number, _: sys.exit(128 + number))
-    reason = obstacle()
-    if reason:
-        print(f"network.py: {reason}", file=sys.stderr)
+    if reason := obstacle():
+        print(f"{program}: {reason}", file=sys.stderr)
         sys.exit(CANNOT_RUN)
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    prepare("network.py")
     try:
         result = run(arguments)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from gradient_sizes import Gradients, read_gradients
 from namespace_job import JobError, run_ranks
 from netns import INTERFACE, Bandwidth, network
 
-__all__ = ["JobError", "Measured", "measure"]
+__all__ = ["JobError", "Measured", "check_replicas", "measure", "run"]
 
 _IDLE_SECONDS = 3
 # The step whose gradients are split into keys and values.
@@ -77,7 +77,7 @@ def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.P
     """Trains a few steps without compression; returns rank 0's gradients after the last one."""
     step = min(_DUMPED_STEP, arguments.steps)
     options = ["--steps", str(step), "--dump-gradients", str(folder), "--dump-steps", str(step)]
-    _run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
+    run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
     path = folder / f"step_{step:06d}.npz"
     if not path.exists():
         raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: set --steps lower")
@@ -86,7 +86,7 @@ def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.P
 
 def _count_idle(arguments: argparse.Namespace, bandwidth: Bandwidth, output: pathlib.Path) -> dict:
     script = pathlib.Path(__file__).parent / "idle_rank.py"
-    _run(arguments, bandwidth, [sys.executable, str(script), INTERFACE, str(_IDLE_SECONDS), str(output)])
+    run(arguments, bandwidth, [sys.executable, str(script), INTERFACE, str(_IDLE_SECONDS), str(output)])
     return json.loads(output.read_text())
 
 
@@ -108,7 +108,7 @@ def _train(
         output.unlink(missing_ok=True)
         failure = None
         try:
-            _run(arguments, bandwidth, _example(arguments, script, names, options))
+            run(arguments, bandwidth, _example(arguments, script, names, options))
         except JobError as error:
             failure = error
         results = json.loads(output.read_text()) if output.exists() else []
@@ -122,9 +122,14 @@ def _train(
             failures[names.pop(0)] = str(failure)
 
 
-def _check(result: dict) -> None:
+def check_replicas(result: dict) -> None:
+    """Raises JobError unless all ranks ended with the same weights."""
     if not result["replicas_identical"]:
         raise JobError(f"{result['compression']}: the ranks ended with different weights")
+
+
+def _check(result: dict) -> None:
+    check_replicas(result)
     if not result["interfaces"][0]["steps"]:
         raise JobError(
             f"{result['workload']} took {result['steps']} steps, all of them warm-up: set --steps higher"
@@ -139,7 +144,8 @@ def _example(
     return [*command, "--compression", *names, *arguments.example]
 
 
-def _run(arguments: argparse.Namespace, bandwidth: Bandwidth, command: list[str]) -> None:
+def run(arguments: argparse.Namespace, bandwidth: Bandwidth, command: list[str]) -> None:
+    """Runs a command as the ranks of one job on links of a bandwidth; raises as `measure` does."""
     environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "HOROVOD_CYCLE_TIME": str(arguments.cycle_time)}
     if arguments.threads:
         names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")

@@ -48,17 +48,19 @@ class Ranks {
       : compressor_(Compressor::FromSpec(spec).value()),
         sizes_(std::move(sizes)),
         cuts_(CutsOf(sizes_, num_ranks)),
-        slots_(num_ranks) {
-    if (compressor_->memory().num_slots() == 0) return;
-    for (auto& of_rank : slots_) {
-      for (size_t n : sizes_) of_rank.emplace_back(n);
+        slots_(compressor_->memory().num_slots(), std::vector<std::vector<Vector>>(num_ranks)),
+        num_ranks_(num_ranks) {
+    for (auto& slot : slots_) {
+      for (auto& of_rank : slot) {
+        for (size_t n : sizes_) of_rank.emplace_back(n);
+      }
     }
   }
 
-  int size() const { return static_cast<int>(slots_.size()); }
+  int size() const { return num_ranks_; }
   const std::vector<std::vector<int64_t>>& cuts() const { return cuts_; }
-  // By rank and tensor; none without a memory.
-  const std::vector<std::vector<Vector>>& slots() const { return slots_; }
+  // By slot, rank and tensor.
+  const std::vector<std::vector<std::vector<Vector>>>& slots() const { return slots_; }
 
   // Returns what every rank decodes, by tensor; all are checked to be the same.
   std::vector<Vector> Step(const std::vector<std::vector<Vector>>& gradients, uint64_t step) {
@@ -118,12 +120,14 @@ class Ranks {
       Bytes frames;
       std::vector<int64_t> num_bytes(size());
       PieceCounts counts{Span<int64_t>(num_bytes)};
-      Vector after(sizes_[i]);
-      const float* const before = slots_[rank].empty() ? nullptr : slots_[rank][i].data();
-      float* const written = after.data();
-      const size_t num_slots = slots_[rank].empty() ? 0 : 1;
-      const MemorySlots slots = {Span<const float* const>(&before, num_slots),
-                                 Span<float* const>(&written, num_slots)};
+      std::vector<Vector> vectors(slots_.size(), Vector(sizes_[i]));
+      std::vector<const float*> before;
+      std::vector<float*> after;
+      for (size_t slot = 0; slot < slots_.size(); ++slot) {
+        before.push_back(slots_[slot][rank][i].data());
+        after.push_back(vectors[slot].data());
+      }
+      const MemorySlots slots = {before, after};
       const Status status = EncodePieces(*compressor_, gradients[i], cuts_[i], rank, slots,
                                          {step, &threads, kGrid}, &frames, &counts);
       ASSERT_TRUE(status.ok()) << status.message();
@@ -136,7 +140,7 @@ class Ranks {
         begin += count;
       }
       EXPECT_EQ(begin, frames.size());
-      if (num_slots > 0) slots_[rank][i] = after;
+      for (size_t slot = 0; slot < slots_.size(); ++slot) slots_[slot][rank][i] = vectors[slot];
     }
   }
 
@@ -160,10 +164,11 @@ class Ranks {
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].empty()) continue;
       const int64_t begin = cuts_[i][rank];
-      float* slot = slots_[rank].empty() ? nullptr : slots_[rank][i].data() + begin;
+      std::vector<float*> slots;
+      for (auto& slot : slots_) slots.push_back(slot[rank][i].data() + begin);
       int64_t num_sent = 0;
       const Status encoded =
-          EncodeSum(*compressor_, gradients[i].data() + begin, slot, Span<float>(pieces[i]),
+          EncodeSum(*compressor_, gradients[i].data() + begin, slots, Span<float>(pieces[i]),
                     {~step, SerialExecutor()}, sums, &num_sent);
       ASSERT_TRUE(encoded.ok()) << encoded.message();
     }
@@ -181,7 +186,8 @@ class Ranks {
   std::shared_ptr<const Compressor> compressor_;
   std::vector<size_t> sizes_;
   std::vector<std::vector<int64_t>> cuts_;
-  std::vector<std::vector<Vector>> slots_;
+  std::vector<std::vector<std::vector<Vector>>> slots_;
+  int num_ranks_;
 };
 
 std::vector<std::vector<Vector>> Gradients(const std::vector<size_t>& sizes, int num_ranks,
@@ -212,6 +218,22 @@ std::vector<size_t> SizesFor(int num_ranks) {
   return {1, 1000, 0, 37, static_cast<size_t>(kBlockElements) + 4001};
 }
 
+constexpr double kRate = 0.5;
+const char* const kMomentum = "momentum:rate=0.5|";
+
+// What all ranks add to what is pending: gradients, or with a momentum in the memory velocities.
+std::vector<std::vector<double>> AddedTo(const Ranks& ranks,
+                                         const std::vector<std::vector<Vector>>& gradients,
+                                         const std::vector<size_t>& sizes) {
+  auto added = SumOf(gradients, sizes);
+  if (ranks.slots().size() < 2) return added;
+  const auto velocities = SumOf(ranks.slots()[1], sizes);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t j = 0; j < sizes[i]; ++j) added[i][j] += kRate * velocities[i][j];
+  }
+  return added;
+}
+
 class PiecesTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(PiecesTest, ReplicasAreEqualAndNothingIsLost) {
@@ -221,11 +243,14 @@ TEST_P(PiecesTest, ReplicasAreEqualAndNothingIsLost) {
     Ranks ranks(GetParam(), sizes, num_ranks);
     for (uint64_t step = 1; step <= 3; ++step) {
       const auto gradients = Gradients(sizes, num_ranks, step);
-      const auto before = SumOf(ranks.slots(), sizes);
+      if (ranks.slots().empty()) {
+        ranks.Step(gradients, step);
+        continue;
+      }
+      const auto before = SumOf(ranks.slots()[0], sizes);
+      const auto given = AddedTo(ranks, gradients, sizes);
       const std::vector<Vector> applied = ranks.Step(gradients, step);
-      const auto given = SumOf(gradients, sizes);
-      const auto after = SumOf(ranks.slots(), sizes);
-      if (ranks.slots()[0].empty()) continue;
+      const auto after = SumOf(ranks.slots()[0], sizes);
       for (size_t i = 0; i < sizes.size(); ++i) {
         for (size_t j = 0; j < sizes[i]; ++j) {
           const double expected = given[i][j] + before[i][j];
@@ -248,7 +273,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "residual|randomk:ratio=0.1|raw|raw", "residual|dense|raw|raw",
                     "dense|raw|qsgd:bits=7,bucket=512", "nonzero|delta_binary|fp16",
                     "residual|dense|threelc:multiplier=1", "residual|nonzero|sketchml",
-                    "residual|topk:ratio=0.05|rowcol|ecsq:snr=20"),
+                    "residual|topk:ratio=0.05|rowcol|ecsq:snr=20",
+                    "momentum:rate=0.5|topk:ratio=0.05|delta_binary|raw",
+                    "momentum:rate=0.5|dense|raw|block_int:bits=4,block=256"),
     [](const auto& info) { return TestName(info.param); });
 
 TEST(PiecesTest, SumsOfRawValuesAreThoseOfTheGradients) {
@@ -260,6 +287,49 @@ TEST(PiecesTest, SumsOfRawValuesAreThoseOfTheGradients) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     for (size_t j = 0; j < sizes[i]; ++j)
       ASSERT_NEAR(sums[i][j], expected[i][j], 1e-6 * (3 + std::fabs(expected[i][j])));
+  }
+}
+
+// Of a rank's own piece, elements of the sum; of others' pieces, those that it sends.
+TEST(PiecesTest, VelocitiesAreMaskedWhereAnElementIsSent) {
+  const std::vector<size_t> sizes = {4096};
+  Ranks ranks(std::string(kMomentum) + "topk:ratio=0.01|raw|raw", sizes, 2);
+  const auto gradients = Gradients(sizes, 2, 1);
+  const Vector applied = ranks.Step(gradients, 1)[0];
+  const int64_t cut = ranks.cuts()[0][1];
+  for (int rank = 0; rank < 2; ++rank) {
+    int num_sent = 0;
+    const Vector& velocity = ranks.slots()[1][rank][0];
+    for (int64_t i = 0; i < 4096; ++i) {
+      const float gradient = gradients[rank][0][i];
+      if (gradient == 0) continue;
+      const bool is_masked = velocity[i] == 0;
+      EXPECT_TRUE(is_masked || velocity[i] == gradient);
+      if ((i < cut) == (rank == 0)) {
+        EXPECT_EQ(is_masked, applied[i] != 0) << i;
+      } else {
+        num_sent += is_masked;
+      }
+    }
+    EXPECT_EQ(num_sent, 2048 / 100);
+  }
+}
+
+TEST(PiecesTest, WithEverythingSentAMomentumIsThatOfTheSum) {
+  const std::vector<size_t> sizes = SizesFor(3);
+  Ranks ranks(std::string(kMomentum) + "dense|raw|raw", sizes, 3);
+  std::vector<std::vector<double>> velocities;
+  for (size_t n : sizes) velocities.emplace_back(n);
+  for (uint64_t step = 1; step <= 4; ++step) {
+    const auto gradients = Gradients(sizes, 3, step);
+    const auto given = SumOf(gradients, sizes);
+    const auto sums = ranks.Step(gradients, step);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      for (size_t j = 0; j < sizes[i]; ++j) {
+        velocities[i][j] = kRate * velocities[i][j] + given[i][j];
+        ASSERT_NEAR(sums[i][j], velocities[i][j], 1e-5 * (3 + std::fabs(velocities[i][j])));
+      }
+    }
   }
 }
 
@@ -324,7 +394,7 @@ TEST(PiecesTest, AnErrorReachesAllRanks) {
   EXPECT_LT(packet.size(), 5000u);
 }
 
-TEST(PiecesTest, RefusesWhatCannotBeSharded) {
+TEST(PiecesTest, RefusesCutsThatDoNotAscend) {
   const Vector gradient(10);
   std::vector<int64_t> num_bytes(2);
   PieceCounts counts{Span<int64_t>(num_bytes)};
@@ -337,9 +407,6 @@ TEST(PiecesTest, RefusesWhatCannotBeSharded) {
        {std::vector<int64_t>{0, 5}, {1, 5, 10}, {0, 11, 10}, {0, 5, 11}, {0, -1, 10}, {}}) {
     EXPECT_EQ(encode("dense|raw|raw", cuts).code(), StatusCode::kInvalidArgument);
   }
-  const Status status = encode("momentum|topk|raw|raw", {0, 5, 10});
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("memory of 2 vectors"), std::string::npos) << status.message();
 }
 
 }  // namespace

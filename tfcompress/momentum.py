@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfcompress import comm, keras_objects
+from tfcompress.auto import Auto
 from tfcompress.notices import tell
 from tfcompress.policy import Compressor
 from tfcompress.schedule import Given, compressors_of, mapped
@@ -69,7 +70,8 @@ def taken(optimizer: object, plan: Given) -> Given:
       plan: What to apply.
 
     Returns:
-      The plan itself where no memory has a momentum, or the optimizer has none: the memory's own counts then.
+      The plan itself where no memory has or takes a momentum, or the optimizer has none: the memory's own
+      counts then. Of `Compression.auto()` what sends every element, where the momentum cannot be in a memory.
 
     Raises:
       ValueError: The momentum cannot be in a memory, because of what the optimizer does with it or to
@@ -77,12 +79,19 @@ def taken(optimizer: object, plan: Given) -> Given:
     """
     inner = keras_objects.innermost(optimizer)
     rates = {name: rate for name in _RATES if (rate := getattr(inner, name, None))}
-    with_momentum = [each for each in compressors_of(plan) if each.memory_kind == "momentum"]
-    if not (rates and with_momentum):
+    concerned = [each for each in compressors_of(plan) if each.takes_momentum or each.has_momentum]
+    if not (rates and concerned):
         return plan
     described = f"{type(inner).__name__} has " + ", ".join(f"{name}={rate}" for name, rate in rates.items())
-    _refuse_unmovable(inner, rates, described)
-    for each in with_momentum:
+    try:
+        _refuse_unmovable(inner, rates, described)
+    except ValueError as error:
+        if not isinstance(plan, Auto):
+            raise
+        if comm.leads():
+            tell(f"Compression.auto() sends every element, because {error}")
+        return plan.dense()
+    for each in concerned:
         if not each.takes_momentum:
             raise ValueError(
                 f"both the compression and the optimizer have a momentum: '{each.spec}', and {described}. "
@@ -91,11 +100,12 @@ def taken(optimizer: object, plan: Given) -> Given:
             )
     [(name, rate)] = rates.items()
     if comm.leads():
-        tell(f"{name}={float(rate):g} of {type(inner).__name__} is in the compression's memory")
+        where = ", where what auto() takes has one" if isinstance(plan, Auto) else ""
+        tell(f"{name}={float(rate):g} of {type(inner).__name__} is in the compression's memory{where}")
     memory = f"momentum:rate={float(rate)!r},nesterov={int(bool(getattr(inner, 'nesterov', False)))}"
 
     def take(compressor: Compressor) -> Compressor:
-        if compressor.memory_kind != "momentum":
+        if not compressor.takes_momentum:
             return compressor
         spec = "|".join([memory, *compressor.spec.split("|")[1:]])
         return dataclasses.replace(compressor, spec=spec)

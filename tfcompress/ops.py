@@ -101,7 +101,7 @@ def encode_pieces(
 
     Args:
       gradient: float32 of any shape, n elements.
-      slots: The memory's float32 vectors of n elements each: none, or one.
+      slots: The memory's float32 vectors of n elements each.
       cuts: int64 [ranks + 1], ascending from 0 to n: piece r is elements [cuts[r], cuts[r + 1]).
       own: int32 scalar, the piece that this rank sums.
       seed: int64 scalar; travels in the frames.
@@ -113,8 +113,7 @@ def encode_pieces(
       the compensated gradient.
 
     Raises:
-      tf.errors.InvalidArgumentError: The spec is not one or has a memory of two vectors, or slots or cuts
-        are not the gradient's.
+      tf.errors.InvalidArgumentError: The spec is not one, or slots or cuts are not the gradient's.
     """
     return _library().tfcompress_encode_pieces(
         gradient=gradient,
@@ -150,29 +149,34 @@ def sum_pieces(
 
 
 def encode_sum(
-    own: tf.Tensor,
+    gradient: tf.Tensor,
+    slots: Sequence[tf.Tensor],
     others: tf.Tensor,
     begin: tf.Tensor,
     seed: tf.Tensor,
     spec: str | tf.Tensor,
-    num_slots: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """Adds this rank's own part of its piece to what the others sent, and encodes the sum.
 
     Args:
-      own: float32, the slot that `encode_pieces` returned, or the gradient where there is no memory.
+      gradient: float32; read where there is no memory.
+      slots: float32, what `encode_pieces` returned.
       others: float32 vector that `sum_pieces` returned.
       begin: int64 scalar, where the piece begins.
       seed: int64 scalar; travels in the frame.
       spec: The spec to apply, a string scalar.
-      num_slots: The memory's vectors, 0 or 1.
 
     Returns:
       The frame, uint8, empty where the piece is; the number of elements in it and the time in nanoseconds,
       int64 scalars; and the slots, with what the frame leaves out of the sum.
     """
     return _library().tfcompress_encode_sum(
-        own=own, others=others, begin=begin, seed=seed, spec=spec, num_slots=num_slots
+        own=list(slots) or [gradient],
+        others=others,
+        begin=begin,
+        seed=seed,
+        spec=spec,
+        num_slots=len(slots),
     )
 
 

@@ -138,15 +138,15 @@ class Compressor:
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
         that many elements depend on: 2 for them.
-      takes_momentum: Whether a memory with a momentum takes that of an optimizer which
-        `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it has the spec's; both are
-        refused.
+      takes_momentum: Whether the memory, `residual` or `momentum`, takes the momentum of an optimizer that
+        `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it is the spec's; a momentum
+        of the memory beside one of the optimizer is refused.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
         min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression,
-        `row_residual` is combined with an index codec that loses rows, or "shard" with a linear codec or
-        the memory `momentum`.
+        `row_residual` is combined with an index codec that loses rows, "shard" with a linear codec, or
+        `takes_momentum` with no memory.
     """
 
     spec: str
@@ -176,9 +176,11 @@ class Compressor:
             raise ValueError(f"exchange must be one of {', '.join(_EXCHANGES)}, got {self.exchange!r}")
         if self.exchange == "shard" and not self._may_be_sharded():
             raise ValueError(
-                f"'{self.spec}' cannot be sharded: that takes a codec of frames and a memory of one vector, "
-                "residual or none; use exchange='gather'"
+                f"'{self.spec}' cannot be sharded: that takes a codec of frames, not a linear one, whose "
+                "payloads are summed; use exchange='gather'"
             )
+        if self.takes_momentum and self.memory_kind == "none":
+            raise ValueError(f"'{self.spec}' has no memory that could take a momentum")
         if self.row_sparsifier is not None:
             _check_row_sparsifier(self.row_sparsifier)
         if not callable(self.exclude):
@@ -253,6 +255,11 @@ class Compressor:
         return self.memory.partition(":")[0]
 
     @property
+    def has_momentum(self) -> bool:
+        """Whether the memory keeps velocities."""
+        return self.memory_kind == "momentum"
+
+    @property
     def num_slots(self) -> int:
         """Number of float32 vectors that the memory keeps for each compressed tensor."""
         return _describe(self.spec)["num_slots"]
@@ -313,7 +320,7 @@ class Compressor:
             )
         if self._passes_through(name, shape):
             # Where the memory has the momentum, the optimizer has none for small tensors either.
-            memory = "" if is_table or self.memory_kind != "momentum" else f"{self.memory}|"
+            memory = "" if is_table or not self.has_momentum else f"{self.memory}|"
             return route(framed, memory + _PASS_THROUGH[dtype])
         if is_table:
             return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)
@@ -338,8 +345,7 @@ class Compressor:
         return any(re.search(pattern, name) for pattern in self.exclude)
 
     def _may_be_sharded(self) -> bool:
-        description = _describe(self.spec)
-        return not description["linear"] and description["num_slots"] <= 1
+        return not _describe(self.spec)["linear"]
 
     def _loses_rows(self) -> bool:
         return "|bloom" in self.spec

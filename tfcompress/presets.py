@@ -38,6 +38,7 @@ class Compression(PaperPresets):
         allow: str = "dense",
         *,
         ratio: float = 0.01,
+        dense_steps: int = 1000,
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
@@ -54,9 +55,13 @@ class Compression(PaperPresets):
         TF1-style graphs and one rank take `int8`; Horovod's own wrappers refuse it.
 
         Args:
-          allow: What may be sent: "dense", every element; "sparse", also the largest ones only (top-k with a
-            residual, in two encodings), which is faster on slow links and costs accuracy, see `topk`.
-          ratio: Of top-k, where `allow` is "sparse".
+          allow: What may be sent: "dense", every element; "sparse", after the first steps also the largest
+            ones only, as `sparse` does, in two encodings: faster on slow links. The momentum of SGD, Adam,
+            AdamW or RMSprop is in the memory then; with other optimizers that have one every element is
+            sent. Under a tape nothing has told what the optimizer is, and the memory has no momentum: that
+            costs accuracy, see `topk`.
+          ratio: Share of the elements that is sent then, in (0, 1].
+          dense_steps: How many steps that begin training send every element; an epoch or more.
           min_elements, seed, exclude, clip_norm: See `Compressor`.
 
         Raises:
@@ -67,12 +72,16 @@ class Compression(PaperPresets):
         policy = {"min_elements": min_elements, "seed": seed, "exclude": exclude, "clip_norm": clip_norm}
         plain = {name: getattr(Compression, name) for name in ("none", "fp16", "bf16")}
         candidates = {name: dataclasses.replace(each, **policy) for name, each in plain.items()}
-        candidates |= {"int8": Compression.int8(**policy), "int4": Compression.int4(**policy)}
-        if allow == "sparse":
-            candidates["topk"] = Compression.topk(ratio, exchange="auto", **policy)
-            small = {"index": "rowcol", "value": "ecsq"}
-            candidates["topk with rowcol|ecsq"] = Compression.topk(ratio, exchange="auto", **small, **policy)
-        return Auto(tuple(candidates.items()), fallback="int8")
+        int8, int4 = Compression.int8(**policy), Compression.int4(**policy)
+        candidates |= {"int8": int8, "int4": int4}
+        if allow == "dense":
+            return Auto(tuple(candidates.items()), fallback="int8")
+        codecs = {"sparse": ("delta_binary", "raw"), "sparse with rowcol|ecsq": ("rowcol", "ecsq")}
+        candidates |= {name: _sparse(ratio, *each, **policy) for name, each in codecs.items()}
+        for name, each in candidates.items():  # Of one kind of memory.
+            if each.memory_kind != "none":
+                candidates[name] = dataclasses.replace(each, takes_momentum=True)
+        return Auto(tuple(candidates.items()), fallback="int8", dense_steps=dense_steps)
 
     @staticmethod
     def int8(
@@ -157,42 +166,49 @@ class Compression(PaperPresets):
         ratio: float = 0.01,
         *,
         warmup_steps: int = 1000,
+        momentum: float | None = None,
         index: str = "rowcol",
         value: str = "ecsq",
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
         clip_norm: float | None = None,
+        exchange: str = "auto",
     ) -> Schedule:
         """Top-k with what keeps the accuracy: the momentum in the memory, a dense start, exact small tensors.
 
         As `dgc` with the smallest codecs; 30, 10 and 3 % of the elements are sent in the thirds of the
         warm-up. The momentum of SGD, Adam, AdamW or RMSprop goes to the memory. Costs some 4 bits an element
         sent of a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an
-        element. Frames of all ranks are gathered: wire bytes grow with the ranks. Not for embeddings, whose
-        rows are sent as they are.
+        element. By shards on more than two ranks: bytes do not grow with the ranks. Not for embeddings,
+        whose rows are sent as they are.
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1].
           warmup_steps: Its length; an epoch or more. 0 for none.
+          momentum: Of the memory, in [0, 1), for optimizers without. None (default): that of the optimizer
+            which `tfc.DistributedOptimizer` wraps; without one, and under a tape, the memory is `residual`.
           index: Index codec after the warm-up.
           value: Value codec after the warm-up.
-          min_elements, seed, exclude, clip_norm: See `Compressor`.
+          min_elements, seed, exclude, clip_norm, exchange: See `Compressor`.
         """
-        policy = {"min_elements": min_elements, "seed": seed, "exclude": exclude, "clip_norm": clip_norm}
-
-        def dgc(ratio: float, codecs: str) -> Compressor:
-            spec = f"{momentum_spec(None, nesterov=False)}|topk:ratio={float(ratio)!r}|{codecs}"
-            return Compressor(spec, **policy, min_dimensions=2, takes_momentum=True)
-
-        stages = [dgc(each, "delta_adaptive|uniform:bits=8") for each in _WARMUP_RATIOS if each > ratio]
+        policy = {
+            "min_elements": min_elements,
+            "seed": seed,
+            "exclude": exclude,
+            "clip_norm": clip_norm,
+            "exchange": exchange,
+            "momentum": momentum,
+        }
+        ratios = [each for each in _WARMUP_RATIOS if each > ratio]
+        stages = [_sparse(each, "delta_adaptive", "uniform:bits=8", **policy) for each in ratios]
         lengths = [
             warmup_steps * (i + 1) // len(stages) - warmup_steps * i // len(stages)
             for i in range(len(stages))
         ]
         return Schedule(
             [(length, stage) for length, stage in zip(lengths, stages, strict=True) if length],
-            then=dgc(ratio, f"{index}|{value}"),
+            then=_sparse(ratio, index, value, **policy),
         )
 
     @staticmethod
@@ -371,3 +387,18 @@ def _parse_call(text: str) -> tuple[str, list, dict]:
         return call.func.id, [ast.literal_eval(each) for each in call.args], keywords
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"'{text}' is no preset like topk or topk(ratio=0.001), and no spec") from error
+
+
+def _sparse(
+    ratio: float, index: str, value: str, *, momentum: float | None = None, exchange: str = "auto", **policy
+) -> Compressor:
+    """Top-k of a stage of `sparse`; see there."""
+    memory = "residual" if momentum is None else momentum_spec(momentum, nesterov=False)
+    return Compressor(
+        f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}",
+        exchange=exchange,
+        row_residual=False,
+        min_dimensions=2,
+        takes_momentum=momentum is None,
+        **policy,
+    )

@@ -38,7 +38,13 @@ def finalists_of(
     framed = {
         load.spec for own in loads.values() for load in own if load.transport is not Transport.ALLREDUCE
     }
-    first, ready = finalists(loads, measure_links(ranks, name), measure_codecs(ranks, framed), size)
+    links, codecs = measure_links(ranks, name), measure_codecs(ranks, framed)
+    first, ready = finalists(loads, links, codecs, size)
+    if plan.dense_steps:  # The fastest of what the first steps take is among them.
+        dense = {each: loads[each] for each in plan.dense().compressors}
+        of_dense, ready_of_dense = finalists(dense, links, codecs, size)
+        first = [each for each in loads if each in {*first, *of_dense}]
+        ready = [each for each in loads if each in {*ready, *ready_of_dense}]
     return ready, first
 
 

@@ -98,7 +98,7 @@ class Step:
         stage, trials = stages.at(step), stages.trials
         name = self.state.name_of(stages, parameters)
         if trials is not None:
-            stage, start = trials.begin(stage, name)
+            stage, start = trials.begin(step, stage, name)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
@@ -148,7 +148,7 @@ class Step:
     ) -> list[Gradient]:
         """One rank clips, has the memory's momentum, and applies what several ranks left pending."""
         memories = self.state.memories
-        acts = any(c.clip_norm is not None or c.memory_kind == "momentum" for c in compressors_of(plan))
+        acts = any(c.clip_norm is not None or c.has_momentum for c in compressors_of(plan))
         if not (acts or memories or memories.waiting()):
             return gradients
         stages = self.state.stages_of(gradients, parameters, plan)

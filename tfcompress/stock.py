@@ -148,7 +148,7 @@ class HorovodAdapter:
         if tensor.dtype.name not in COMPRESSED_DTYPES:
             return True
         # It cannot add bfloat16, and knows nothing of a momentum that is in here.
-        if tensor.dtype == tf.bfloat16 or compressor.memory_kind == "momentum":
+        if tensor.dtype == tf.bfloat16 or compressor.has_momentum:
             return False
         if compressor.transport is Transport.ALLREDUCE:
             return True

@@ -227,11 +227,18 @@ class SparseCodec {
   virtual uint64_t MaxEncodedBytes(uint32_t n, uint32_t k) const = 0;
 };
 
+// What a step does to what is pending before it chooses what to send.
+enum class Compensation {
+  kOfGradient,  // The memory's own rule: a gradient comes in.
+  kPlainSum,    // Addition: the vector is a sum of what other ranks' memories let go; see pieces.h.
+};
+
 // The memory's vectors of one tensor, before a step and after it. after[i] is before[i], to update
 // in place, or overlaps none of them: then the caller can still drop the step.
 struct MemorySlots {
   Span<const float* const> before;
   Span<float* const> after;
+  Compensation compensation = Compensation::kOfGradient;
 
   size_t size() const { return after.size(); }
 };
@@ -260,6 +267,10 @@ class Memory {
   Span<const float> Compensate(Span<const float> gradient, const MemorySlots& slots,
                                const CodecContext& context, bool* finite,
                                const ChunkVisitor& visitor = {}) const;
+  // Makes `count` elements of that vector, from `begin` on, and of all slots after the step, finite
+  // or not.
+  void CompensateRange(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+                       int64_t count) const;
   // Stores `count` elements of that result, from `begin` on, before it is made.
   void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                       int64_t count, float* elements) const;
@@ -281,9 +292,17 @@ class Memory {
   // they are all finite. The pointers are those of the first of these elements.
   virtual bool CompensateChunk(const float* gradient, const float* const* before,
                                float* const* after, int64_t count) const = 0;
+  // The rule of a residual, and of all memories for sums: adds to what is pending.
+  static bool AddChunk(const float* gradient, const float* const* before, float* const* after,
+                       int64_t count);
   // Clears what the other slots hold of sent elements.
   virtual void ForgetSent(const Support& /*sent*/, const MemorySlots& /*slots*/,
                           const CodecContext& /*context*/) const {}
+
+ private:
+  // Makes a chunk of the result and of the slots, as `slots` says.
+  bool MakeChunk(const MemorySlots& slots, const float* gradient, const float* const* before,
+                 float* const* after, int64_t count) const;
 };
 
 // Fails with DataLoss for a section of less than `least` bytes; `what` names it, "index section".

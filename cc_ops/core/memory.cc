@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/codec.h"
+#include "core/finite.h"
 
 namespace tfcompress {
 namespace {
@@ -21,6 +22,40 @@ std::array<T*, kSize> From(int64_t begin, Span<T* const> vectors) {
 
 }  // namespace
 
+bool Memory::AddChunk(const float* gradient, const float* const* before, float* const* after,
+                      int64_t count) {
+  uint32_t any_bad = 0;
+  Vectorized([=, pending = before[0], sum = after[0], out = &any_bad] {
+    uint32_t bad = 0;
+    TFC_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      const float compensated = gradient[i] + pending[i];
+      sum[i] = compensated;
+      bad |= !IsFiniteBits(FloatBits(compensated));
+    }
+    *out = bad;
+  });
+  return any_bad == 0;
+}
+
+bool Memory::MakeChunk(const MemorySlots& slots, const float* gradient, const float* const* before,
+                       float* const* after, int64_t count) const {
+  if (slots.compensation == Compensation::kOfGradient)
+    return CompensateChunk(gradient, before, after, count);
+  for (size_t i = 1; i < slots.size(); ++i) {
+    if (after[i] != before[i]) std::copy_n(before[i], count, after[i]);
+  }
+  return AddChunk(gradient, before, after, count);
+}
+
+void Memory::CompensateRange(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
+                             int64_t count) const {
+  if (slots.size() == 0) return;
+  const auto before = From<const float, kMaxSlots>(begin, slots.before);
+  const auto after = From<float, kMaxSlots>(begin, slots.after);
+  MakeChunk(slots, gradient.data() + begin, before.data(), after.data(), count);
+}
+
 void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                             int64_t count, float* elements) const {
   if (slots.size() == 0) {
@@ -32,8 +67,8 @@ void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots
   for (int64_t i = 0; i < count; i += kDecodeChunk) {
     const auto from = From<const float, kMaxSlots>(i, {before.data(), slots.size()});
     float* const after[kMaxSlots] = {elements + i, unused[0]};
-    CompensateChunk(gradient.data() + begin + i, from.data(), after,
-                    std::min(count - i, kDecodeChunk));
+    MakeChunk(slots, gradient.data() + begin + i, from.data(), after,
+              std::min(count - i, kDecodeChunk));
   }
 }
 
@@ -53,7 +88,7 @@ void Memory::CompensateAt(Span<const uint32_t> positions, Span<const float> grad
     for (size_t i = 0; i < slots.size(); ++i) gather(slots.before[i], gathered[i]);
     const float* const before[kMaxSlots] = {gathered[0], gathered[1]};
     float* const after[kMaxSlots] = {elements + first, unused[0]};
-    CompensateChunk(elements + first, before, after, count);
+    MakeChunk(slots, elements + first, before, after, count);
   }
 }
 
@@ -73,7 +108,7 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
     float scratch[kMaxSlots][kCompensateChunk];
     const auto before = From<const float, kMaxSlots>(begin, slots.before);
     float* const after[kMaxSlots] = {scratch[0], scratch[1]};
-    if (!CompensateChunk(gradient.data() + begin, before.data(), after, end - begin)) {
+    if (!MakeChunk(slots, gradient.data() + begin, before.data(), after, end - begin)) {
       all_finite = false;
     }
   };
@@ -83,7 +118,7 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   const auto make = [&](int64_t begin, int64_t end) {
     const auto before = From<const float, kMaxSlots>(begin, slots.before);
     const auto after = From<float, kMaxSlots>(begin, slots.after);
-    if (!CompensateChunk(gradient.data() + begin, before.data(), after.data(), end - begin)) {
+    if (!MakeChunk(slots, gradient.data() + begin, before.data(), after.data(), end - begin)) {
       all_finite = false;
     } else if (visitor.visit) {
       visitor.visit(begin, end, result + begin);

@@ -12,28 +12,12 @@ namespace {
 constexpr uint32_t kErrorMagic = 0x45434654;  // "TFCE"
 constexpr uint32_t kMaxErrorBytes = 4096;
 
-Status CheckMemory(const Compressor& compressor) {
-  if (compressor.memory().num_slots() <= 1) return OkStatus();
-  return InvalidArgument(
-      "'", compressor.spec(), "' has a memory of ", compressor.memory().num_slots(),
-      " vectors; the sharded exchange has room for one: choose residual or none");
-}
-
 // The vectors from element `begin` on.
 template <typename T>
 std::vector<T*> From(int64_t begin, Span<T* const> vectors) {
   std::vector<T*> pointers;
   for (T* vector : vectors) pointers.push_back(vector + begin);
   return pointers;
-}
-
-// Compensates some elements, and keeps them, finite or not.
-void Keep(const Memory& memory, Span<const float> gradient, const MemorySlots& slots, int64_t begin,
-          int64_t end, Executor* executor) {
-  if (slots.size() == 0) return;
-  ForEachBlock(executor, end - begin, [&](int64_t, int64_t from, int64_t to) {
-    memory.CompensateSome(gradient, slots, begin + from, to - from, slots.after[0] + begin + from);
-  });
 }
 
 // Appends the frame of a piece, and adds its elements to `num_sent`.
@@ -63,7 +47,6 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
                     Span<const int64_t> cuts, int64_t own, const MemorySlots& slots,
                     const CodecContext& context, Bytes* frames, PieceCounts* counts) {
   const FloatModeScope mode;
-  TFC_RETURN_IF_ERROR(CheckMemory(compressor));
   TFC_RETURN_IF_ERROR(CheckCuts(cuts, gradient.size()));
   counts->num_sent = 0;
   for (size_t rank = 0; rank + 1 < cuts.size(); ++rank) {
@@ -71,7 +54,9 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
     const auto n = static_cast<uint64_t>(cuts[rank + 1] - begin);
     counts->num_bytes[rank] = 0;
     if (static_cast<int64_t>(rank) == own) {
-      Keep(compressor.memory(), gradient, slots, begin, cuts[rank + 1], context.executor);
+      ForEachBlock(context.executor, n, [&](int64_t, int64_t from, int64_t to) {
+        compressor.memory().CompensateRange(gradient, slots, begin + from, to - from);
+      });
     } else if (n > 0) {
       const std::vector<const float*> before = From(begin, slots.before);
       const std::vector<float*> after = From(begin, slots.after);
@@ -109,15 +94,14 @@ Status ReadError(ByteReader* reader, bool* is_error, std::string* message) {
   return OkStatus();
 }
 
-Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
+Status EncodeSum(const Compressor& compressor, const float* gradient, Span<float* const> slots,
                  Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent) {
   const FloatModeScope mode;
-  TFC_RETURN_IF_ERROR(CheckMemory(compressor));
   *num_sent = 0;
-  if (slot != nullptr) {
-    const float* const before = slot;
-    const MemorySlots slots = {Span<const float* const>(&before, 1), Span<float* const>(&slot, 1)};
-    return EncodePiece(compressor, others, slots, context, frame, num_sent);
+  if (slots.size() > 0) {
+    const std::vector<const float*> before(slots.begin(), slots.end());
+    return EncodePiece(compressor, others, {before, slots, Compensation::kPlainSum}, context, frame,
+                       num_sent);
   }
   ForEachBlock(context.executor, others.size(), [&](int64_t, int64_t begin, int64_t end) {
     Vectorized([count = end - begin, sums = others.data() + begin, own = gradient + begin] {

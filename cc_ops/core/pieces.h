@@ -5,11 +5,12 @@
 // (EncodeSum), and all ranks decode all sums (DecodePieces). A rank sends and decodes about twice
 // the bytes of one encoded tensor, whatever the number of ranks.
 //
-// One slot holds the error feedback of both hops. Outside the own piece it is what the first hop
-// left out of this rank's gradient. In the own piece, which the first hop does not code, it is what
-// the second hop left out of the sum: the rank adds it to the next sum, as its own part. So over
-// all ranks, gradients + slots before == sum applied + slots after, and nothing else is to be
-// stored.
+// One slot, the memory's first, holds the error feedback of both hops. Outside the own piece it is
+// what the first hop left out of this rank's gradient. In the own piece, which the first hop does
+// not code, it is what the second hop left out of the sum: the rank adds it to the next sum, as its
+// own part. So over all ranks, gradients + slots before == sum applied + slots after, and nothing
+// else is to be stored. With a momentum in the memory the same holds for the velocities that are
+// added to the first slot; the own velocity is masked where the frame of the sum has elements.
 #ifndef TFCOMPRESS_CORE_PIECES_H_
 #define TFCOMPRESS_CORE_PIECES_H_
 
@@ -32,16 +33,16 @@ struct PieceCounts {
 
 // Compensates the gradient, and appends a frame for each piece but the own one, in their order. The
 // slots become what each frame leaves out, and in the own piece the compensated gradient, finite or
-// not. Fails with InvalidArgument for a memory of more than one slot.
+// not.
 Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
                     Span<const int64_t> cuts, int64_t own, const MemorySlots& slots,
                     const CodecContext& context, Bytes* frames, PieceCounts* counts);
 
 // Adds the rank's own part of its piece to `others`, what the other ranks sent, which it may
-// overwrite; appends the frame of the sum. The own part is `slot`, as EncodePieces left it, which
-// becomes what the frame leaves out; without a memory `slot` is null, and it is `gradient`.
-// `gradient` and `slot` point to the piece. Sets `num_sent` to the number of elements in the frame.
-Status EncodeSum(const Compressor& compressor, const float* gradient, float* slot,
+// overwrite; appends the frame of the sum. The own part is the first of `slots`, as EncodePieces
+// left them, which become what the frame leaves out; without a memory it is `gradient`. `gradient`
+// and `slots` point to the piece. Sets `num_sent` to the number of elements in the frame.
+Status EncodeSum(const Compressor& compressor, const float* gradient, Span<float* const> slots,
                  Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent);
 
 // What a rank sends instead of its sums where it could not read what others sent: every rank then

@@ -1,4 +1,5 @@
 // Both encodings of the sharded exchange: pieces of the own gradient, and sums of the own piece.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -16,6 +17,7 @@
 namespace tfcompress {
 namespace {
 
+using tensorflow::OpInputList;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
@@ -71,27 +73,35 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     std::shared_ptr<const Compressor> compressor;
     uint64_t seed = 0;
     OP_REQUIRES_OK(ctx, ReadSpec(ctx, &compressors_, &compressor, &seed));
-    const Tensor& own = ctx->input(0);
+    OpInputList own;
+    OP_REQUIRES_OK(ctx, ctx->input_list("own", &own));
     const Tensor* others;
     int64_t begin = 0;
     OP_REQUIRES_OK(ctx, ReadVector(ctx, "others", &others));
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "begin", &begin));
     const int64_t count = others->NumElements();
-    OP_REQUIRES(ctx, 0 <= begin && begin <= own.NumElements() - count,
-                absl::InvalidArgumentError(absl::StrCat("a piece of ", count, " elements from ",
-                                                        begin, " on is not within ",
-                                                        own.NumElements(), " elements")));
+    for (const Tensor& tensor : own) {
+      OP_REQUIRES(ctx, 0 <= begin && begin <= tensor.NumElements() - count,
+                  absl::InvalidArgumentError(absl::StrCat("a piece of ", count, " elements from ",
+                                                          begin, " on is not within ",
+                                                          tensor.NumElements(), " elements")));
+    }
     const int num_slots = ctx->num_outputs() - kFirstSlot;
     OP_REQUIRES(ctx, num_slots == compressor->memory().num_slots(),
                 absl::InvalidArgumentError(
                     absl::StrCat("the memory of '", compressor->spec(), "' needs ",
                                  compressor->memory().num_slots(), " slots, got ", num_slots)));
-    const float* gradient = own.flat<float>().data() + begin;
-    float* slot = nullptr;
-    if (num_slots > 0) OP_REQUIRES_OK(ctx, ForwardSlot(ctx, &slot));
-    if (slot != nullptr) slot += begin;
+    OP_REQUIRES(ctx, own.size() == std::max(num_slots, 1),
+                absl::InvalidArgumentError(absl::StrCat("expected ", std::max(num_slots, 1),
+                                                        " tensors as 'own', got ", own.size())));
+    const float* gradient = own[0].flat<float>().data() + begin;
+    std::vector<float*> slots(num_slots);
+    for (int i = 0; i < num_slots; ++i) {
+      OP_REQUIRES_OK(ctx, ForwardSlot(ctx, i, &slots[i]));
+      slots[i] += begin;
+    }
     Tensor sums;
-    if (slot == nullptr) {
+    if (num_slots == 0) {
       OP_REQUIRES_OK(ctx, ForwardOthers(ctx, &sums));
     } else {
       sums = *others;
@@ -99,13 +109,13 @@ class EncodeSumKernel : public tensorflow::OpKernel {
 
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
-    const CodecContext context{seed, &executor, GridOf(own).From(begin)};
+    const CodecContext context{seed, &executor, GridOf(own[0]).From(begin)};
     Scratch<Bytes>::Lease frame = frames_.Take();
     frame->clear();
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
-      OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slot, piece, context,
+      OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slots, piece, context,
                                                  frame.get(), &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
@@ -115,20 +125,21 @@ class EncodeSumKernel : public tensorflow::OpKernel {
   }
 
  private:
-  static constexpr int kOwn = 0, kOthers = 1, kFirstSlot = 3;
+  static constexpr int kFirstSlot = 3;
 
-  // Makes the slot out of the input, or of a copy where someone else holds it.
-  static absl::Status ForwardSlot(OpKernelContext* ctx, float** slot) {
-    const Tensor& own = ctx->input(kOwn);
+  // Makes slot i out of the input, or of a copy where someone else holds it.
+  static absl::Status ForwardSlot(OpKernelContext* ctx, int i, float** slot) {
+    const Tensor& own = ctx->input(i);
     Tensor* after;
     TF_RETURN_IF_ERROR(
-        ctx->forward_input_or_allocate_output({kOwn}, kFirstSlot, own.shape(), &after));
+        ctx->forward_input_or_allocate_output({i}, kFirstSlot + i, own.shape(), &after));
     if (after->data() != own.data()) std::memcpy(after->data(), own.data(), own.TotalBytes());
     *slot = after->flat<float>().data();
     return absl::OkStatus();
   }
 
   static absl::Status ForwardOthers(OpKernelContext* ctx, Tensor* sums) {
+    constexpr int kOthers = 1;  // After the gradient.
     const Tensor& others = ctx->input(kOthers);
     TF_RETURN_IF_ERROR(
         ctx->forward_input_or_allocate_temp({kOthers}, tensorflow::DT_FLOAT, others.shape(), sums));

@@ -1,5 +1,6 @@
 // The ops of the sharded exchange: signatures, shapes and documentation. The kernels are in
 // shard_*_kernel.cc; what they compute is in core/pieces.h.
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,12 +48,13 @@ absl::Status EncodeSumShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(CheckScalars(c, {"begin", "seed", "spec"}));
   ShapeHandle unused;
   TF_RETURN_IF_ERROR(CheckVector(c, "others", &unused));
-  int num_slots;
+  int num_own, num_slots;
+  TF_RETURN_IF_ERROR(c->GetAttr("num_own", &num_own));
   TF_RETURN_IF_ERROR(c->GetAttr("num_slots", &num_slots));
   c->set_output(0, c->Vector(InferenceContext::kUnknownDim));
   c->set_output(1, c->Scalar());
   c->set_output(2, c->Scalar());
-  for (int i = 0; i < num_slots; ++i) c->set_output(3 + i, c->input(0));
+  for (int i = 0; i < std::min(num_own, num_slots); ++i) c->set_output(3 + i, c->input(i));
   return absl::OkStatus();
 }
 
@@ -115,8 +117,8 @@ Compresses the pieces of one gradient that other ranks sum.
 Compensates, selects and encodes each piece as Encode does a gradient. The own
 piece has no frame: in new_slots it is the compensated gradient, finite or not.
 
-Fails with InvalidArgument for an invalid spec or one whose memory has more than one
-slot, for slots of another number or size, and for cuts that do not ascend from 0 to n.
+Fails with InvalidArgument for an invalid spec, for slots of another number or size,
+and for cuts that do not ascend from 0 to n.
 
 gradient: The local gradient, of any shape; n elements, n < 2^31.
 slots: The memory's vectors: n elements each, of any shape.
@@ -165,7 +167,7 @@ N: Number of tensors.
 )doc");
 
 REGISTER_OP("Tfcompress>EncodeSum")
-    .Input("own: float")
+    .Input("own: num_own * float")
     .Input("others: float")
     .Input("begin: int64")
     .Input("seed: int64")
@@ -174,13 +176,14 @@ REGISTER_OP("Tfcompress>EncodeSum")
     .Output("num_sent: int64")
     .Output("nanoseconds: int64")
     .Output("new_slots: num_slots * float")
+    .Attr("num_own: int >= 1")
     .Attr("num_slots: int >= 0")
     .SetShapeFn(EncodeSumShape)
     .Doc(R"doc(
 Adds this rank's own part to what the others sent of its piece, and compresses the sum.
 
-own: n elements. The first of EncodePieces' new_slots, or the gradient if the spec has
-  no memory.
+own: n elements each. EncodePieces' new_slots, or the gradient if the spec has no
+  memory.
 others: [m]. What SumPieces gave.
 begin: Scalar. The piece is elements [begin, begin + m) of `own`.
 seed: Scalar. Seeds random selection and rounding; travels in the frame.
@@ -189,7 +192,8 @@ frame: 1-D. Empty if m is 0.
 num_sent: Scalar. Elements in the frame.
 nanoseconds: Scalar. Time spent compressing.
 new_slots: `own`, with what the frame leaves out of the sum in the piece.
-num_slots: Number of slots of the spec's memory: 0 or 1.
+num_own: Number of slots, or 1 if there are none.
+num_slots: Number of slots of the spec's memory.
 )doc");
 
 REGISTER_OP("Tfcompress>DecodePieces")

@@ -26,8 +26,8 @@ def injected(monkeypatch):
         monkeypatch.setattr(probe, "finalists_of", lambda *_: (list(ready), list(ready)))
         next_stage, observe = Tuner.next_stage, Tuner.observe
 
-        def note(self, agreed):
-            stages.append(next_stage(self, agreed))
+        def note(self, agreed, step):
+            stages.append(next_stage(self, agreed, step))
             return stages[-1]
 
         monkeypatch.setattr(Tuner, "next_stage", note)
@@ -133,6 +133,27 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
     assert sent.payload_bytes < 0.3 * sent.dense_bytes
     with pytest.raises(ValueError, match="measures before the first step"):
         tfc.set_compression(optimizer, tfc.Compression.auto())
+
+
+@pytest.mark.parametrize("ready", [["none", "int4", "sparse"], ["none", "fp16"]])
+def test_momentum_is_in_the_memory_where_what_is_taken_has_one(injected, assert_same_on_all_ranks, ready):
+    """Dense steps first, then sparse ones; a choice between sums leaves the momentum to the optimizer."""
+    stages = injected([1.0, 0.8, 0.2, 1.0], ready=ready)
+    model = make_model(keras)
+    compression = tfc.Compression.auto("sparse", ratio=0.5, dense_steps=50, min_elements=16)
+    inner = keras.optimizers.SGD(0.01, momentum=0.5)
+    optimizer = tfc.DistributedOptimizer(inner, compression=compression)
+    model.compile(optimizer, "mse", jit_compile=False)
+    x, y = make_data(640)
+    callbacks = [tfc.callbacks.BroadcastVariables(0)]
+    history = model.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False, callbacks=callbacks)
+    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
+    assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])
+    slots = [len(own) for own in tfc.stats(optimizer).slots]
+    if "sparse" in ready:
+        assert 2 not in stages[:50] and stages[-1] == 2 and max(slots) == 2
+    else:
+        assert max(slots) == 0 and any(np.any(each.numpy()) for each in optimizer.variables[2:])
 
 
 def test_ranks_that_allow_different_things_are_told():

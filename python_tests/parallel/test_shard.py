@@ -19,6 +19,7 @@ SPECS = [
     "residual|topk:ratio=0.02|delta_binary|raw",
     "residual|topk:ratio=0.05|bloom|dexp",
     "dense|raw|qsgd",
+    "momentum|topk:ratio=0.02|rowcol|ecsq",
 ]
 
 
@@ -41,6 +42,10 @@ def sharded(spec, **arguments):
 
 def sum_over_ranks(array):
     return hvd.allreduce(tf.constant(array, tf.float64), op=hvd.Sum).numpy()
+
+
+def slots_of(stepper):
+    return [slot.numpy() for slots in stepper.state.memories.by_name().values() for slot in slots]
 
 
 @pytest.mark.parametrize("op", ["average", "sum"])
@@ -84,13 +89,14 @@ def test_both_encodings_conserve_the_sum_of_gradients(rng, spec):
         assert np.abs(pending).max() > 1e-4 or name in ("g2", "g4")
 
 
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[-1]])
 @pytest.mark.parametrize("where", ["first", "last"])
 @pytest.mark.ranks
-def test_a_rank_that_is_not_finite_rolls_all_back(rng, where):
+def test_a_rank_that_is_not_finite_rolls_all_back(rng, where, spec):
     """Its element is in the shard of one rank or another: both hops tell."""
-    stepper = Stepper(sharded(SPECS[0]))
+    stepper = Stepper(sharded(spec))
     run(stepper, random_arrays(rng))
-    before = [slot.numpy() for [slot] in stepper.state.memories.by_name().values()]
+    before = slots_of(stepper)
     arrays = random_arrays(rng)
     if hvd.rank() == hvd.size() - 1:
         arrays[0 if where == "first" else 3].flat[3] = np.nan
@@ -98,9 +104,19 @@ def test_a_rank_that_is_not_finite_rolls_all_back(rng, where):
     bad = 0 if where == "first" else 3
     assert np.isnan(results[bad].numpy()).all()
     assert np.isfinite(results[1].numpy()).all()
-    after = [slot.numpy() for [slot] in stepper.state.memories.by_name().values()]
-    for old, new in zip(before, after, strict=True):
+    for old, new in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.ranks
+def test_with_everything_sent_the_momentum_is_that_of_the_mean(rng):
+    stepper = Stepper(sharded("momentum:rate=0.5|dense|raw|raw", min_elements=0))
+    velocities = [np.zeros(shape) for shape in SHAPES]
+    for _ in range(4):
+        arrays = random_arrays(rng)
+        for i, ours in enumerate(run(stepper, arrays)):
+            velocities[i] = 0.5 * velocities[i] + sum_over_ranks(arrays[i]) / hvd.size()
+            np.testing.assert_allclose(ours.numpy(), velocities[i], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
@@ -148,7 +164,7 @@ def test_more_ranks_than_elements(rng, assert_same_on_all_ranks):
 def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     stepper = Stepper(sharded(SPECS[0]))
     run(stepper, random_arrays(rng))
-    before = [slot.numpy() for [slot] in stepper.state.memories.by_name().values()]
+    before = slots_of(stepper)
     honest = comm.Ranks.allgather_packet
 
     def flip(packets):
@@ -161,8 +177,7 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     monkeypatch.setattr(comm.Ranks, "allgather_packet", broken)
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor .*checksum"):
         run(stepper, random_arrays(rng))
-    after = [slot.numpy() for [slot] in stepper.state.memories.by_name().values()]
-    for old, new in zip(before, after, strict=True):
+    for old, new in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(old, new)
 
 

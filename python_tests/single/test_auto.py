@@ -143,7 +143,11 @@ def test_auto_keeps_every_element_unless_it_is_told():
     assert not any(each.is_sparse for each in dense.compressors.values())
     added = [each for name, each in sparse.compressors.items() if name not in dense.compressors]
     assert len(added) == 2 and all("topk:ratio=0.02" in each.spec for each in added)
-    assert len({each.memory_kind for each in sparse.compressors.values()} - {"none"}) == 1
+    with_memory = [each for each in sparse.compressors.values() if each.memory_kind != "none"]
+    assert {each.memory_kind for each in with_memory} == {"residual"}
+    assert all(each.takes_momentum for each in with_memory), "or memories would be of two kinds"
+    assert not any(each.takes_momentum for each in dense.compressors.values())
+    assert list(sparse.dense().compressors) == list(dense.compressors)
 
 
 def test_auto_passes_its_policy_on():
@@ -162,7 +166,7 @@ def test_auto_refuses_what_it_does_not_know():
 
 def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
-    assert "topk" in tfc.make_compressor("auto(allow='sparse')").compressors
+    assert "sparse" in tfc.make_compressor("auto(allow='sparse')").compressors
     assert "int4" in tfc.make_compressor("auto").spec
 
 
@@ -177,13 +181,15 @@ class Job:
     tuners: list
     told: list
     stages: list = dataclasses.field(default_factory=list)
+    steps_before: int = 0
 
     def run(self, num_steps):
         for _ in range(num_steps):
             offers = [tuner.offered() for tuner in self.tuners]
             assert len({math.isnan(offer) for offer in offers}) == 1, "some ranks compare and others do not"
             agreed = math.nan if math.isnan(offers[0]) else max(offers)
-            stages = {tuner.next_stage(agreed) for tuner in self.tuners}
+            step = self.steps_before + len(self.stages) + 1
+            stages = {tuner.next_stage(agreed, step) for tuner in self.tuners}
             assert len(stages) == 1, "ranks decide differently"
             [stage] = stages
             for rank, tuner in enumerate(self.tuners):
@@ -297,4 +303,48 @@ def test_noise_costs_little(seed):
 def test_contests_make_tuners_of_their_own():
     contest = Contest.between(tfc.Compression.auto().compressors, ["none"])
     one, other = contest.tuner(lambda choice: None), contest.tuner(lambda choice: None)
-    assert one.next_stage(math.nan) == 0 and other.next_stage(math.nan) == 0 and one is not other
+    assert one.next_stage(math.nan, 1) == other.next_stage(math.nan, 1) == 0 and one is not other
+
+
+# ---- Dense steps at the start ------------------------------------------------------------------------------
+
+
+def job_with_sparse(steps_before=0, first=None):
+    """Int4 from the first step on, and what is five times as fast from step 301 on."""
+    contenders = [Contender("none", 0), Contender("int4", 1), Contender("sparse", 2, after=300)]
+    told = []
+    seconds = {0: [3.0] * 2, 1: [1.0] * 2, 2: [0.2] * 2}
+    tuners = [Tuner(contenders, first, told.append), Tuner(contenders, first)]
+    return Job(seconds, tuners, told, steps_before=steps_before)
+
+
+@pytest.mark.parametrize("first", [None, ["sparse"]])
+def test_what_is_sparse_waits_for_its_step_and_is_tried_soon_after_it(first):
+    training = job_with_sparse(first=first)
+    training.run(450)
+    assert 2 not in training.stages[:300]
+    assert [each.name for each in training.told] == ["int4", "sparse"]
+    assert set(training.stages[430:]) == {2}
+
+
+def test_a_run_that_goes_on_does_not_wait_again():
+    training = job_with_sparse(steps_before=1000)
+    training.run(60)
+    assert training.present == "sparse"
+
+
+def test_contests_let_sparse_candidates_wait_and_no_momentum_be_bypassed():
+    auto = tfc.Compression.auto("sparse", dense_steps=50)
+    ready = ["none", "int4", "sparse"]
+    contest = auto.settled(ready, ready)
+    assert [each.after for each in contest.contenders] == [0, 0, 50]
+    assert contest.bypasses == (True, False, False, False)
+    moved = [
+        (name, dataclasses.replace(each, spec=each.spec.replace("residual", "momentum:rate=0.9")))
+        for name, each in auto.candidates
+    ]
+    contest = dataclasses.replace(auto, candidates=tuple(moved)).settled(ready, ready)
+    assert contest.bypasses == (False, False, False)
+    found = resolve(contest.policies, *GRADIENTS[0], num_ranks=2, bypasses=contest.bypasses)
+    assert found.memory == "momentum:rate=0.9,nesterov=0" and found.num_slots == 2
+    assert [route.spec.partition("|")[0] for route in found.routes] == [found.memory] * 3

@@ -239,6 +239,26 @@ class TestPlans:
         train(optimizer, steps=1)
         assert users_of(compression) == [optimizer._tfcompress_step.state]
 
+    @KERASES
+    def test_sparse_has_the_momentum_that_the_optimizer_has_and_no_other(self, kind):
+        for momentum, memory in ((0.6, "momentum:rate=0.6,nesterov=0"), (0.0, "residual")):
+            inner = kind.optimizers.SGD(0.1, momentum=momentum)
+            optimizer = wrapped(inner, tfc.Compression.sparse(warmup_steps=3))
+            plan = optimizer._tfcompress_step.state.plan
+            assert {policy.memory for policy in plan.policies} == {memory}
+            assert_close(train(optimizer), train(kind.optimizers.SGD(0.1, momentum=momentum)))
+
+    def test_auto_takes_what_is_sparse_only_if_the_momentum_can_move(self, capsys):
+        optimizer = wrapped(keras.optimizers.Adam(), tfc.Compression.auto("sparse"))
+        candidates = optimizer._tfcompress_step.state.plan.compressors
+        assert {each.memory_kind for each in candidates.values()} == {"none", "momentum"}
+        assert "where what auto() takes has one" in capsys.readouterr().err
+        optimizer = wrapped(keras.optimizers.Nadam(), tfc.Compression.auto("sparse"))
+        candidates = optimizer._tfcompress_step.state.plan.compressors
+        assert list(candidates) == list(tfc.Compression.auto().compressors)
+        assert {each.memory_kind for each in candidates.values()} == {"none", "residual"}
+        assert "auto() sends every element, because" in capsys.readouterr().err
+
 
 class TestRefused:
     @pytest.mark.parametrize(

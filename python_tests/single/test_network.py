@@ -95,7 +95,7 @@ class FakeJobs:
 
     def __init__(self, monkeypatch, failing: str):
         self.failing, self.trained = failing, []
-        monkeypatch.setattr(network_jobs, "_run", self)
+        monkeypatch.setattr(network_jobs, "run", self)
         monkeypatch.setattr(network_jobs, "_dump", lambda *_: {})
         monkeypatch.setattr(network_jobs, "_count_idle", lambda *_: {})
 
@@ -134,7 +134,7 @@ def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):
         jobs.failing = "dgc" if counted["dgc"] == 2 else ""
         jobs(arguments, bandwidth, command)
 
-    monkeypatch.setattr(network_jobs, "_run", fail_second)
+    monkeypatch.setattr(network_jobs, "run", fail_second)
     measured = measure("--bandwidths 1gbit unlimited --repeats 1 --compression dgc")
     assert measured.failures == {"dgc": "cannot dgc"}
     assert {run["compression"] for run in measured.runs} == {"none", "fp16"}

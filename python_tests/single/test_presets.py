@@ -125,10 +125,19 @@ class TestSparse:
         assert schedule.boundaries == (33, 66, 100)
         ratios = [float(re.search(r"ratio=([^|]+)", policy.spec)[1]) for policy in schedule.policies]
         assert ratios == [0.3, 0.1, 0.03, 0.02]
-        assert all(
-            policy.memory_kind == "momentum" and policy.min_dimensions == 2 for policy in schedule.policies
-        )
+        assert all(each.takes_momentum and each.min_dimensions == 2 for each in schedule.policies)
         assert "|rowcol|ecsq" in schedule.policies[-1].spec and "to step 33, " in schedule.spec
+
+    def test_the_memory_has_a_momentum_of_its_own_only_if_it_is_given(self):
+        assert {each.memory for each in tfc.Compression.sparse().policies} == {"residual"}
+        given = tfc.Compression.sparse(momentum=0.8).policies
+        assert {(each.memory, each.takes_momentum) for each in given} == {
+            ("momentum:rate=0.8,nesterov=0", False)
+        }
+        with pytest.raises(ValueError, match="rate"):
+            tfc.Compression.sparse(momentum=1.0)
+        with pytest.raises(ValueError, match="no memory that could take a momentum"):
+            tfc.Compressor("topk|raw|raw", takes_momentum=True)
 
     def test_stages_that_send_less_than_the_rest_are_left_out(self):
         assert len(tfc.Compression.sparse(0.05, warmup_steps=10).policies) == 3
@@ -174,11 +183,11 @@ def test_wrong_arguments_of_sketched_sgd(arguments, message):
 
 
 class TestExchange:
-    def test_shard_needs_frames_and_a_memory_of_one_vector(self):
-        assert tfc.Compression.topk(exchange="shard").exchange == "shard"
-        for spec in ("momentum:rate=0.9|topk|raw|raw", "shared_randomk:ratio=0.1"):
-            with pytest.raises(ValueError, match="cannot be sharded.*residual or none"):
-                tfc.Compressor(spec, exchange="shard")
+    def test_shard_needs_frames(self):
+        for preset in (tfc.Compression.topk, tfc.Compression.dgc):
+            assert preset(exchange="shard").exchange == "shard"
+        with pytest.raises(ValueError, match="cannot be sharded: that takes a codec of frames"):
+            tfc.Compressor("shared_randomk:ratio=0.1", exchange="shard")
         with pytest.raises(ValueError, match="exchange must be one of gather, shard, auto"):
             tfc.Compression.topk(exchange="ring")
 
@@ -189,9 +198,9 @@ class TestExchange:
         assert route.transport.name == transport
         assert tfc.Compression.topk().route("kernel", "float32", (100, 100)).transport.name == "GATHER"
 
-    def test_auto_gathers_what_cannot_be_sharded(self):
-        route = tfc.Compression.dgc(exchange="auto").route("kernel", "float32", (100, 100), num_ranks=8)
-        assert route.transport.name == "GATHER"
+    def test_auto_leaves_sums_of_payloads_alone(self):
+        linear = tfc.Compressor("shared_randomk:ratio=0.1", exchange="auto")
+        assert linear.route("kernel", "float32", (100, 100), num_ranks=8).transport.name == "LINEAR"
 
     def test_rows_are_gathered(self):
         route = tfc.Compression.int8().route("table", "float32", (100, 100), is_table=True, num_ranks=8)

@@ -66,7 +66,7 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
 
     Args:
       context: The step.
-      members: What is known of each gradient; memories of at most one slot.
+      members: What is known of each gradient.
       gradients: The local ones, dense.
 
     Raises:
@@ -136,8 +136,7 @@ def _cuts(gradients: Sequence[tf.Tensor], num_ranks: tf.Tensor) -> tf.Tensor:
 def _encode_sum(
     member: Member, vector: tf.Tensor, piece: _Encoded, others: tf.Tensor, begin: tf.Tensor, seed: tf.Tensor
 ) -> _Encoded:
-    own = piece.slots[0] if piece.slots else vector
-    frame, *rest = ops.encode_sum(own, others, begin, seed, member.spec, len(piece.slots))
+    frame, *rest = ops.encode_sum(vector, piece.slots, others, begin, seed, member.spec)
     return _Encoded(frame, None, *rest)
 
 

@@ -3,7 +3,6 @@
 // The slot after the step doubles as the compensated vector: Compensate writes
 // c = gradient + residual there, Update subtracts the decoded values at the k sent indices. The
 // slot is then c - decoded, at a cost of O(k) in addition to the sum.
-#include "core/finite.h"
 #include "core/registry.h"
 
 namespace tfcompress {
@@ -16,18 +15,7 @@ class Residual : public Memory {
  private:
   bool CompensateChunk(const float* gradient, const float* const* before, float* const* after,
                        int64_t count) const override {
-    uint32_t any_bad = 0;
-    Vectorized([=, residual = before[0], sum = after[0], out = &any_bad] {
-      uint32_t bad = 0;
-      TFC_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i) {
-        const float compensated = gradient[i] + residual[i];
-        sum[i] = compensated;
-        bad |= !IsFiniteBits(FloatBits(compensated));
-      }
-      *out = bad;
-    });
-    return any_bad == 0;
+    return AddChunk(gradient, before, after, count);
   }
 };
 

@@ -1,0 +1,220 @@
+"""Time to the accuracy of the uncompressed run, on links of a chosen speed.
+
+    sudo -E $(which python) benchmarks/time_to_accuracy.py --bandwidths 100mbit 1gbit -- --epochs 4 --decay
+    python benchmarks/time_to_accuracy.py --name mine --from runs.json
+
+Trains an example to its end with each compressor, the first of which is the baseline, each rank in a network
+namespace as in network.py (needs root and iproute2). A compressor has arrived at the end of the first epoch
+whose metric, in the mean over the seeds, is at most `--within` below the baseline's last; its time is that of
+all steps up to there, without evaluation. Arguments after -- are passed to the example. Writes a JSON and a
+figure, and prints a table.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import network
+import options
+import rich.console
+import rich.progress
+import rich.table
+
+BANDWIDTHS = ["100mbit", "1gbit"]
+COMPRESSION = ["none", "fp16", "auto", "int4", "sparse", "topk"]
+KEPT = ("bandwidth", "compression", "seed", "metrics", "step_ms_median", "curve")
+SHARED = (
+    "workload",
+    "ranks",
+    "parameters",
+    "epochs",
+    "steps",
+    "batch_size",
+    "learning_rate",
+    "decay",
+    "versions",
+)
+
+
+def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = options.make_parser(__doc__)
+    options.add_example(parser)
+    network.add_links(parser, BANDWIDTHS)
+    parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=COMPRESSION,
+        metavar="PRESET|SPEC",
+        help=f"compressors; the first is the baseline (default: {' '.join(COMPRESSION)})",
+    )
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each (default %(default)s)")
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=0.001,
+        metavar="X",
+        help="how far below the baseline a metric counts as equal (default %(default)s)",
+    )
+    parser.add_argument(
+        "--from",
+        type=pathlib.Path,
+        dest="file",
+        metavar="FILE",
+        help="summarise this JSON instead of training",
+    )
+    return parser.parse_args(words)
+
+
+def train(arguments: argparse.Namespace) -> dict:
+    """Runs all jobs; returns the content of the JSON, without its rows."""
+    # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
+    import network_jobs
+
+    script = network.EXAMPLES / f"{arguments.workload}.py"
+    runs = []
+    with tempfile.TemporaryDirectory() as folder, rich.progress.Progress() as progress:
+        output = pathlib.Path(folder) / "results.json"
+        bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
+        for seed in range(1, arguments.seeds + 1):
+            for bandwidth in arguments.bandwidths:
+                progress.update(bar, description=f"seed {seed}, {bandwidth.label}")
+                own = ["--seed", str(seed), "--output", str(output), "--compression", *arguments.compression]
+                command = [sys.executable, str(script), *own, *arguments.example]
+                network_jobs.run(arguments, bandwidth, command)
+                for result in json.loads(output.read_text()):
+                    network_jobs.check_replicas(result)
+                    runs.append({"bandwidth": bandwidth.label, **result})
+                progress.advance(bar)
+    slim = [{key: run[key] for key in KEPT} for run in runs]
+    return {**{key: runs[0][key] for key in SHARED}, "threads": arguments.threads, "runs": slim}
+
+
+def summarise(runs: list[dict], within: float) -> list[dict]:
+    """Returns a row for each bandwidth and compressor, in the order of the runs, of means over the seeds."""
+    metric, baseline = next(iter(runs[0]["metrics"])), runs[0]["compression"]
+    curves = mean_curves(runs, metric)
+    rows = []
+    for (bandwidth, name), curve in curves.items():
+        reference = curves[bandwidth, baseline]
+        target = reference[-1]["metric"] - within
+        needed, seconds = (_seconds_to(each, target) for each in (reference, curve))
+        rows.append(
+            {
+                "bandwidth": bandwidth,
+                "compression": name,
+                "metric": metric,
+                "final": curve[-1]["metric"],
+                "megabytes": curve[-1]["megabytes"],
+                "training_seconds": curve[-1]["seconds"],
+                "seconds": seconds,
+                "faster": None if seconds is None else needed / seconds,
+            }
+        )
+    return rows
+
+
+def mean_curves(runs: list[dict], metric: str) -> dict[tuple[str, str], list[dict]]:
+    """Returns what each bandwidth and compressor has at the ends of epochs, as means over the seeds.
+
+    Seconds are those of the steps so far, megabytes those in and out of rank 0.
+    """
+    groups: dict[tuple[str, str], list[list[dict]]] = {}
+    for run in runs:
+        groups.setdefault((run["bandwidth"], run["compression"]), []).append(run["curve"])
+    return {
+        key: [
+            {
+                "metric": statistics.mean(point["metrics"][metric] for point in points),
+                "seconds": statistics.mean(point["seconds"] for point in points),
+                "megabytes": statistics.mean(point["wire_bytes"] for point in points) / 1e6,
+            }
+            for points in zip(*curves, strict=True)
+        ]
+        for key, curves in groups.items()
+    }
+
+
+def _seconds_to(curve: list[dict], target: float) -> float | None:
+    return next((point["seconds"] for point in curve if point["metric"] >= target), None)
+
+
+def table(result: dict) -> rich.table.Table:
+    """Returns the table of the rows."""
+    made = rich.table.Table(
+        title=f"{_title(result)}: time to the accuracy of {result['rows'][0]['compression']}",
+        caption=f"to it: until the metric is within {result['within']} of the baseline's last; MB: in and "
+        "out of rank 0 in the whole training; seconds: of steps, without evaluation",
+    )
+    numbers = [result["rows"][0]["metric"], "MB", "s of training", "s to it", "times faster"]
+    for heading in ["bandwidth", "compression", *numbers]:
+        made.add_column(heading, justify="right" if heading in numbers else "left")
+    for row in result["rows"]:
+        arrives = row["seconds"] is not None
+        made.add_row(
+            row["bandwidth"],
+            row["compression"],
+            f"{row['final']:.4f}",
+            f"{row['megabytes']:,.0f}",
+            f"{row['training_seconds']:.1f}",
+            f"{row['seconds']:.1f}" if arrives else "not reached",
+            f"{row['faster']:.1f}" if arrives else "",
+        )
+    return made
+
+
+def plot(result: dict, path: pathlib.Path) -> None:
+    """Draws the metric by the seconds of training, a panel for each bandwidth."""
+    metric = result["rows"][0]["metric"]
+    curves = mean_curves(result["runs"], metric)
+    bandwidths = list(dict.fromkeys(bandwidth for bandwidth, _ in curves))
+    figure, panels = plt.subplots(
+        1,
+        len(bandwidths),
+        figsize=(1 + 5 * len(bandwidths), 4.5),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for bandwidth, axes in zip(bandwidths, panels[0], strict=True):
+        for (of, name), curve in curves.items():
+            if of == bandwidth:
+                seconds, values = zip(*((point["seconds"], point["metric"]) for point in curve), strict=True)
+                axes.plot(seconds, values, marker="o", label=name)
+        axes.set(title=bandwidth, xscale="log", xlabel="seconds of training")
+        axes.grid(alpha=0.3)
+    panels[0][0].set(ylabel=metric.replace("_", " "))
+    panels[0][-1].legend()
+    figure.suptitle(_title(result))
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _title(result: dict) -> str:
+    return f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    if arguments.file:
+        result = json.loads(arguments.file.read_text())
+    else:
+        network.prepare("time_to_accuracy.py")
+        result = train(arguments)
+    result = {**result, "within": arguments.within, "rows": summarise(result["runs"], arguments.within)}
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    stem = arguments.output / f"time_to_accuracy_{arguments.name or result['workload']}"
+    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    plot(result, stem.with_suffix(".png"))
+    rich.console.Console(width=110).print(table(result))
+    print(f"numbers: {stem.with_suffix('.json')}\nfigure: {stem.with_suffix('.png')}")
+
+
+if __name__ == "__main__":
+    main()
