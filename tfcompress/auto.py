@@ -123,7 +123,7 @@ def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: 
       gradients: Name, dtype, shape of the variable, and whether the gradient is rows of a table.
       num_ranks: Of the exchange.
     """
-    elements: dict[tuple[Transport, str, int], int] = {}
+    elements: dict[tuple[Transport, str, int, str], int] = {}
     for name, dtype, shape, is_table in gradients:
         if is_table or None in shape:
             continue
@@ -132,9 +132,9 @@ def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: 
         size = 1
         for dimension in shape:
             size *= dimension
-        key = (route.transport, route.spec, item_bytes)
+        key = (route.transport, route.spec, item_bytes, route.return_spec)
         elements[key] = elements.get(key, 0) + size
-    return [Load(*key, size) for key, size in elements.items()]
+    return [Load(*key, size, of_sums) for (*key, of_sums), size in elements.items()]
 
 
 # Of dtypes that all-reduce carries as they are; bfloat16 travels as float32.

@@ -84,12 +84,19 @@ class Load:
       spec: What is applied.
       item_bytes: Bytes of an element that all-reduce carries.
       elements: How many.
+      spec_of_sums: What is applied to sums of shards; "" for `spec`.
     """
 
     transport: Transport
     spec: str
     item_bytes: int
     elements: int
+    spec_of_sums: str = ""
+
+    @property
+    def specs(self) -> tuple[str, str]:
+        """Of gradients and of sums."""
+        return self.spec, self.spec_of_sums or self.spec
 
 
 def exchange_seconds(
@@ -105,19 +112,22 @@ def exchange_seconds(
     """
     reduced = sum(each.item_bytes * each.elements for each in loads if each.transport is Transport.ALLREDUCE)
     seconds = links.allreduce.seconds(reduced)
-    sharded = gathered = 0.0
+    to_owners = to_all = 0.0
     for load in loads:
         if load.transport is Transport.ALLREDUCE:
             continue
-        cost, n = codecs[load.spec], load.elements
+        cost, of_sums = [codecs[spec] for spec in load.specs]
+        n, own = load.elements, load.elements / num_ranks
         if load.transport is Transport.SHARD:
-            # A rank encodes all elements once in two parts, decodes its shard's and then all sums.
-            sharded += cost.num_bytes * n
-            seconds += n * (cost.encode_seconds + cost.decode_seconds * (2 - 1 / num_ranks))
+            # Others' shards are encoded, as much is decoded; the own sum is encoded, all sums are decoded.
+            to_owners += cost.num_bytes * n
+            to_all += of_sums.num_bytes * n
+            seconds += (n - own) * (cost.encode_seconds + cost.decode_seconds)
+            seconds += own * of_sums.encode_seconds + n * of_sums.decode_seconds
         else:
-            gathered += cost.num_bytes * n * num_ranks
+            to_all += cost.num_bytes * n * num_ranks
             seconds += n * (cost.encode_seconds + cost.decode_seconds * num_ranks)
-    return seconds + links.alltoall.seconds(sharded) + links.allgather.seconds(sharded + gathered)
+    return seconds + links.alltoall.seconds(to_owners) + links.allgather.seconds(to_all)
 
 
 def finalists(

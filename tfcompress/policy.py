@@ -53,6 +53,7 @@ class Route:
       seed: See `Compressor`.
       clip_norm: See `Compressor`.
       bypasses_memory: Whether the memory, which is empty, is left alone.
+      return_spec: What is applied to sums of shards, the memory included; "" for `spec`.
     """
 
     transport: Transport
@@ -62,6 +63,7 @@ class Route:
     seed: int = 0
     clip_norm: float | None = None
     bypasses_memory: bool = False
+    return_spec: str = ""
 
     @property
     def compresses(self) -> bool:
@@ -71,8 +73,18 @@ class Route:
         return not self.spec.endswith("dense|raw|raw")
 
     def signature(self) -> "Route":
-        """Returns what a traced step cannot change: all but the spec of frames, an input of the op."""
-        return dataclasses.replace(self, spec="") if self.carries_frames else self
+        """Returns what a traced step cannot change: all but the specs of frames, inputs of the ops."""
+        return dataclasses.replace(self, spec="", return_spec="") if self.carries_frames else self
+
+    def with_memory(self, memory: str) -> "Route":
+        """Returns the route with a memory in front of what is applied."""
+        returned = f"{memory}|{self.return_spec}" if self.return_spec else ""
+        return dataclasses.replace(self, spec=f"{memory}|{self.spec}", return_spec=returned)
+
+    @property
+    def spec_of_sums(self) -> str:
+        """What the owner of a shard applies to the sum."""
+        return self.return_spec or self.spec
 
     @property
     def carries_frames(self) -> bool:
@@ -138,6 +150,9 @@ class Compressor:
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
         that many elements depend on: 2 for them.
+      return_spec: What the owner of a shard applies to the sum, "sparsifier|index|value" or
+        "sparsifier|joint" (default: the same as to gradients). Of a sum of many ranks' largest elements twice
+        as many are large: top-k of as few costs accuracy (docs/convergence.md).
       takes_momentum: Whether the memory, `residual` or `momentum`, takes the momentum of an optimizer that
         `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it is the spec's; a momentum
         of the memory beside one of the optimizer is refused.
@@ -160,6 +175,7 @@ class Compressor:
     payload_dtype: str = "float32"
     min_dimensions: int = 0
     takes_momentum: bool = False
+    return_spec: str | None = None
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
@@ -179,6 +195,8 @@ class Compressor:
                 f"'{self.spec}' cannot be sharded: that takes a codec of frames, not a linear one, whose "
                 "payloads are summed; use exchange='gather'"
             )
+        if self.return_spec is not None:
+            set_field("return_spec", _check_return_spec(self.return_spec))
         if self.takes_momentum and self.memory_kind == "none":
             raise ValueError(f"'{self.spec}' has no memory that could take a momentum")
         if self.row_sparsifier is not None:
@@ -324,6 +342,9 @@ class Compressor:
             return route(framed, memory + _PASS_THROUGH[dtype])
         if is_table:
             return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)
+        if transport is Transport.SHARD and self.return_spec is not None:
+            bare = route(transport, _without_memory(self.spec), return_spec=self.return_spec)
+            return bare if self.memory_kind == "none" else bare.with_memory(self.memory)
         wire_dtype = self.payload_dtype if self.transport is Transport.LINEAR else None
         return route(transport, self.spec, wire_dtype)
 
@@ -468,9 +489,11 @@ def resolve(
 
 
 def _with_memory(route: Route, memory: str) -> Route:
-    if _describe(route.spec)["num_slots"]:
-        return route
-    return dataclasses.replace(route, spec=f"{memory}|{route.spec}")
+    return route if _describe(route.spec)["num_slots"] else route.with_memory(memory)
+
+
+def _without_memory(spec: str) -> str:
+    return spec if _describe(spec)["memory"] == "none" else spec.partition("|")[2]
 
 
 def _as_rows(route: Route, dtype: str) -> Route:
@@ -492,6 +515,17 @@ def _memories_differ(subject: str, specs: Sequence[str]) -> str:
         f"{subject} would need a memory of another kind in another stage: {specs}. Choose one memory "
         "(residual or momentum) for all stages that have one"
     )
+
+
+def _check_return_spec(spec: str) -> str:
+    """Returns the canonical spec; raises ValueError unless sums can be encoded by it."""
+    described = _describe(_core.canonical_spec(spec))
+    if described["linear"] or described["memory"] != "none":
+        raise ValueError(
+            f"return_spec '{spec}' must be a sparsifier and codecs of frames, without a memory: that of the "
+            "spec keeps what sums leave out"
+        )
+    return _core.canonical_spec(spec)
 
 
 def _check_row_sparsifier(part: str) -> None:

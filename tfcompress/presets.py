@@ -9,8 +9,9 @@ from tfcompress.paper_presets import PaperPresets, momentum_spec
 from tfcompress.policy import Compressor, Exclusion
 from tfcompress.schedule import Schedule
 
-# Of `sparse`: ratios of the stages of its warm-up.
+# Of `sparse`: ratios of the stages of its warm-up, and how many times as many elements sums of shards send.
 _WARMUP_RATIOS = (0.3, 0.1, 0.03)
+_MORE_OF_SUMS = 2.0
 
 
 class Compression(PaperPresets):
@@ -180,8 +181,8 @@ class Compression(PaperPresets):
         As `dgc` with the smallest codecs; 30, 10 and 3 % of the elements are sent in the thirds of the
         warm-up. The momentum of SGD, Adam, AdamW or RMSprop goes to the memory. Costs some 4 bits an element
         sent of a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an
-        element. By shards on more than two ranks: bytes do not grow with the ranks. Not for embeddings,
-        whose rows are sent as they are.
+        element. By shards on more than two ranks, whose sums send twice as many elements: bytes do not grow
+        with the ranks. Not for embeddings, whose rows are sent as they are.
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1].
@@ -394,8 +395,10 @@ def _sparse(
 ) -> Compressor:
     """Top-k of a stage of `sparse`; see there."""
     memory = "residual" if momentum is None else momentum_spec(momentum, nesterov=False)
+    of_sums = min(1.0, _MORE_OF_SUMS * ratio)
     return Compressor(
         f"{memory}|topk:ratio={float(ratio)!r}|{index}|{value}",
+        return_spec=f"topk:ratio={of_sums!r}|{index}|{value}",
         exchange=exchange,
         row_residual=False,
         min_dimensions=2,

@@ -36,7 +36,11 @@ def finalists_of(
     size = ranks.size()
     loads = {each: loads_of(compressor, gradients, size) for each, compressor in plan.candidates}
     framed = {
-        load.spec for own in loads.values() for load in own if load.transport is not Transport.ALLREDUCE
+        spec
+        for own in loads.values()
+        for load in own
+        if load.transport is not Transport.ALLREDUCE
+        for spec in load.specs
     }
     links, codecs = measure_links(ranks, name), measure_codecs(ranks, framed)
     first, ready = finalists(loads, links, codecs, size)

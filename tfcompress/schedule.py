@@ -105,7 +105,18 @@ def with_ratio(compressor: Compressor, ratio: float) -> Compressor:
     if ratio == 1.0 and position == 1 and len(codecs) == 2:  # Without a memory all-reduce would carry it.
         parts[position:] = ["dense", "raw", codecs[1]]
     parts[position] = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", parts[position])
-    return dataclasses.replace(compressor, spec="|".join(parts))
+    changed = dataclasses.replace(compressor, spec="|".join(parts))
+    return changed if compressor.return_spec is None else _with_ratio_of_sums(changed, ratio, compressor)
+
+
+def _with_ratio_of_sums(changed: Compressor, ratio: float, before: Compressor) -> Compressor:
+    """The ratio of sums changes by the same factor."""
+    sparsifier, *codecs = before.return_spec.split("|")
+    if "ratio=" not in sparsifier:
+        return changed
+    of_sums = min(1.0, ratio / _ratio_of(before) * float(re.search(r"ratio=([^,]+)", sparsifier)[1]))
+    sparsifier = re.sub(r"ratio=[^,]+", f"ratio={of_sums!r}", sparsifier)
+    return dataclasses.replace(changed, return_spec="|".join([sparsifier, *codecs]))
 
 
 def _position_of_ratio(parts: Sequence[str], compressor: Compressor) -> int:

@@ -106,10 +106,12 @@ class Stages:
     # ---- Stages of a running step --------------------------------------------------------------------------
 
     def _arrays(self) -> tuple:
-        """Boundaries int64 [stages - 1], specs strings [stages, gradients], branches int32 [stages]."""
+        """Boundaries int64 [stages - 1], specs strings [stages, gradients, 2], branches int32 [stages]."""
         if self._variables is not None:
             return self._variables
-        specs = zip(*[[route.spec for route in each.routes] for each in self.resolutions], strict=True)
+        specs = zip(
+            *[[(r.spec, r.spec_of_sums) for r in each.routes] for each in self.resolutions], strict=True
+        )
         numbers = self._branch_numbers(self.branches)
         return np.array(self.boundaries, np.int64), np.array(list(specs), np.bytes_), numbers
 
@@ -126,7 +128,11 @@ class Stages:
             return tf.reduce_sum(tf.cast(boundaries < step, tf.int64))
 
     def specs_at(self, stage: tf.Tensor | None) -> list[tf.Tensor]:
-        """Returns the spec of each gradient in a stage, string scalars; without a stage, in the last one."""
+        """Returns what is applied to each gradient and to its sums in a stage, strings [2].
+
+        Args:
+          stage: int64 scalar; None for the last one.
+        """
         with tf.device(HOST):
             specs = tf.convert_to_tensor(self._arrays()[1])
             return tf.unstack(
@@ -175,7 +181,8 @@ def _text(route: Route) -> str:
     rows = f", rows {route.row_sparsifier}" if route.row_sparsifier != "dense" else ""
     clip = f", clipped at {route.clip_norm}" if route.clip_norm else ""
     memory = ", its memory left alone" if route.bypasses_memory else ""
-    return f"'{route.spec}' by {route.transport.value}{wire}{rows}{clip}{memory}, seed {route.seed}"
+    sums = f", sums by '{route.return_spec}'" if route.return_spec else ""
+    return f"'{route.spec}' by {route.transport.value}{sums}{wire}{rows}{clip}{memory}, seed {route.seed}"
 
 
 def describe(

@@ -207,7 +207,7 @@ class Step:
                     is_table,
                     [] if route.bypasses_memory else own,
                     route,
-                    specs[i],
+                    *tf.unstack(specs[i]),
                 )
             )
         return members

@@ -89,6 +89,25 @@ def test_both_encodings_conserve_the_sum_of_gradients(rng, spec):
         assert np.abs(pending).max() > 1e-4 or name in ("g2", "g4")
 
 
+@pytest.mark.ranks
+def test_the_sum_has_a_spec_of_its_own(rng, assert_same_on_all_ranks):
+    """Sums that are sent whole leave nothing in the owner's shard."""
+    gradients = random_arrays(rng, [(3000 * hvd.size(),)])
+    stepper = Stepper(sharded("residual|topk:ratio=0.01|raw|raw", return_spec="dense|raw|fp16"), hvd.Sum)
+    [applied] = run(stepper, gradients)
+    assert_same_on_all_ranks([applied.numpy()])
+    [[slot]] = stepper.state.memories.by_name().values()
+    shard = -(-3000 // 1024) * 1024
+    own = slice(hvd.rank() * shard, (hvd.rank() + 1) * shard)
+    rounding = np.abs(slot.numpy()[own]).max()
+    assert 0 < rounding < 5e-3
+    others = np.delete(slot.numpy(), np.arange(len(slot.numpy()))[own])
+    assert np.count_nonzero(others) > 0.98 * len(others)
+    np.testing.assert_allclose(
+        applied.numpy() + sum_over_ranks(slot.numpy()), sum_over_ranks(gradients[0]), atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("spec", [SPECS[0], SPECS[-1]])
 @pytest.mark.parametrize("where", ["first", "last"])
 @pytest.mark.ranks

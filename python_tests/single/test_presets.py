@@ -90,7 +90,12 @@ def test_presets_take_the_policy_of_compressors_alike(name):
     assert {each.kind.name for each in parameters.values()} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
     policy = {field.name: field for field in dataclasses.fields(tfc.Compressor) if field.name != "spec"}
     is_summed = tfc.describe_spec(preset().spec)["linear"]
-    left_out = {"min_dimensions", "takes_momentum", "exchange" if is_summed else "payload_dtype"}
+    left_out = {
+        "min_dimensions",
+        "takes_momentum",
+        "return_spec",
+        "exchange" if is_summed else "payload_dtype",
+    }
     names = [name for name in policy if name not in left_out]
     assert list(parameters)[-len(names) :] == names
     own_defaults = OWN_DEFAULTS.get(name, {})
@@ -190,6 +195,25 @@ class TestExchange:
             tfc.Compressor("shared_randomk:ratio=0.1", exchange="shard")
         with pytest.raises(ValueError, match="exchange must be one of gather, shard, auto"):
             tfc.Compression.topk(exchange="ring")
+
+    def test_sums_have_a_spec_of_their_own(self):
+        compressor = tfc.Compressor(
+            "residual|topk:ratio=0.01|raw|raw", exchange="auto", return_spec="topk:ratio=0.02|raw|fp16"
+        )
+        route = compressor.route("kernel", "float32", (100, 100), num_ranks=4)
+        assert route.spec == compressor.spec
+        assert route.spec_of_sums == "residual|topk:ratio=0.02|raw|fp16"
+        assert route.signature().spec_of_sums == ""
+        small = compressor.route("bias", "float32", (100,), num_ranks=4)
+        gathered = compressor.route("kernel", "float32", (100, 100), num_ranks=2)
+        assert small.return_spec == gathered.return_spec == ""
+        schedule = tfc.Schedule.of_ratios(compressor, [0.4, 0.1], steps_each=5)
+        assert [each.return_spec for each in schedule.policies] == [
+            f"topk:ratio={ratio}|raw|fp16" for ratio in (0.8, 0.2, 0.02)
+        ]
+        for spec in ("residual|topk|raw|raw", "shared_randomk:ratio=0.1"):
+            with pytest.raises(ValueError, match="return_spec .* without a memory"):
+                tfc.Compressor("topk|raw|raw", return_spec=spec)
 
     @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "SHARD")])
     def test_auto_moves_fewer_bytes(self, ranks, transport):

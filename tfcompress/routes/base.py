@@ -55,6 +55,7 @@ class Member:
       slots: The memory's: float32 of the shape.
       route: How it travels, the same in all steps of a trace.
       spec: What is applied in this step: string scalar.
+      spec_of_sums: What the owner of a shard applies to the sum: string scalar.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Member:
     slots: list[tf.Variable]
     route: Route
     spec: tf.Tensor
+    spec_of_sums: tf.Tensor
 
 
 @dataclasses.dataclass(frozen=True)

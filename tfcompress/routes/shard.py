@@ -136,7 +136,7 @@ def _cuts(gradients: Sequence[tf.Tensor], num_ranks: tf.Tensor) -> tf.Tensor:
 def _encode_sum(
     member: Member, vector: tf.Tensor, piece: _Encoded, others: tf.Tensor, begin: tf.Tensor, seed: tf.Tensor
 ) -> _Encoded:
-    frame, *rest = ops.encode_sum(vector, piece.slots, others, begin, seed, member.spec)
+    frame, *rest = ops.encode_sum(vector, piece.slots, others, begin, seed, member.spec_of_sums)
     return _Encoded(frame, None, *rest)
 
 
