@@ -84,6 +84,50 @@ def network(result: dict) -> str:
     return table(["link", "compression", *traffic, "step ms", *PHASES, *ratios], rows)
 
 
+def steps(result: dict) -> str:
+    """Returns a table of how many times as fast as plain Horovod's steps are, a column for each bandwidth."""
+    bandwidths, found = by_compression(result["rows"])
+    rows = [
+        [
+            code(name),
+            f"{own[bandwidths[0]]['wire']['expected']:,.0f}",
+            *(
+                f"{own[each]['step_ms']:.1f} ms: {own[each]['throughput_to']['none']:.2f}"
+                for each in bandwidths
+            ),
+        ]
+        for name, own in found.items()
+    ]
+    title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
+    return table([title, "wire B/step", *bandwidths], rows)
+
+
+def time_to_accuracy(result: dict) -> str:
+    """Returns a table of the seconds of training to the accuracy of the uncompressed run."""
+    bandwidths, found = by_compression(result["rows"])
+    rows = []
+    for name, own in found.items():
+        some = own[bandwidths[0]]
+        times = [
+            f"{own[each]['training_seconds']:.0f} s, not reached"
+            if own[each]["seconds"] is None
+            else f"{own[each]['seconds']:.0f} s: {own[each]['faster']:.1f}"
+            for each in bandwidths
+        ]
+        finals = dict.fromkeys(f"{own[each]['final']:.4f}" for each in bandwidths)
+        rows.append([code(name), ", ".join(finals), f"{some['megabytes']:,.0f}", *times])
+    title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
+    return table([title, result["rows"][0]["metric"], "MB in and out", *bandwidths], rows)
+
+
+def by_compression(rows: list[dict]) -> tuple[list[str], dict[str, dict[str, dict]]]:
+    """Returns the bandwidths, and the rows of each compressor by bandwidth, in their order."""
+    found: dict[str, dict[str, dict]] = {}
+    for row in rows:
+        found.setdefault(row["compression"], {})[row["bandwidth"]] = row
+    return list(dict.fromkeys(row["bandwidth"] for row in rows)), found
+
+
 def gradients(result: dict) -> str:
     """Returns a table that describes the columns of `keys` and `messages`."""
     rows = [
@@ -193,6 +237,8 @@ TABLES = {
     "speed_core": speed_core,
     "convergence": convergence,
     "network": network,
+    "steps": steps,
+    "time_to_accuracy": time_to_accuracy,
     "gradients": gradients,
     "keys": keys,
     "messages": messages,

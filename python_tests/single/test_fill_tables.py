@@ -38,3 +38,40 @@ def test_speed_says_which_targets_are_met():
 
 def test_bars_of_specs_do_not_end_cells():
     assert fill_tables.table(["a", "b"], [[fill_tables.code("x|y"), "1"]]).endswith("| `x\\|y` | 1 |\n")
+
+
+def test_times_to_accuracy_have_a_column_for_each_bandwidth():
+    shared = {"metric": "test_accuracy", "megabytes": 1234.4}
+    rows = [
+        {"bandwidth": "slow", "compression": "none", "final": 0.8861, "training_seconds": 400.0},
+        {"bandwidth": "fast", "compression": "none", "final": 0.8861, "training_seconds": 100.0},
+        {"bandwidth": "slow", "compression": "a|b", "final": 0.8857, "training_seconds": 40.0},
+        {"bandwidth": "fast", "compression": "a|b", "final": 0.8667, "training_seconds": 30.0},
+    ]
+    times = [(400.0, 1.0), (100.0, 1.0), (40.0, 10.0), (None, None)]
+    rows = [
+        row | shared | {"seconds": seconds, "faster": faster}
+        for row, (seconds, faster) in zip(rows, times, strict=True)
+    ]
+    result = {"workload": "mnist_mlp", "ranks": 2, "parameters": 1000, "rows": rows}
+    text = fill_tables.time_to_accuracy(result)
+    assert "| mnist_mlp, 2 ranks, 1,000 parameters | test_accuracy | MB in and out | slow | fast |" in text
+    assert "| `none` | 0.8861 | 1,234 | 400 s: 1.0 | 100 s: 1.0 |" in text
+    assert "| `a\\|b` | 0.8857, 0.8667 | 1,234 | 40 s: 10.0 | 30 s, not reached |" in text
+
+
+def test_steps_have_a_column_for_each_bandwidth():
+    rows = [
+        {
+            "bandwidth": bandwidth,
+            "compression": name,
+            "step_ms": step_ms,
+            "wire": {"expected": 5000},
+            "throughput_to": {"none": 40 / step_ms},
+        }
+        for bandwidth, name, step_ms in [("slow", "none", 40), ("fast", "none", 40), ("slow", "topk", 10)]
+    ]
+    rows.append(rows[2] | {"bandwidth": "fast"})
+    text = fill_tables.steps({"workload": "ncf", "ranks": 4, "parameters": 1000, "rows": rows})
+    assert "| ncf, 4 ranks, 1,000 parameters | wire B/step | slow | fast |" in text
+    assert "| `topk` | 5,000 | 10.0 ms: 4.00 | 10.0 ms: 4.00 |" in text
