@@ -26,21 +26,11 @@ import options
 import rich.console
 import rich.progress
 import rich.table
+from convergence import SHARED
 
 BANDWIDTHS = ["100mbit", "1gbit"]
 COMPRESSION = ["none", "fp16", "auto", "int4", "sparse", "topk"]
 KEPT = ("bandwidth", "compression", "seed", "metrics", "step_ms_median", "curve")
-SHARED = (
-    "workload",
-    "ranks",
-    "parameters",
-    "epochs",
-    "steps",
-    "batch_size",
-    "learning_rate",
-    "decay",
-    "versions",
-)
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:

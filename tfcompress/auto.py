@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tfcompress.costs import Load
-from tfcompress.policy import Compressor, Described, Transport
+from tfcompress.policy import Compressor, Described
+from tfcompress.route import Transport
 from tfcompress.tuner import Contender, Tuner
 
 

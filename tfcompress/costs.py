@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tfcompress.policy import Transport
+from tfcompress.route import Transport
 
 # Candidates whose exchange is expected to take so many times as long as the shortest one's are tried in
 # training; the model is not better than that.

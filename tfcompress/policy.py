@@ -1,7 +1,6 @@
 """What to apply to which variable, and when: compressors and patterns of names. Pure data, no TensorFlow."""
 
 import dataclasses
-import enum
 import functools
 import re
 import sys
@@ -9,14 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
 from tfcompress.notices import warn_once
+from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of
 
-# Specs that carry a tensor of each dtype bit by bit, for tensors that are not worth compressing.
-_PASS_THROUGH = {
-    "float32": "dense|raw|raw",
-    "float16": "dense|raw|fp16",
-    "bfloat16": "dense|raw|bf16",
-}
-COMPRESSED_DTYPES = tuple(_PASS_THROUGH)
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
 _ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
 # Codecs of sparse rows where the compressor's own codec takes dense gradients only, or payloads are summed.
@@ -30,86 +23,6 @@ _EXCHANGES = ("gather", "shard", "auto")
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
 Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
-
-
-class Transport(enum.Enum):
-    """How a gradient travels."""
-
-    ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
-    GATHER = "gather"  # Each rank's frame travels to all ranks, which decode and sum.
-    SHARD = "shard"  # Each rank sums a shard of all gradients, and sends the encoded sum to all ranks.
-    LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
-
-
-@dataclasses.dataclass(frozen=True)
-class Route:
-    """What happens to one gradient in one stage of a schedule.
-
-    Attributes:
-      transport: How it travels.
-      spec: What is applied, its memory included.
-      wire_dtype: The dtype in which all-reduce carries the gradient or payload; None for its own.
-      row_sparsifier: What chooses among the rows of a table; "dense" elsewhere.
-      seed: See `Compressor`.
-      clip_norm: See `Compressor`.
-      bypasses_memory: Whether the memory, which is empty, is left alone.
-      return_spec: What is applied to sums of shards, the memory included; "" for `spec`.
-    """
-
-    transport: Transport
-    spec: str
-    wire_dtype: str | None = None
-    row_sparsifier: str = "dense"
-    seed: int = 0
-    clip_norm: float | None = None
-    bypasses_memory: bool = False
-    return_spec: str = ""
-
-    @property
-    def compresses(self) -> bool:
-        """Whether fewer bytes than the gradient's are meant to travel."""
-        if self.transport is Transport.ALLREDUCE:
-            return self.wire_dtype is not None
-        return not self.spec.endswith("dense|raw|raw")
-
-    def signature(self) -> "Route":
-        """Returns what a traced step cannot change: all but the specs of frames, inputs of the ops."""
-        return dataclasses.replace(self, spec="", return_spec="") if self.carries_frames else self
-
-    def with_memory(self, memory: str) -> "Route":
-        """Returns the route with a memory in front of what is applied."""
-        returned = f"{memory}|{self.return_spec}" if self.return_spec else ""
-        return dataclasses.replace(self, spec=f"{memory}|{self.spec}", return_spec=returned)
-
-    @property
-    def spec_of_sums(self) -> str:
-        """What the owner of a shard applies to the sum."""
-        return self.return_spec or self.spec
-
-    @property
-    def carries_frames(self) -> bool:
-        """Whether the gradient travels in frames."""
-        return self.transport in (Transport.GATHER, Transport.SHARD)
-
-
-@dataclasses.dataclass(frozen=True)
-class Resolution:
-    """What a plan means for one variable.
-
-    Attributes:
-      memory: Its memory, such as "residual".
-      num_slots: float32 vectors of the variable's size that the memory keeps.
-      routes: One for each stage.
-    """
-
-    memory: str
-    num_slots: int
-    routes: tuple[Route, ...]
-
-
-@functools.lru_cache(maxsize=1024)
-def _describe(spec: str) -> dict:
-    return _core.describe_spec(spec)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -242,7 +155,7 @@ class Compressor:
         """How gradients travel that are neither small nor excluded."""
         if self.spec in _ALLREDUCED:
             return Transport.ALLREDUCE
-        if _describe(self.spec)["linear"]:
+        if facts_of(self.spec)["linear"]:
             return Transport.LINEAR
         return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
 
@@ -265,7 +178,7 @@ class Compressor:
     @property
     def memory(self) -> str:
         """The memory's part of the spec, such as "residual"."""
-        return _describe(self.spec)["memory"]
+        return facts_of(self.spec)["memory"]
 
     @property
     def memory_kind(self) -> str:
@@ -280,12 +193,12 @@ class Compressor:
     @property
     def num_slots(self) -> int:
         """Number of float32 vectors that the memory keeps for each compressed tensor."""
-        return _describe(self.spec)["num_slots"]
+        return facts_of(self.spec)["num_slots"]
 
     @property
     def is_sparse(self) -> bool:
         """Whether a step applies some elements of a gradient and not others."""
-        return self.transport is not Transport.ALLREDUCE and not _describe(self.spec)["everything"]
+        return self.transport is not Transport.ALLREDUCE and not facts_of(self.spec)["everything"]
 
     @property
     def keeps_rows(self) -> bool:
@@ -329,9 +242,9 @@ class Compressor:
         transport = self.transport_on(num_ranks)
         framed = Transport.SHARD if transport is Transport.SHARD and not is_table else Transport.GATHER
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
-        if dtype not in _PASS_THROUGH or self.transport is Transport.ALLREDUCE:
+        if dtype not in PASS_THROUGH or self.transport is Transport.ALLREDUCE:
             is_cast = self.transport is Transport.ALLREDUCE
-            clip_norm = self.clip_norm if dtype in _PASS_THROUGH else None
+            clip_norm = self.clip_norm if dtype in PASS_THROUGH else None
             wire_dtype = self.wire_dtype if is_cast else None
             return Route(
                 Transport.ALLREDUCE, "dense|raw|raw", wire_dtype, clip_norm=clip_norm, seed=self.seed
@@ -339,7 +252,7 @@ class Compressor:
         if self._passes_through(name, shape):
             # Where the memory has the momentum, the optimizer has none for small tensors either.
             memory = "" if is_table or not self.has_momentum else f"{self.memory}|"
-            return route(framed, memory + _PASS_THROUGH[dtype])
+            return route(framed, memory + PASS_THROUGH[dtype])
         if is_table:
             return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)
         if transport is Transport.SHARD and self.return_spec is not None:
@@ -351,9 +264,9 @@ class Compressor:
     def memory_for(self, route: Route, is_table: bool) -> tuple[str, int]:
         """Returns the kind of memory that a gradient needs on a route, and its number of slots."""
         if is_table:
-            passes = not route.carries_frames or route.spec in _PASS_THROUGH.values()
+            passes = not route.carries_frames or route.spec in PASS_THROUGH.values()
             return ("residual", 1) if self.keeps_rows and not passes else ("none", 0)
-        description = _describe(route.spec)
+        description = facts_of(route.spec)
         return description["memory"].partition(":")[0], description["num_slots"]
 
     def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
@@ -366,7 +279,7 @@ class Compressor:
         return any(re.search(pattern, name) for pattern in self.exclude)
 
     def _may_be_sharded(self) -> bool:
-        return not _describe(self.spec)["linear"]
+        return not facts_of(self.spec)["linear"]
 
     def _loses_rows(self) -> bool:
         return "|bloom" in self.spec
@@ -376,14 +289,14 @@ class Compressor:
         is_kept = self.memory_kind == "residual" and not self.linear
         if not is_kept:
             return None
-        sparsifier = _describe(self.spec)["sparsifier"]
+        sparsifier = facts_of(self.spec)["sparsifier"]
         chooses = sparsifier.partition(":")[0] in _ROW_SPARSIFIERS
         return sparsifier if chooses and not self._loses_rows() else None
 
     def _row_spec(self) -> str:
         if self.transport is Transport.LINEAR:
             return _ROWS
-        if not _describe(self.spec)["takes_rows"]:
+        if not facts_of(self.spec)["takes_rows"]:
             warn_once(
                 f"the codec of '{self.spec}' takes dense gradients only: sparse rows (IndexedSlices) travel "
                 f"through '{_ROWS}' instead; sparse_as_dense=True makes them dense"
@@ -440,86 +353,13 @@ class PerVariable:
 Policy = Compressor | PerVariable
 
 
-def resolve(
-    policies: Sequence[Policy],
-    name: str,
-    dtype: str,
-    shape: Sequence[int | None],
-    is_table: bool,
-    held: str = "",
-    num_ranks: int | None = None,
-    bypasses: Sequence[bool] = (),
-) -> Resolution:
-    """Returns what the stages of a plan mean for one variable.
-
-    Stages may differ in their transport. A stage without memory, beside others that have one, has theirs, so
-    that nothing that waits in it is lost.
-
-    Args:
-      policies: One for each stage.
-      name: The variable's.
-      dtype: The gradient's, such as "float32".
-      shape: The variable's.
-      is_table: Whether the gradient is IndexedSlices.
-      held: The memory that the variable has already, such as "residual"; it counts as that of one more stage.
-      num_ranks: Of the exchange; None where it may change.
-      bypasses: For each stage, whether it leaves the memory that others have alone (default: none does).
-
-    Raises:
-      ValueError: Two stages need memories of different kinds.
-    """
-    compressors = [policy.compressor_for(name) for policy in policies]
-    routes = [each.route(name, dtype, shape, is_table, num_ranks) for each in compressors]
-    needs = [each.memory_for(route, is_table) for each, route in zip(compressors, routes, strict=True)]
-    if held:
-        needs.append((held.partition(":")[0], _describe(f"{held}|dense|raw|raw")["num_slots"]))
-    kinds = set(needs) - {("none", 0)}
-    if not kinds:
-        return Resolution("none", 0, tuple(routes))
-    if len(kinds) > 1:
-        raise ValueError(_memories_differ(f"gradient '{name}'", [each.spec for each in compressors]))
-    [(memory, num_slots)] = kinds
-    if not is_table:
-        memory = held or next(c.memory for c, need in zip(compressors, needs, strict=True) if need in kinds)
-    with_memory = [_as_rows(each, dtype) if is_table else _with_memory(each, memory) for each in routes]
-    for stage, bypassing in enumerate(bypasses):
-        if bypassing:
-            with_memory[stage] = dataclasses.replace(routes[stage], bypasses_memory=True)
-    return Resolution(memory, num_slots, tuple(with_memory))
-
-
-def _with_memory(route: Route, memory: str) -> Route:
-    return route if _describe(route.spec)["num_slots"] else route.with_memory(memory)
-
-
 def _without_memory(spec: str) -> str:
-    return spec if _describe(spec)["memory"] == "none" else spec.partition("|")[2]
-
-
-def _as_rows(route: Route, dtype: str) -> Route:
-    """All-reduced rows go through Horovod, which knows no residual: frames carry them, uncompressed."""
-    if route.transport is Transport.GATHER:
-        return route
-    return dataclasses.replace(route, transport=Transport.GATHER, spec=_PASS_THROUGH[dtype], wire_dtype=None)
-
-
-def check_memories(policies: Sequence[Policy]) -> None:
-    """Raises ValueError where stages that apply to all variables have memories of different kinds."""
-    compressors = [policy for policy in policies if isinstance(policy, Compressor)]
-    if len({each.memory_kind for each in compressors} - {"none"}) > 1:
-        raise ValueError(_memories_differ("every gradient", [each.spec for each in compressors]))
-
-
-def _memories_differ(subject: str, specs: Sequence[str]) -> str:
-    return (
-        f"{subject} would need a memory of another kind in another stage: {specs}. Choose one memory "
-        "(residual or momentum) for all stages that have one"
-    )
+    return spec if facts_of(spec)["memory"] == "none" else spec.partition("|")[2]
 
 
 def _check_return_spec(spec: str) -> str:
     """Returns the canonical spec; raises ValueError unless sums can be encoded by it."""
-    described = _describe(_core.canonical_spec(spec))
+    described = facts_of(_core.canonical_spec(spec))
     if described["linear"] or described["memory"] != "none":
         raise ValueError(
             f"return_spec '{spec}' must be a sparsifier and codecs of frames, without a memory: that of the "

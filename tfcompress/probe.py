@@ -11,7 +11,8 @@ from tfcompress import frames, measure
 from tfcompress.auto import Auto, loads_of
 from tfcompress.comm import SUM, Ranks
 from tfcompress.costs import CodecCost, Line, Links, finalists
-from tfcompress.policy import Described, Transport
+from tfcompress.policy import Described
+from tfcompress.route import Transport
 
 # Sizes grow until a collective takes so long: the largest tells the bandwidth.
 _SIZES = (1 << 12, 1 << 18, 1 << 20, 1 << 22, 1 << 24)

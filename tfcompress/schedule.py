@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress.auto import Auto, Contest
-from tfcompress.policy import Compressor, PerVariable, Policy, as_policy, check_memories
+from tfcompress.policy import Compressor, PerVariable, Policy, as_policy
+from tfcompress.resolution import check_memories
 
 _WARMUP_RATIOS = (0.25, 0.0625, 0.015625, 0.004)
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.options import Options
-from tfcompress.policy import Transport
+from tfcompress.route import Transport
 from tfcompress.routes import allreduce, gather, linear, shard
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.schedule import Given, compressors_of

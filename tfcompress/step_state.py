@@ -14,7 +14,8 @@ from tfcompress.comm import Ranks
 from tfcompress.handshake import Agreement, agree
 from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
-from tfcompress.policy import Described, Transport
+from tfcompress.policy import Described
+from tfcompress.route import Transport
 from tfcompress.schedule import Given, Plan, compressors_of
 from tfcompress.stages import Stages, describe
 from tfcompress.state import Gradient, Memories, Parameter, make_variable

@@ -13,7 +13,8 @@ from types import FrameType
 import tensorflow as tf
 
 from tfcompress import comm
-from tfcompress.policy import COMPRESSED_DTYPES, Compressor, Transport
+from tfcompress.policy import Compressor
+from tfcompress.route import COMPRESSED_DTYPES, Transport
 from tfcompress.routes import linear
 from tfcompress.state import Parameter
 from tfcompress.statistics import Counter, Stats, merge, note_use

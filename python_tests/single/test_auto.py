@@ -9,7 +9,8 @@ import pytest
 import tfcompress as tfc
 from tfcompress.auto import Auto, Contest, loads_of
 from tfcompress.costs import CodecCost, Line, Links, Load, exchange_seconds, finalists
-from tfcompress.policy import Transport, resolve
+from tfcompress.resolution import resolve
+from tfcompress.route import Transport
 from tfcompress.tuner import Contender, Tuner
 
 GRADIENTS = [("kernel", "float32", (784, 512), False), ("bias", "float32", (512,), False)]

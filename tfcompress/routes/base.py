@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.comm import Ranks
-from tfcompress.policy import Route
+from tfcompress.route import Route
 
 # Packets, seeds, specs and counts are made there, also where gradients, and what encodes them, are on a GPU.
 HOST = "CPU:0"

@@ -1,0 +1,81 @@
+"""How one gradient travels. Pure data, no TensorFlow."""
+
+import dataclasses
+import enum
+import functools
+
+from tfcompress import _core
+
+# Specs that carry a tensor of each dtype bit by bit, for tensors that are not worth compressing.
+PASS_THROUGH = {
+    "float32": "dense|raw|raw",
+    "float16": "dense|raw|fp16",
+    "bfloat16": "dense|raw|bf16",
+}
+COMPRESSED_DTYPES = tuple(PASS_THROUGH)
+
+
+class Transport(enum.Enum):
+    """How a gradient travels."""
+
+    ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
+    GATHER = "gather"  # Each rank's frame travels to all ranks, which decode and sum.
+    SHARD = "shard"  # Each rank sums a shard of all gradients, and sends the encoded sum to all ranks.
+    LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """What happens to one gradient in one stage of a schedule.
+
+    Attributes:
+      transport: How it travels.
+      spec: What is applied, its memory included.
+      wire_dtype: The dtype in which all-reduce carries the gradient or payload; None for its own.
+      row_sparsifier: What chooses among the rows of a table; "dense" elsewhere.
+      seed: See `Compressor`.
+      clip_norm: See `Compressor`.
+      bypasses_memory: Whether the memory, which is empty, is left alone.
+      return_spec: What is applied to sums of shards, the memory included; "" for `spec`.
+    """
+
+    transport: Transport
+    spec: str
+    wire_dtype: str | None = None
+    row_sparsifier: str = "dense"
+    seed: int = 0
+    clip_norm: float | None = None
+    bypasses_memory: bool = False
+    return_spec: str = ""
+
+    @property
+    def compresses(self) -> bool:
+        """Whether fewer bytes than the gradient's are meant to travel."""
+        if self.transport is Transport.ALLREDUCE:
+            return self.wire_dtype is not None
+        return not self.spec.endswith("dense|raw|raw")
+
+    def signature(self) -> "Route":
+        """Returns what a traced step cannot change: all but the specs of frames, inputs of the ops."""
+        return dataclasses.replace(self, spec="", return_spec="") if self.carries_frames else self
+
+    def with_memory(self, memory: str) -> "Route":
+        """Returns the route with a memory in front of what is applied."""
+        returned = f"{memory}|{self.return_spec}" if self.return_spec else ""
+        return dataclasses.replace(self, spec=f"{memory}|{self.spec}", return_spec=returned)
+
+    @property
+    def spec_of_sums(self) -> str:
+        """What the owner of a shard applies to the sum."""
+        return self.return_spec or self.spec
+
+    @property
+    def carries_frames(self) -> bool:
+        """Whether the gradient travels in frames."""
+        return self.transport in (Transport.GATHER, Transport.SHARD)
+
+
+@functools.lru_cache(maxsize=1024)
+def facts_of(spec: str) -> dict:
+    """Returns what `tfc.describe_spec` does."""
+    return _core.describe_spec(spec)
