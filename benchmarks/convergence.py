@@ -64,6 +64,12 @@ def parse_arguments() -> argparse.Namespace:
         metavar="FILE",
         help="summarise these results of examples instead of training",
     )
+    parser.add_argument(
+        "--least",
+        metavar="METRIC",
+        help="compare the least value of this metric, such as test_loss, after an epoch (default: the first "
+        "metric as it is at the end)",
+    )
     return parser.parse_args()
 
 
@@ -88,12 +94,22 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
     return runs
 
 
-def summarise(runs: dict[str, list[dict]]) -> list[dict]:
-    """Returns one row for each compressor: the final metric over the seeds, and the bytes."""
+def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dict]:
+    """Returns one row for each compressor: a metric over the seeds, and the bytes.
+
+    Args:
+      runs: By compressor, one for each seed.
+      least: Metric whose least value counts; None for the first one, as it is at the end.
+    """
     [reference, *_] = runs.values()
-    metric = next(iter(reference[0]["metrics"]))
-    finals = {name: [run["metrics"][metric] for run in each] for name, each in runs.items()}
-    baseline = statistics.mean(run["metrics"][metric] for run in reference)
+    metric = least or next(iter(reference[0]["metrics"]))
+
+    def of(run: dict) -> float:
+        values = [point["metrics"][metric] for point in run["curve"]]
+        return min(values) if least else values[-1]
+
+    finals = {name: [of(run) for run in each] for name, each in runs.items()}
+    baseline = statistics.mean(map(of, reference))
     moved = {name: mean_bytes(each) for name, each in runs.items()}
     of_reference = next(iter(moved.values()))
     rows = []
@@ -102,7 +118,7 @@ def summarise(runs: dict[str, list[dict]]) -> list[dict]:
             {
                 "compression": name,
                 "spec": each[0]["spec"],
-                "metric": metric,
+                "metric": f"least {metric}" if least else metric,
                 "mean": statistics.mean(finals[name]),
                 "lowest": min(finals[name]),
                 "highest": max(finals[name]),
@@ -122,11 +138,11 @@ def mean_bytes(runs: list[dict]) -> dict[str, float]:
     return {column: statistics.mean(run[f"{column}_per_step"] for run in runs) for column in BYTES}
 
 
-def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path) -> None:
+def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path, least: str | None = None) -> None:
     """Draws loss by step and the metric by bytes: lines are means of the seeds, bands their ranges."""
     figure, (by_step, by_bytes) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     [reference, *_] = runs.values()
-    metric = next(iter(reference[0]["metrics"]))
+    metric = least or next(iter(reference[0]["metrics"]))
     for name, each in runs.items():
         curves = [run["curve"] for run in each]
         losses = [[point["loss"] for point in curve] for curve in curves]
@@ -180,7 +196,7 @@ def main() -> None:
         f"{name}, {first['ranks']} ranks, {first['parameters']:,} parameters, "
         f"{count(first['epochs'], 'epoch')}, {count(len(next(iter(runs.values()))), 'seed')}"
     )
-    rows = summarise(runs)
+    rows = summarise(runs, arguments.least)
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / f"convergence_{name}"
     moved = (f"{column}_per_step" for column in (*BYTES, "dense_bytes"))
@@ -188,7 +204,7 @@ def main() -> None:
     slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
     result = {"title": title, **{key: first[key] for key in SHARED}, "rows": rows, "runs": slim}
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    plot(runs, title, stem.with_suffix(".png"))
+    plot(runs, title, stem.with_suffix(".png"), arguments.least)
     report(rows, title)
     print(f"numbers: {stem.with_suffix('.json')}\nfigure: {stem.with_suffix('.png')}")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from tfcompress.costs import Load
 from tfcompress.policy import Compressor, Described
 from tfcompress.route import Transport
+from tfcompress.schedule import Schedule
 from tfcompress.tuner import Contender, Tuner
 
 
@@ -22,13 +23,13 @@ class Auto:
         is taken. Their memories must be of one kind.
       fallback: The name of the one that is taken where nothing can be measured: on one rank, in elastic jobs,
         whose ranks come and go, and in TF1-style graphs.
-      dense_steps: The steps at the start of training in which only candidates that send every element are
-        taken.
+      sparse: Names and plans that are taken, without a trial, where they are expected to be much faster than
+        all candidates.
     """
 
     candidates: tuple[tuple[str, Compressor], ...]
     fallback: str
-    dense_steps: int = 0
+    sparse: tuple[tuple[str, Schedule], ...] = ()
 
     def __repr__(self) -> str:
         return f"Compression.auto(), which takes {self.spec} for all gradients of a step"
@@ -50,24 +51,21 @@ class Auto:
             "use tfc.DistributedOptimizer or tfc.DistributedGradientTape, or choose a preset"
         )
 
-    def dense(self) -> "Auto":
-        """Returns the choice between those that send every element."""
-        kept = tuple((name, each) for name, each in self.candidates if not each.is_sparse)
-        return dataclasses.replace(self, candidates=kept)
-
-    def settled(self, ready: Sequence[str], first: Sequence[str]) -> "Compressor | Contest":
-        """Returns what is applied: one candidate, or a contest.
+    def settled(self, ready: Sequence[str], first: Sequence[str]) -> "Compressor | Schedule | Contest":
+        """Returns what is applied: one candidate, a contest of several, or what is sparse.
 
         Args:
           ready: Names of the candidates that may be the fastest.
           first: Names of those that are tried first.
         """
         chosen = {name: each for name, each in self.candidates if name in ready}
-        return Contest.between(chosen, first, self.dense_steps) if len(chosen) > 1 else chosen[ready[0]]
+        if len(chosen) > 1:
+            return Contest.between(chosen, first)
+        return {**chosen, **dict(self.sparse)}[ready[0]]
 
     def get_config(self) -> dict:
-        """Returns the configurations of the candidates by name."""
-        return {name: compressor.get_config() for name, compressor in self.candidates}
+        """Returns the configurations of all that may be taken by name."""
+        return {name: plan.get_config() for name, plan in (*self.candidates, *self.sparse)}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,27 +85,23 @@ class Contest:
     first: tuple[str, ...]
 
     @classmethod
-    def between(
-        cls, compressors: Mapping[str, Compressor], first: Sequence[str], dense_steps: int = 0
-    ) -> "Contest":
-        """Makes the stages of candidates. What all-reduce carries leaves a residual alone once it is empty.
+    def between(cls, compressors: Mapping[str, Compressor], first: Sequence[str]) -> "Contest":
+        """Makes the stages of candidates. What all-reduce carries leaves the memory alone once it is empty.
 
         Args:
           compressors: By name, from the most exact to the least.
           first: Names of those that are tried first.
-          dense_steps: See `Auto`.
         """
         policies, empties = list(compressors.values()), None
-        # A momentum is never empty.
-        may_be_empty = any(each.memory_kind == "residual" for each in policies)
-        bypasses = [may_be_empty and each.transport is Transport.ALLREDUCE for each in policies]
+        has_memory = any(each.memory_kind != "none" for each in policies)
+        bypasses = [has_memory and each.transport is Transport.ALLREDUCE for each in policies]
         if any(bypasses):
             empties = len(policies)
             policies.append(Compressor("dense|raw|raw"))
             bypasses.append(False)
         contenders = [
-            Contender(name, stage, empties if bypasses[stage] else None, dense_steps if each.is_sparse else 0)
-            for stage, (name, each) in enumerate(compressors.items())
+            Contender(name, stage, empties if bypasses[stage] else None)
+            for stage, name in enumerate(compressors)
         ]
         return cls(tuple(policies), tuple(bypasses), tuple(contenders), tuple(first))
 

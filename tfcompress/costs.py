@@ -1,6 +1,7 @@
 """What an exchange is expected to take, from measured costs of links and codecs. Pure arithmetic."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 from tfcompress.route import Transport
@@ -94,9 +95,10 @@ class Load:
     spec_of_sums: str = ""
 
     @property
-    def specs(self) -> tuple[str, str]:
-        """Of gradients and of sums."""
-        return self.spec, self.spec_of_sums or self.spec
+    def specs(self) -> tuple[str, ...]:
+        """What encodes gradients and sums; none where Horovod sums the gradients."""
+        is_encoded = self.transport is not Transport.ALLREDUCE
+        return (self.spec, self.spec_of_sums or self.spec) if is_encoded else ()
 
 
 def exchange_seconds(
@@ -128,6 +130,31 @@ def exchange_seconds(
             to_all += cost.num_bytes * n * num_ranks
             seconds += n * (cost.encode_seconds + cost.decode_seconds * num_ranks)
     return seconds + links.alltoall.seconds(to_owners) + links.allgather.seconds(to_all)
+
+
+def fastest_by_far(
+    candidates: Mapping[str, Sequence[Load]],
+    others: Mapping[str, Sequence[Load]],
+    links: Links,
+    codecs: Mapping[str, CodecCost],
+    num_ranks: int,
+) -> str | None:
+    """Returns the fastest of the candidates, if all others are expected to take more than twice as long.
+
+    Args:
+      candidates: By name, what travels in a step.
+      others: Likewise.
+      links: See `exchange_seconds`.
+      codecs: See `exchange_seconds`.
+      num_ranks: See `exchange_seconds`.
+    """
+
+    def fastest(those: Mapping[str, Sequence[Load]]) -> tuple[float, str]:
+        seconds = [(exchange_seconds(each, links, codecs, num_ranks), name) for name, each in those.items()]
+        return min(seconds, default=(math.inf, ""))
+
+    (own, name), (of_others, _) = fastest(candidates), fastest(others)
+    return name if _CLOSE * max(own, _FLOOR_SECONDS) < of_others < math.inf else None
 
 
 def finalists(

@@ -9,9 +9,10 @@ from tfcompress.accumulation import LocalAccumulator
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
 from tfcompress.options import Options
+from tfcompress.plan import Given, as_plan, compressors_of
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
-from tfcompress.schedule import Given, Schedule, as_plan, compressors_of
+from tfcompress.schedule import Schedule
 from tfcompress.state import Gradient, parameter_of, tf_variable
 from tfcompress.statistics import Stats, note_use
 from tfcompress.step import Step

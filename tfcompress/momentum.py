@@ -15,8 +15,8 @@ import tensorflow as tf
 from tfcompress import comm, keras_objects
 from tfcompress.auto import Auto
 from tfcompress.notices import tell
+from tfcompress.plan import Given, compressors_of, mapped
 from tfcompress.policy import Compressor
-from tfcompress.schedule import Given, compressors_of, mapped
 from tfcompress.state import Memories, parameter_of, tf_variable
 
 _RATES = ("momentum", "beta_1")
@@ -90,7 +90,7 @@ def taken(optimizer: object, plan: Given) -> Given:
             raise
         if comm.leads():
             tell(f"Compression.auto() sends every element, because {error}")
-        return plan.dense()
+        return dataclasses.replace(plan, sparse=())
     for each in concerned:
         if not each.takes_momentum:
             raise ValueError(

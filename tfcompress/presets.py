@@ -39,7 +39,7 @@ class Compression(PaperPresets):
         allow: str = "dense",
         *,
         ratio: float = 0.01,
-        dense_steps: int = 1000,
+        warmup_steps: int = 1000,
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
@@ -56,13 +56,13 @@ class Compression(PaperPresets):
         TF1-style graphs and one rank take `int8`; Horovod's own wrappers refuse it.
 
         Args:
-          allow: What may be sent: "dense", every element; "sparse", after the first steps also the largest
-            ones only, as `sparse` does, in two encodings: faster on slow links. The momentum of SGD, Adam,
-            AdamW or RMSprop is in the memory then; with other optimizers that have one every element is
-            sent. Under a tape nothing has told what the optimizer is, and the memory has no momentum: that
-            costs accuracy, see `topk`.
-          ratio: Share of the elements that is sent then, in (0, 1].
-          dense_steps: How many steps that begin training send every element; an epoch or more.
+          allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`, in
+            one of two encodings, where its exchange is expected to take less than half as long as that of
+            any other, which is told before the first step. The momentum of SGD, Adam, AdamW or RMSprop is in
+            its memory; with other optimizers that have one every element is sent. Under a tape nothing has
+            told what the optimizer is, and the memory has no momentum: that costs accuracy, see `topk`.
+          ratio: See `sparse`.
+          warmup_steps: See `sparse`.
           min_elements, seed, exclude, clip_norm: See `Compressor`.
 
         Raises:
@@ -77,12 +77,12 @@ class Compression(PaperPresets):
         candidates |= {"int8": int8, "int4": int4}
         if allow == "dense":
             return Auto(tuple(candidates.items()), fallback="int8")
-        codecs = {"sparse": ("delta_binary", "raw"), "sparse with rowcol|ecsq": ("rowcol", "ecsq")}
-        candidates |= {name: _sparse(ratio, *each, **policy) for name, each in codecs.items()}
-        for name, each in candidates.items():  # Of one kind of memory.
-            if each.memory_kind != "none":
-                candidates[name] = dataclasses.replace(each, takes_momentum=True)
-        return Auto(tuple(candidates.items()), fallback="int8", dense_steps=dense_steps)
+        codecs = {"sparse with delta_binary|raw": ("delta_binary", "raw"), "sparse": ("rowcol", "ecsq")}
+        sparse = {
+            name: Compression.sparse(ratio, warmup_steps=warmup_steps, index=index, value=value, **policy)
+            for name, (index, value) in codecs.items()
+        }
+        return Auto(tuple(candidates.items()), "int8", tuple(sparse.items()))
 
     @staticmethod
     def int8(

@@ -10,9 +10,8 @@ import tensorflow as tf
 from tfcompress import frames, measure
 from tfcompress.auto import Auto, loads_of
 from tfcompress.comm import SUM, Ranks
-from tfcompress.costs import CodecCost, Line, Links, finalists
+from tfcompress.costs import CodecCost, Line, Links, fastest_by_far, finalists
 from tfcompress.policy import Described
-from tfcompress.route import Transport
 
 # Sizes grow until a collective takes so long: the largest tells the bandwidth.
 _SIZES = (1 << 12, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
@@ -28,6 +27,8 @@ def finalists_of(
 ) -> tuple[list[str], list[str]]:
     """Returns the names of candidates that may be the fastest: on all links, and on those of now.
 
+    Or the one name of what is sparse, where that is much faster.
+
     Args:
       plan: The candidates.
       gradients: What is exchanged in a step.
@@ -36,20 +37,13 @@ def finalists_of(
     """
     size = ranks.size()
     loads = {each: loads_of(compressor, gradients, size) for each, compressor in plan.candidates}
-    framed = {
-        spec
-        for own in loads.values()
-        for load in own
-        if load.transport is not Transport.ALLREDUCE
-        for spec in load.specs
-    }
+    of_sparse = {each: loads_of(schedule.last, gradients, size) for each, schedule in plan.sparse}
+    framed = {spec for each in (*loads.values(), *of_sparse.values()) for load in each for spec in load.specs}
     links, codecs = measure_links(ranks, name), measure_codecs(ranks, framed)
+    much_faster = fastest_by_far(of_sparse, loads, links, codecs, size)
+    if much_faster is not None:
+        return [much_faster], []
     first, ready = finalists(loads, links, codecs, size)
-    if plan.dense_steps:  # The fastest of what the first steps take is among them.
-        dense = {each: loads[each] for each in plan.dense().compressors}
-        of_dense, ready_of_dense = finalists(dense, links, codecs, size)
-        first = [each for each in loads if each in {*first, *of_dense}]
-        ready = [each for each in loads if each in {*ready, *ready_of_dense}]
     return ready, first
 
 

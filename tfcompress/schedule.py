@@ -1,12 +1,10 @@
 """Compressors that follow one another during training."""
 
 import dataclasses
-import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tfcompress.auto import Auto, Contest
-from tfcompress.policy import Compressor, PerVariable, Policy, as_policy
+from tfcompress.policy import Compressor, Policy, as_policy
 from tfcompress.resolution import check_memories
 
 _WARMUP_RATIOS = (0.25, 0.0625, 0.015625, 0.004)
@@ -82,6 +80,11 @@ class Schedule:
         return cls.of_ratios(compressor, [r for r in _WARMUP_RATIOS if r > own], steps_per_epoch)
 
     @property
+    def last(self) -> Policy:
+        """What is applied after the last stage."""
+        return self.policies[-1]
+
+    @property
     def spec(self) -> str:
         """What is said of it where other compressors say their spec."""
         specs = [getattr(policy, "spec", "several") for policy in self.policies]
@@ -132,44 +135,3 @@ def _ratio_of(compressor: Compressor) -> float:
     parts = compressor.spec.split("|")
     part = parts[_position_of_ratio(parts, compressor)]
     return float(re.search(r"ratio=([^,]+)", part)[1])
-
-
-# What a step can apply, and what a user can give.
-Plan = Policy | Schedule | Contest
-Given = Plan | Auto
-
-
-def stages_of(plan: Plan) -> tuple[tuple[int, ...], tuple[Policy, ...]]:
-    """Returns the steps at which stages end, and what is applied in each; one stage without a schedule."""
-    if isinstance(plan, Schedule):
-        return plan.boundaries, plan.policies
-    if isinstance(plan, Contest):
-        return (), plan.policies
-    return (), (plan,)
-
-
-def compressors_of(plan: Given) -> list[Compressor]:
-    """Returns all compressors that a variable may have in any stage."""
-    if isinstance(plan, Auto):
-        return list(plan.compressors.values())
-    return [each for stage in stages_of(plan)[1] for each in stage.compressors()]
-
-
-def mapped(plan: Given, change: Callable[[Compressor], Compressor]) -> Given:
-    """Returns a plan with changed compressors, for the same variables and steps."""
-    if isinstance(plan, Schedule):
-        lengths = [end - begin for begin, end in itertools.pairwise((0, *plan.boundaries))]
-        *policies, last = [mapped(policy, change) for policy in plan.policies]
-        return Schedule(list(zip(lengths, policies, strict=True)), then=last)
-    if isinstance(plan, Auto):
-        return dataclasses.replace(plan, candidates=tuple((name, change(c)) for name, c in plan.candidates))
-    return plan.mapped(change) if isinstance(plan, PerVariable) else change(plan)
-
-
-def as_plan(compression: object) -> Given:
-    """Returns what a user gave as `compression=`: a compressor, {pattern: compressor}, a schedule or `auto`.
-
-    Raises:
-      TypeError: Another object; the message says what to pass.
-    """
-    return compression if isinstance(compression, Schedule | PerVariable | Auto) else as_policy(compression)

@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.options import Options
+from tfcompress.plan import Given, compressors_of
 from tfcompress.route import Transport
 from tfcompress.routes import allreduce, gather, linear, shard
 from tfcompress.routes.base import Context, Member, Outcome, join
-from tfcompress.schedule import Given, compressors_of
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter
 from tfcompress.statistics import Counter
@@ -98,7 +98,7 @@ class Step:
         stage, trials = stages.at(step), stages.trials
         name = self.state.name_of(stages, parameters)
         if trials is not None:
-            stage, start = trials.begin(step, stage, name)
+            stage, start = trials.begin(stage, name)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)

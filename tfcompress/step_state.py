@@ -14,9 +14,9 @@ from tfcompress.comm import Ranks
 from tfcompress.handshake import Agreement, agree
 from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
+from tfcompress.plan import Given, Plan, compressors_of
 from tfcompress.policy import Described
 from tfcompress.route import Transport
-from tfcompress.schedule import Given, Plan, compressors_of
 from tfcompress.stages import Stages, describe
 from tfcompress.state import Gradient, Memories, Parameter, make_variable
 from tfcompress.statistics import Counter, Stats, merge, note_use
@@ -62,7 +62,7 @@ class StepState:
         self.name = comm.begin_exchange(comm.num_exchanges()) if comm.is_elastic() else None
         self._settings = {**self.options.describe(), **(settings or {})}
         if isinstance(plan, Auto):
-            self._settings["auto"] = [[name, each.spec] for name, each in plan.candidates]
+            self._settings["auto"] = [[name, each.spec] for name, each in (*plan.candidates, *plan.sparse)]
         self._numbers: dict[Hashable, int] = {}
         self._stages: dict[tuple, Stages] = {}
         self._settled: dict[tuple, Plan] = {}

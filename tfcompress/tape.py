@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from tfcompress.auto import Auto
 from tfcompress.options import Options
+from tfcompress.plan import as_plan
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
-from tfcompress.schedule import Schedule, as_plan
+from tfcompress.schedule import Schedule
 from tfcompress.state import parameter_of, tf_variable
 from tfcompress.statistics import Stats, merge
 from tfcompress.step import Step

@@ -27,32 +27,31 @@ class Trials:
         """Leaves the stages to the plan, also in steps that are traced already."""
         self.tuner = None
 
-    def begin(self, step: tf.Tensor, planned: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
+    def begin(self, planned: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the stage of the step that begins, int64 scalar, and the time, float64 scalar.
 
         Args:
-          step: Its number from 1 on, int64 scalar.
-          planned: Its stage where there is no tuner any more.
+          planned: The stage where there is no tuner any more.
           name: Prefix of the collectives' names, equal on all ranks.
         """
-        offered = _call(self._offered, [], tf.float64)
+        offered = _call(lambda _: self._offered(), tf.constant(0.0, tf.float64), tf.float64)
         agreed = tf.cond(
             tf.math.is_nan(offered),
             lambda: offered,
             lambda: self._ranks.largest(offered, f"{name}_seconds"),
         )
-        stage = _call(self._next_stage, [agreed, step], tf.int64)
+        stage = _call(self._next_stage, agreed, tf.int64)
         return tf.where(stage < 0, planned, stage), clock.time_after([stage])
 
     def end(self, start: tf.Tensor, results: Sequence[tf.Tensor | tf.IndexedSlices]) -> None:
         """Takes the time of a step from `start` until its results are there."""
-        _call(self._observe, [clock.time_after(results) - start], tf.int64)
+        _call(self._observe, clock.time_after(results) - start, tf.int64)
 
     def _offered(self) -> np.float64:
         return np.float64(self.tuner.offered() if self.tuner else math.nan)
 
-    def _next_stage(self, agreed: float, step: int) -> np.int64:
-        return np.int64(self.tuner.next_stage(float(agreed), int(step)) if self.tuner else -1)
+    def _next_stage(self, agreed: float) -> np.int64:
+        return np.int64(self.tuner.next_stage(float(agreed)) if self.tuner else -1)
 
     def _observe(self, seconds: float) -> np.int64:
         if self.tuner:
@@ -60,6 +59,6 @@ class Trials:
         return np.int64(0)
 
 
-def _call(function: object, arguments: list[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
-    """Calls a Python function on scalars when the step runs; returns its scalar."""
-    return tf.ensure_shape(tf.numpy_function(function, arguments, dtype), [])
+def _call(function: object, argument: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Calls a Python function on a scalar when the step runs; returns its scalar."""
+    return tf.ensure_shape(tf.numpy_function(function, [argument], dtype), [])

@@ -30,13 +30,11 @@ class Contender:
       stage: Its stage of the plan.
       empties: The stage that sends what the memory holds, to be taken for a step before this one, which does
         not read the memory; None where this one does.
-      after: It is not taken in so many steps at the start of training.
     """
 
     name: str
     stage: int
     empties: int | None = None
-    after: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Tuner:
         """Takes the contenders.
 
         Args:
-          contenders: From the most exact to the least; one at least may be taken from the first step on.
+          contenders: From the most exact to the least, at least one.
           first: Names of those that are tried first (default: all); the others when times have changed.
           tell: Is called with each choice that differs from the one before.
         """
@@ -94,7 +92,6 @@ class Tuner:
         self._tell = tell
         self._own: list[float] = []
         self._compares = False
-        self._step = 0
         self._reads_memory = False
         self._script = self._decide()
         self._is_begun = False
@@ -103,14 +100,12 @@ class Tuner:
         """Returns the seconds to compare with other ranks, NaN where nothing is to be compared."""
         return statistics.median(self._own) if self._compares and self._own else math.nan
 
-    def next_stage(self, agreed: float, step: int) -> int:
-        """Returns the stage of a step.
+    def next_stage(self, agreed: float) -> int:
+        """Returns the stage of the next step.
 
         Args:
           agreed: The largest of what ranks offered; NaN where nothing was.
-          step: Its number in training, from 1 on.
         """
-        self._step = step
         if self._compares:
             self._own.clear()
         stage, self._compares = self._script.send(agreed if self._is_begun else None)
@@ -122,19 +117,14 @@ class Tuner:
         self._own.append(seconds)
 
     def _decide(self) -> _Script:
-        steps = _FIRST_LOOK_STEPS
-        tried = self._open(self._first) or self._open(self._contenders)
+        tried, steps = self._first, _FIRST_LOOK_STEPS
         while True:
             chosen = yield from self._try(tried)
             has_changed = yield from self._stay(chosen, steps)
             # The present one first: its time tells when a turn is hopeless.
-            others = self._open(self._contenders if has_changed else self._first)
+            others = self._contenders if has_changed else self._first
             tried = [chosen, *[each for each in others if each != chosen]]
             steps = _FIRST_LOOK_STEPS if has_changed else 2 * steps
-
-    def _open(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Returns those that may be taken by now."""
-        return [each for each in contenders if each.after < self._step]
 
     def _try(self, contenders: Sequence[Contender]) -> Generator[_Turn, float, Contender]:
         """Runs a trial; returns whom it chose."""
@@ -166,20 +156,14 @@ class Tuner:
         return seconds[1:] or seconds
 
     def _stay(self, contender: Contender, num_steps: int) -> Generator[_Turn, float, bool]:
-        """Stays with a contender for so many steps; returns whether something has changed before.
-
-        That is the time of steps, or who may be taken.
-        """
+        """Stays with a contender for so many steps; returns whether times have changed before."""
         yield from self._enter(contender)
-        num_open = len(self._open(self._contenders))
         for _ in range(num_steps // _COMPARED_STEPS):
             for _ in range(_COMPARED_STEPS - 1):
                 yield contender.stage, False
             seconds = yield contender.stage, True
             expected = self.choice.seconds
             if not expected / _CHANGED <= seconds <= expected * _CHANGED:
-                return True
-            if len(self._open(self._contenders)) > num_open:
                 return True
         return False
 

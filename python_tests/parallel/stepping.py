@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfcompress.options import Options
-from tfcompress.schedule import as_plan
+from tfcompress.plan import as_plan
 from tfcompress.state import Parameter
 from tfcompress.step import Step
 

@@ -26,8 +26,8 @@ def injected(monkeypatch):
         monkeypatch.setattr(probe, "finalists_of", lambda *_: (list(ready), list(ready)))
         next_stage, observe = Tuner.next_stage, Tuner.observe
 
-        def note(self, agreed, step):
-            stages.append(next_stage(self, agreed, step))
+        def note(self, agreed):
+            stages.append(next_stage(self, agreed))
             return stages[-1]
 
         monkeypatch.setattr(Tuner, "next_stage", note)
@@ -67,7 +67,7 @@ def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
         held = slots.get(name, np.zeros_like(total))
         exact = hvd.allreduce(tf.constant(total - held), op=hvd.Sum).numpy()
         # Half precision, where the memory is left alone, rounds; everything else is accounted for.
-        np.testing.assert_allclose(sent, exact, atol=0.03 * hvd.size())
+        np.testing.assert_allclose(sent, exact, atol=0.05)
         assert not held.any(), "`none` was chosen, and the residual was emptied before"
 
 
@@ -135,12 +135,11 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
         tfc.set_compression(optimizer, tfc.Compression.auto())
 
 
-@pytest.mark.parametrize("ready", [["none", "int4", "sparse"], ["none", "fp16"]])
-def test_momentum_is_in_the_memory_where_what_is_taken_has_one(injected, assert_same_on_all_ranks, ready):
-    """Dense steps first, then sparse ones; a choice between sums leaves the momentum to the optimizer."""
-    stages = injected([1.0, 0.8, 0.2, 1.0], ready=ready)
+@pytest.mark.parametrize("ready", [["sparse"], ["none", "int4"]])
+def test_the_momentum_is_in_the_memory_only_of_what_is_sparse(injected, assert_same_on_all_ranks, ready):
+    injected([1.0, 0.8, 1.0], ready=ready)
     model = make_model(keras)
-    compression = tfc.Compression.auto("sparse", ratio=0.5, dense_steps=50, min_elements=16)
+    compression = tfc.Compression.auto("sparse", ratio=0.5, warmup_steps=50, min_elements=16)
     inner = keras.optimizers.SGD(0.01, momentum=0.5)
     optimizer = tfc.DistributedOptimizer(inner, compression=compression)
     model.compile(optimizer, "mse", jit_compile=False)
@@ -149,11 +148,10 @@ def test_momentum_is_in_the_memory_where_what_is_taken_has_one(injected, assert_
     history = model.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False, callbacks=callbacks)
     assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
     assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])
-    slots = [len(own) for own in tfc.stats(optimizer).slots]
-    if "sparse" in ready:
-        assert 2 not in stages[:50] and stages[-1] == 2 and max(slots) == 2
-    else:
-        assert max(slots) == 0 and any(np.any(each.numpy()) for each in optimizer.variables[2:])
+    stats = tfc.stats(optimizer)
+    is_sparse = ready == ["sparse"]
+    assert max(len(own) for own in stats.slots) == (2 if is_sparse else 1)
+    assert stats.choice.startswith("sparse, by far the fastest" if is_sparse else "int4: 800 ms")
 
 
 def test_ranks_that_allow_different_things_are_told():

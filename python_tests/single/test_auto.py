@@ -8,7 +8,16 @@ import pytest
 
 import tfcompress as tfc
 from tfcompress.auto import Auto, Contest, loads_of
-from tfcompress.costs import CodecCost, Line, Links, Load, exchange_seconds, finalists
+from tfcompress.costs import (
+    CodecCost,
+    Line,
+    Links,
+    Load,
+    exchange_seconds,
+    fastest_by_far,
+    finalists,
+)
+from tfcompress.plan import compressors_of
 from tfcompress.resolution import resolve
 from tfcompress.route import Transport
 from tfcompress.tuner import Contender, Tuner
@@ -91,6 +100,24 @@ def test_what_other_links_would_need_is_kept_ready(candidates):
     assert set(first) < set(ready) and "none" in ready and "int4" in ready
 
 
+def test_what_is_sparse_is_much_faster_or_not_taken(candidates):
+    n = 10_000_000
+    sparse = {
+        "sparse with raw": [Load(Transport.SHARD, "raw", 4, n, "raw")],
+        "sparse": [Load(Transport.SHARD, "small", 4, n, "small")],
+    }
+    codecs = CODECS | {"raw": CodecCost(0.05, 1e-9, 2e-10), "small": CodecCost(0.01, 3e-9, 2e-9)}
+
+    def taken(megabytes_per_second):
+        return fastest_by_far(sparse, candidates, links(megabytes_per_second), codecs, 2)
+
+    assert (taken(1), taken(100), taken(1e6)) == ("sparse", "sparse with raw", None)
+    assert fastest_by_far({}, candidates, links(1), codecs, 2) is None
+    few = {"none": [Load(Transport.ALLREDUCE, "", 4, 100)]}
+    assert fastest_by_far(sparse, few, links(1), codecs, 2) is None
+    assert fastest_by_far(sparse, {"none": []}, links(1), codecs, 2) is None, "nothing is known of the model"
+
+
 # ---- Contest -----------------------------------------------------------------------------------------------
 
 
@@ -139,21 +166,26 @@ def test_one_finalist_is_the_preset_itself():
 
 
 def test_auto_keeps_every_element_unless_it_is_told():
-    dense, sparse = tfc.Compression.auto(), tfc.Compression.auto("sparse", ratio=0.02)
-    assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"]
-    assert not any(each.is_sparse for each in dense.compressors.values())
-    added = [each for name, each in sparse.compressors.items() if name not in dense.compressors]
-    assert len(added) == 2 and all("topk:ratio=0.02" in each.spec for each in added)
-    with_memory = [each for each in sparse.compressors.values() if each.memory_kind != "none"]
-    assert {each.memory_kind for each in with_memory} == {"residual"}
-    assert all(each.takes_momentum for each in with_memory), "or memories would be of two kinds"
-    assert not any(each.takes_momentum for each in dense.compressors.values())
-    assert list(sparse.dense().compressors) == list(dense.compressors)
+    dense = tfc.Compression.auto()
+    sparse = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30)
+    assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"] == list(sparse.compressors)
+    assert dense.sparse == () and not any(each.is_sparse for each in sparse.compressors.values())
+    assert [name for name, _ in sparse.sparse] == ["sparse with delta_binary|raw", "sparse"]
+    for _, schedule in sparse.sparse:
+        assert "topk:ratio=0.02" in schedule.last.spec and schedule.boundaries == (10, 20, 30)
+
+
+def test_what_is_sparse_is_taken_as_it_is():
+    auto = tfc.Compression.auto("sparse")
+    assert auto.settled(["sparse"], []) is dict(auto.sparse)["sparse"]
+    assert "sparse" in auto.get_config() and isinstance(auto.settled(["none", "int4"], ["none"]), Contest)
 
 
 def test_auto_passes_its_policy_on():
     policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
-    for each in tfc.Compression.auto("sparse", **policy).compressors.values():
+    auto = tfc.Compression.auto("sparse", **policy)
+    assert len(compressors_of(auto)) == 5 + 2 * 4
+    for each in compressors_of(auto):
         config = each.get_config()
         assert {name: config[name] for name in policy} == policy
 
@@ -167,7 +199,7 @@ def test_auto_refuses_what_it_does_not_know():
 
 def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
-    assert "sparse" in tfc.make_compressor("auto(allow='sparse')").compressors
+    assert "sparse" in dict(tfc.make_compressor("auto(allow='sparse')").sparse)
     assert "int4" in tfc.make_compressor("auto").spec
 
 
@@ -182,15 +214,13 @@ class Job:
     tuners: list
     told: list
     stages: list = dataclasses.field(default_factory=list)
-    steps_before: int = 0
 
     def run(self, num_steps):
         for _ in range(num_steps):
             offers = [tuner.offered() for tuner in self.tuners]
             assert len({math.isnan(offer) for offer in offers}) == 1, "some ranks compare and others do not"
             agreed = math.nan if math.isnan(offers[0]) else max(offers)
-            step = self.steps_before + len(self.stages) + 1
-            stages = {tuner.next_stage(agreed, step) for tuner in self.tuners}
+            stages = {tuner.next_stage(agreed) for tuner in self.tuners}
             assert len(stages) == 1, "ranks decide differently"
             [stage] = stages
             for rank, tuner in enumerate(self.tuners):
@@ -304,48 +334,4 @@ def test_noise_costs_little(seed):
 def test_contests_make_tuners_of_their_own():
     contest = Contest.between(tfc.Compression.auto().compressors, ["none"])
     one, other = contest.tuner(lambda choice: None), contest.tuner(lambda choice: None)
-    assert one.next_stage(math.nan, 1) == other.next_stage(math.nan, 1) == 0 and one is not other
-
-
-# ---- Dense steps at the start ------------------------------------------------------------------------------
-
-
-def job_with_sparse(steps_before=0, first=None):
-    """Int4 from the first step on, and what is five times as fast from step 301 on."""
-    contenders = [Contender("none", 0), Contender("int4", 1), Contender("sparse", 2, after=300)]
-    told = []
-    seconds = {0: [3.0] * 2, 1: [1.0] * 2, 2: [0.2] * 2}
-    tuners = [Tuner(contenders, first, told.append), Tuner(contenders, first)]
-    return Job(seconds, tuners, told, steps_before=steps_before)
-
-
-@pytest.mark.parametrize("first", [None, ["sparse"]])
-def test_what_is_sparse_waits_for_its_step_and_is_tried_soon_after_it(first):
-    training = job_with_sparse(first=first)
-    training.run(450)
-    assert 2 not in training.stages[:300]
-    assert [each.name for each in training.told] == ["int4", "sparse"]
-    assert set(training.stages[430:]) == {2}
-
-
-def test_a_run_that_goes_on_does_not_wait_again():
-    training = job_with_sparse(steps_before=1000)
-    training.run(60)
-    assert training.present == "sparse"
-
-
-def test_contests_let_sparse_candidates_wait_and_no_momentum_be_bypassed():
-    auto = tfc.Compression.auto("sparse", dense_steps=50)
-    ready = ["none", "int4", "sparse"]
-    contest = auto.settled(ready, ready)
-    assert [each.after for each in contest.contenders] == [0, 0, 50]
-    assert contest.bypasses == (True, False, False, False)
-    moved = [
-        (name, dataclasses.replace(each, spec=each.spec.replace("residual", "momentum:rate=0.9")))
-        for name, each in auto.candidates
-    ]
-    contest = dataclasses.replace(auto, candidates=tuple(moved)).settled(ready, ready)
-    assert contest.bypasses == (False, False, False)
-    found = resolve(contest.policies, *GRADIENTS[0], num_ranks=2, bypasses=contest.bypasses)
-    assert found.memory == "momentum:rate=0.9,nesterov=0" and found.num_slots == 2
-    assert [route.spec.partition("|")[0] for route in found.routes] == [found.memory] * 3
+    assert one.next_stage(math.nan) == 0 and other.next_stage(math.nan) == 0 and one is not other

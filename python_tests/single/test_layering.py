@@ -222,7 +222,15 @@ LIGHT = (
     ),
     *("tfcompress.cuda", "tfcompress.errors", "tfcompress.frames", "tfcompress.measure"),
     *("tfcompress.policy", "tfcompress.presets", "tfcompress.paper_presets", "tfcompress.schedule"),
-    *("tfcompress.auto", "tfcompress.costs", "tfcompress.tuner", "tfcompress.resolution", "tfcompress.route"),
+    *("tfcompress.plan", "tfcompress.resolution", "tfcompress.route"),
+    *(
+        "tfcompress.auto",
+        "tfcompress.costs",
+        "tfcompress.tuner",
+        "tfcompress.resolution",
+        "tfcompress.route",
+        "tfcompress.plan",
+    ),
 )
 # Imports within functions, which close no circle when modules are imported.
 LATE = {
