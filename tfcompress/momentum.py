@@ -81,6 +81,8 @@ def taken(optimizer: object, plan: Given) -> Given:
     rates = {name: rate for name in _RATES if (rate := getattr(inner, name, None))}
     concerned = [each for each in compressors_of(plan) if each.takes_momentum or each.has_momentum]
     if not (rates and concerned):
+        if _kind_of(inner) is not None and rates:
+            _tell_what_it_costs(plan, type(inner).__name__)
         return plan
     described = f"{type(inner).__name__} has " + ", ".join(f"{name}={rate}" for name, rate in rates.items())
     try:
@@ -111,6 +113,16 @@ def taken(optimizer: object, plan: Given) -> Given:
         return dataclasses.replace(compressor, spec=spec)
 
     return mapped(plan, take)
+
+
+def _tell_what_it_costs(plan: Given, name: str) -> None:
+    waiting = [each for each in compressors_of(plan) if each.is_sparse and each.memory_kind == "residual"]
+    if waiting and comm.leads():
+        tell(
+            f"what waits in the memory of '{waiting[0].spec}' has none of {name}'s momentum. That costs accuracy: "
+            "1.5 points where tfc.Compression.sparse(), which takes the momentum, loses none "
+            "(docs/convergence.md)"
+        )
 
 
 def leave_to(memories: Memories, optimizer: object) -> None:

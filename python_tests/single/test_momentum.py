@@ -258,6 +258,18 @@ class TestPlans:
         assert optimizer._tfcompress_step.state.plan.sparse == ()
         assert "auto() sends every element, because" in capsys.readouterr().err
 
+    def test_what_waits_without_the_momentum_is_told(self, capsys):
+        wrapped(keras.optimizers.Adam(), tfc.Compression.threshold(0.5))
+        told = capsys.readouterr().err
+        assert "has none of Adam's momentum" in told and "tfc.Compression.sparse()" in told
+        for optimizer, compression in (
+            (keras.optimizers.SGD(0.1), tfc.Compression.threshold(0.25)),
+            (keras.optimizers.Adam(), tfc.Compression.int8()),
+            (keras.optimizers.Adam(), tfc.Compression.sparse()),
+        ):
+            wrapped(optimizer, compression)
+            assert "none of Adam's momentum" not in capsys.readouterr().err
+
 
 class TestRefused:
     @pytest.mark.parametrize(
