@@ -119,8 +119,8 @@ def _tell_what_it_costs(plan: Given, name: str) -> None:
     waiting = [each for each in compressors_of(plan) if each.is_sparse and each.memory_kind == "residual"]
     if waiting and comm.leads():
         tell(
-            f"what waits in the memory of '{waiting[0].spec}' has none of {name}'s momentum. That costs accuracy: "
-            "1.5 points where tfc.Compression.sparse(), which takes the momentum, loses none "
+            f"what waits in the memory of '{waiting[0].spec}' has none of {name}'s momentum. That costs "
+            "accuracy: 1.5 points where tfc.Compression.sparse(), which takes the momentum, loses none "
             "(docs/convergence.md)"
         )
 
