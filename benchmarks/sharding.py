@@ -71,6 +71,7 @@ def compressors() -> dict[str, tfc.Compressor]:
         "topk": topk,
         "topk, sharded": dataclasses.replace(topk, exchange="shard"),
         "topk rowcol|ecsq, sharded": dataclasses.replace(small, exchange="shard"),
+        "sparse": tfc.Compression.sparse(warmup_steps=0).last,
         "int8": tfc.Compression.int8(),
         "int4": tfc.Compression.int4(),
     }
@@ -101,7 +102,7 @@ def play_gathered(setting: Setting, spec: str, num_ranks: int) -> dict:
     }
 
 
-def play_sharded(setting: Setting, spec: str, num_ranks: int) -> dict:
+def play_sharded(setting: Setting, spec: str, num_ranks: int, spec_of_sums: str) -> dict:
     """Plays rank 0 of a sharded exchange; shards are rows."""
     shard = setting.rows // num_ranks
     own = setting.gradient(0)
@@ -110,7 +111,7 @@ def play_sharded(setting: Setting, spec: str, num_ranks: int) -> dict:
     for rank in range(1, num_ranks):
         pieces.append(tfc.encode(setting.gradient(rank)[:shard], spec, seed=rank))
         total += tfc.decode(pieces[-1]).reshape(total.shape)
-    mine = tfc.encode(total, spec)
+    mine = tfc.encode(total, spec_of_sums)
     sums = [mine] * num_ranks  # Those of other shards are of nearly the same size.
     in_and_out = sum(map(len, sent)) + sum(map(len, pieces)) + 2 * sum(map(len, sums[1:]))
     rounds = [decode_ms(pieces, total.size), decode_ms([b"".join(sums)], total.size, num_ranks)]
@@ -122,11 +123,14 @@ def simulate(setting: Setting) -> dict[str, dict]:
     with rich.progress.Progress() as progress:
         task = progress.add_task("", total=len(compressors()) * len(setting.ranks))
         for name, compressor in compressors().items():
-            play = play_gathered if compressor.exchange == "gather" else play_sharded
             points = []
             for ranks in setting.ranks:
                 progress.update(task, description=f"{name}, {ranks} ranks")
-                points.append(play(setting, spec_alone(compressor.spec), ranks))
+                spec = spec_alone(compressor.spec)
+                if compressor.exchange == "gather":
+                    points.append(play_gathered(setting, spec, ranks))
+                else:
+                    points.append(play_sharded(setting, spec, ranks, compressor.return_spec or spec))
                 progress.advance(task)
             simulated[name] = {"spec": compressor.spec, "points": points}
     return simulated
