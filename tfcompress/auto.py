@@ -42,7 +42,7 @@ class Auto:
     @property
     def spec(self) -> str:
         """What is said of it where other compressors say their spec."""
-        return "the fastest of " + ", ".join(self.compressors)
+        return "the fastest of " + ", ".join([*self.compressors, *dict(self.sparse)])
 
     def compress(self, tensor: object) -> None:
         """Refuses stock Horovod, which calls this and shows one gradient at a time."""
