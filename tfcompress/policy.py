@@ -57,8 +57,8 @@ class Compressor:
         them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
-        what moves fewer bytes, "gather" on two ranks and "shard" on more. Rows of tables are gathered, and
-        what all-reduce carries is not affected.
+        what moves fewer bytes, "gather" on two ranks and "shard" on more, but "gather" in elastic jobs, where
+        "shard" is refused. Rows of tables are gathered, and what all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
@@ -160,8 +160,8 @@ class Compressor:
         return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
 
     def transport_on(self, num_ranks: int | None) -> Transport:
-        """Returns how gradients travel on so many ranks; None where their number may change."""
-        shards = num_ranks is None or num_ranks > 2
+        """Returns how gradients travel on so many ranks; None in elastic jobs, where "auto" gathers."""
+        shards = num_ranks is not None and num_ranks > 2
         is_open = self.exchange == "auto" and self.transport is Transport.GATHER and self._may_be_sharded()
         return Transport.SHARD if is_open and shards else self.transport
 

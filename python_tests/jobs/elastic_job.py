@@ -1,6 +1,4 @@
-"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER MODE VICTIM`.
-
-MODE is loop, sharded, fit, tape or phases.
+"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER loop|fit|tape|phases VICTIM`.
 
 The gradient of the model's weights is the input itself, small integers that depend on the rank's name and
 the step alone, and gradients are summed: float32 holds every sum exactly.
@@ -30,10 +28,8 @@ from tfcompress.tape import states_of
 
 FOLDER, MODE, VICTIM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 NAME = os.environ["HOROVOD_HOSTNAME"]  # Each host has one slot.
-NUM_STEPS, STEPS_PER_COMMIT, FATAL_STEP, MEETING_STEP = 40, 5, 13, 20
-SIZE = 4000 if MODE == "sharded" else 40  # Of which each rank has a shard.
-USES_OPTIMIZER = MODE in ("loop", "sharded", "fit")
-COMPRESSION = tfc.Compression.topk(0.1, min_elements=1, exchange="shard" if MODE == "sharded" else "gather")
+SIZE, NUM_STEPS, STEPS_PER_COMMIT, FATAL_STEP, MEETING_STEP = 40, 40, 5, 13, 20
+COMPRESSION = tfc.Compression.topk(0.1, min_elements=1)
 if MODE == "phases":  # Its sums need the same step on all ranks, and say so where it is not.
     COMPRESSION = tfc.Compression.shared_randomk(0.1, min_elements=1)
 NUM_PARTS = 2 if MODE == "phases" else 1
@@ -74,7 +70,7 @@ def make_model():
     # Ranks start from different weights: the state has to make them equal.
     model.set_weights([np.full([SIZE, 1], hvd.rank() + 1.0, np.float32)] * NUM_PARTS)
     optimizer = keras.optimizers.SGD(1.0)
-    if USES_OPTIMIZER:
+    if MODE in ("loop", "fit"):
         optimizer = tfc.DistributedOptimizer(optimizer, compression=COMPRESSION, op=hvd.Sum)
     model.compile(optimizer, loss_of, jit_compile=False)
     return model
@@ -93,7 +89,7 @@ def part_at(step):
 
 
 def residual():
-    states = [state_of(model.optimizer)] if USES_OPTIMIZER else states_of(model.variables)
+    states = [state_of(model.optimizer)] if MODE in ("loop", "fit") else states_of(model.variables)
     slots = {name: slot for state in states for name, [slot] in state.memories.by_name().items()}
     names = [parameter_of(variable).name for variable in model.trainable_variables]
     return np.concatenate(
@@ -141,7 +137,7 @@ def train_step(x, step, part):
     with tf.control_dependencies([step]):
         with tf.GradientTape() as tape:
             loss = loss_of(None, model(x)[:, part])
-    if not USES_OPTIMIZER:
+    if MODE in ("tape", "phases"):
         tape = tfc.DistributedGradientTape(tape, compression=COMPRESSION, op=hvd.Sum)
     trained = model.parts[part].trainable_variables
     gradients = tape.gradient(loss, trained)

@@ -79,7 +79,7 @@ def assert_conserved(results, hosts):
     np.testing.assert_array_equal(applied + waiting, computed - lost["residual"])
 
 
-@pytest.mark.parametrize("mode", ["loop", "sharded", "fit", "tape", "phases"])
+@pytest.mark.parametrize("mode", ["loop", "fit", "tape", "phases"])
 def test_two_of_three_ranks_go_on_and_a_new_one_joins_them(tmp_path, mode):
     results = run_job(tmp_path, mode, [FIRST, VICTIM, THIRD], announced_by="trained_without")
     for host in (FIRST, THIRD):

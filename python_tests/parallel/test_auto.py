@@ -67,7 +67,7 @@ def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
         held = slots.get(name, np.zeros_like(total))
         exact = hvd.allreduce(tf.constant(total - held), op=hvd.Sum).numpy()
         # Half precision, where the memory is left alone, rounds; everything else is accounted for.
-        np.testing.assert_allclose(sent, exact, atol=0.05)
+        np.testing.assert_allclose(sent, exact, atol=0.03 * hvd.size())
         assert not held.any(), "`none` was chosen, and the residual was emptied before"
 
 

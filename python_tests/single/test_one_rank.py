@@ -10,6 +10,9 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
+from tfcompress import comm
+from tfcompress.state import parameter_of
+from tfcompress.step_state import StepState
 
 make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
 
@@ -134,3 +137,15 @@ else:
 
 def test_horovod_not_initialised():
     subprocess.run([sys.executable, "-c", NOT_INITIALISED], check=True)
+
+
+def test_shards_are_refused_in_elastic_jobs(monkeypatch):
+    """Horovod's elastic loop ends, as if all were done, where an all-to-all fails."""
+    variable = tf.Variable(tf.zeros([3000]), name="kernel")
+    states = [StepState(tfc.Compression.topk(exchange=exchange)) for exchange in ("shard", "auto")]
+    monkeypatch.setattr(comm, "is_elastic", lambda: True)
+    parameters = [parameter_of(variable)]
+    with pytest.raises(ValueError, match="elastic jobs.*'auto', which gathers there"):
+        states[0].stages_of([tf.zeros([3000])], parameters, states[0].plan)
+    [route] = states[1].stages_of([tf.zeros([3000])], parameters, states[1].plan).all_routes()
+    assert route.transport.name == "GATHER"

@@ -215,7 +215,7 @@ class TestExchange:
             with pytest.raises(ValueError, match="return_spec .* without a memory"):
                 tfc.Compressor("topk|raw|raw", return_spec=spec)
 
-    @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "SHARD")])
+    @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "GATHER")])
     def test_auto_moves_fewer_bytes(self, ranks, transport):
         compressor = tfc.Compression.topk(exchange="auto")
         route = compressor.route("kernel", "float32", (100, 100), num_ranks=ranks)
