@@ -238,7 +238,7 @@ TEST(HostileBloom, TheFullestFilterStaysWithinTheBound) {
     for (const uint32_t num_hashes : {1u, 2u, 3u, 4u, 8u, 32u}) {
       SCOPED_TRACE(testing::Message() << k << " keys, " << num_hashes << " hashes");
       const auto num_bits = static_cast<uint32_t>(
-          std::max(1.0, std::ceil(k * (num_hashes == 1 ? 0.01 : num_hashes - 0.5) / 0.6931)));
+          std::max(64.0, std::ceil(k * (num_hashes == 1 ? 0.01 : num_hashes - 0.5) / 0.6931)));
       Bytes section = {3, static_cast<unsigned char>(num_hashes)};
       ByteWriter(&section).Write(num_bits);
       section.resize(section.size() + (num_bits + 7) / 8, 0);

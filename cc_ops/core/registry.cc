@@ -78,12 +78,12 @@ const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
       {1, "raw", RawIndex()},
       {2, "bitmap", BitmapIndex()},
       {3, "delta_binary", DeltaBinaryIndex()},
-      {4, "bloom", BloomIndex()},
       {5, "rle", RleIndex()},
       {6, "huffman", HuffmanIndex()},
       {7, "delta_adaptive", DeltaAdaptiveIndex()},
       {8, "delta_flag", DeltaFlagIndex()},
       {9, "rowcol", RowcolIndex()},
+      {10, "bloom", BloomIndex()},
   };
   return *rows;
 }

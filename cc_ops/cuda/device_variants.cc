@@ -81,10 +81,7 @@ Status ParseIndex(const std::string& index, DeviceSpec* spec) {
   if (spec->index != IndexKind::kBloom) return OkStatus();
   spec->policy = static_cast<BloomPolicy>(params.Choice("policy"));
   spec->fpr = params.Float("fpr");
-  if (ChoosesByRank(spec->policy)) return OkStatus();
-  return InvalidArgument("the policy '", kBloomPolicyNames[static_cast<int>(spec->policy)],
-                         "' of the index codec 'bloom' has no device variant; those that have: "
-                         "naive, p0, leftmost, middle, rightmost");
+  return OkStatus();
 }
 
 Result<ValueSpec> ParseValue(const std::string& value) {

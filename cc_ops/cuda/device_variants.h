@@ -30,9 +30,9 @@ enum class IndexKind : uint8_t {
   kRaw = 1,
   kBitmap = 2,
   kDeltaBinary = 3,
-  kBloom = 4,
   kDeltaAdaptive = 7,
   kDeltaFlag = 8,
+  kBloom = 10,
 };
 enum class LinearKind : uint8_t { kCountSketch = 1, kSharedRandomK = 2 };
 

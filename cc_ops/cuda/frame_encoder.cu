@@ -98,8 +98,10 @@ Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(
         TakeDeltaWriteBuffers(1, max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
   }
-  if (spec_.index == IndexKind::kBloom)
-    TakeBloomBuffers(BloomRate(spec_.fpr), max_k_, max_sent_, workspace, &buffers->bloom);
+  if (spec_.index == IndexKind::kBloom) {
+    TFC_RETURN_IF_ERROR(TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n_, max_k_, max_sent_,
+                                         workspace, &buffers->bloom));
+  }
   if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k_);
   return OkStatus();
 }

@@ -22,9 +22,8 @@ namespace {
 enum ErrorBits : uint32_t {
   kChecksumError = 1,
   kIndexError = 2,
-  kPolicyError = 4,
-  kValueError = 8,
-  kJointError = 16,
+  kValueError = 4,
+  kJointError = 8,
 };
 
 Status StatusOf(uint32_t error) {
@@ -33,10 +32,6 @@ Status StatusOf(uint32_t error) {
   }
   if (error & kIndexError) {
     return DataLoss("index section: not k strictly increasing indices below n");
-  }
-  if (error & kPolicyError) {
-    return InvalidArgument(
-        "the policies p1 and p2 of the index codec 'bloom' have no device variant");
   }
   if (error & kValueError) return DataLoss("value section: not k finite values");
   if (error & kJointError) return DataLoss("value section: not k elements of its joint codec");
@@ -177,6 +172,7 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
   if (task.decoder.joint == JointKind::kSkcompress) {
     max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, sections.values.size()));
   }
+  if (index == IndexKind::kBloom) max_bloom_.Cover(sections.indices, header.n, header.k);
   if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
     max_k_ = std::max(max_k_, header.k);
   if (is_sketch || task.decoder.is_seeded || index == IndexKind::kBitmap ||
@@ -190,7 +186,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->wide_dev = workspace->Take<float>(max_wide_);
   buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
   TakeParamBuffers(params_, workspace, &buffers->params);
-  TakeBloomState(workspace, &buffers->bloom);
+  TFC_RETURN_IF_ERROR(TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom));
   if (max_sketch_.max_k > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
@@ -237,8 +233,8 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       break;
     }
     case IndexKind::kBloom:
-      return ReadBloom(section_dev, num_bytes, header.k, header.seed, marks, buffers.bloom,
-                       {kIndexError, kPolicyError}, error_dev, buffers.indices_dev, stream);
+      return ReadBloom(task.frame.sections.indices, section_dev, header.k, header.seed, marks,
+                       buffers.bloom, kIndexError, error_dev, buffers.indices_dev, stream);
   }
   return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
 }

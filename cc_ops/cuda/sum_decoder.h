@@ -15,6 +15,7 @@
 #include "core/dtype.h"
 #include "core/packets.h"
 #include "core/status.h"
+#include "cuda/bloom_extent.h"
 #include "cuda/code_blocks.h"
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
@@ -86,6 +87,7 @@ class SumDecoder {
   // Maxima over all frames.
   uint32_t max_k_ = 0;         // Frames with an explicit support.
   CodeExtent max_deltas_{};    // Index sections with prefixed deltas.
+  BloomExtent max_bloom_;      // Index sections of Bloom filters.
   uint32_t max_marks_ = 0;     // n of frames that go through marks.
   uint32_t max_wide_ = 0;      // n of targets that are not float32.
   SketchExtent max_sketch_{};  // Grouped sketches.

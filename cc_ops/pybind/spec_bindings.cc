@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/compressor.h"
-#include "core/index/bloom_policy.h"
 #include "core/linear_codec.h"
 #include "core/linear_compressor.h"
 #include "core/registry.h"
@@ -57,14 +56,7 @@ py::dict DescribeSpec(const std::string& spec) {
 // "yes", the settings that have a variant, or an empty string.
 std::string DeviceVariant(const std::vector<std::string>& on_device, const std::string& name) {
   if (std::find(on_device.begin(), on_device.end(), name) == on_device.end()) return "";
-  if (name == "count_sketch") return "top";
-  if (name != "bloom") return "yes";
-  std::string policies;
-  for (int policy = 0; policy < kNumBloomPolicies; ++policy) {
-    if (!ChoosesByRank(static_cast<BloomPolicy>(policy))) continue;
-    policies += (policies.empty() ? "" : ", ") + std::string(kBloomPolicyNames[policy]);
-  }
-  return policies;
+  return name == "count_sketch" ? "top" : "yes";
 }
 
 const char* KindName(ParamKind kind) {

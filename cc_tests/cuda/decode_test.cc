@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/index/bloom_policy.h"
 #include "core/pipeline.h"
+#include "core/sketch/bloom_filter.h"
 #include "core/value/double_exponential.h"
 #include "core/value/reciprocal_log_levels.h"
 #include "core/value/trits.h"
@@ -149,6 +150,8 @@ const std::vector<std::string>& HostileSpecs() {
                                    "topk:ratio=0.2|bloom:policy=p0|raw",
                                    "topk:ratio=0.2|bloom:policy=middle,fpr=0.3|fp16",
                                    "topk:ratio=0.2|bloom:policy=naive|raw",
+                                   "topk:ratio=0.2|bloom:policy=p1,fpr=0.3|raw",
+                                   "topk:ratio=0.2|bloom:policy=p2,fpr=0.3|raw",
                                    "topk:ratio=0.3|sketchml:groups=2",
                                    "topk:ratio=0.5|sketchml:buckets=4,groups=3,rows=1,columns=1",
                                    "topk:ratio=0.3|skcompress:groups=2",
@@ -309,9 +312,10 @@ TEST(SumDecoder, RefusesABloomFilterThatIsTooFull) {
     Bytes frame;
     Append("topk:ratio=0.02|bloom:policy=leftmost,fpr=0.1|raw",
            HostGradient(NormalValues(kHostileSize, seed), DType::kFloat32), seed, &frame);
-    unsigned char& filter = frame[kFrameHeaderBytes + kBloomHeaderBytes];
-    if (CountBits(uint64_t{filter}) != kHashes) continue;
-    filter = static_cast<unsigned char>(filter | (filter + 1));  // The lowest bit that is not set.
+    unsigned char* const filter = frame.data() + kFrameHeaderBytes + kBloomHeaderBytes;
+    if (CountBits({filter, kMinBloomBits / 8}) != kHashes) continue;
+    unsigned char& byte = filter[0];
+    byte = static_cast<unsigned char>(byte | (byte + 1));  // The lowest bit that is not set.
     RepairChecksum(&frame);
     ASSERT_EQ(SumOnHost(frame, 1, 1, kHostileTensor).status.code(), StatusCode::kDataLoss);
     ASSERT_EQ(SumOnDevice(frame, 1, 1, kHostileTensor, stream).status.code(),

@@ -22,8 +22,13 @@ std::vector<std::string> SettingsOf(const std::string& part) {
   if (part == "threshold") return {"threshold:tau=0.01", "threshold:tau=1"};
   if (part == "delta_flag") return {"delta_flag", "delta_flag:flag_bits=5"};
   if (part == "bloom")
-    return {"bloom:policy=p0", "bloom:policy=naive,fpr=0.2", "bloom:policy=leftmost,fpr=0.1",
-            "bloom:policy=middle,fpr=0.3", "bloom:policy=rightmost,fpr=0.01"};
+    return {"bloom:policy=p0",
+            "bloom:policy=naive,fpr=0.2",
+            "bloom:policy=leftmost,fpr=0.1",
+            "bloom:policy=middle,fpr=0.3",
+            "bloom:policy=rightmost,fpr=0.01",
+            "bloom:policy=p1,fpr=0.1",
+            "bloom:policy=p2,fpr=0.03"};
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
   if (part == "block_int")
     return {"block_int", "block_int:bits=4,block=16", "block_int:bits=2,block=1024"};
@@ -140,6 +145,9 @@ const std::vector<std::string>& SomeDeviceSpecs() {
       "momentum:nesterov=1,rate=0.5|topk:ratio=0.01|bloom:policy=leftmost|raw",
       "residual|threshold:tau=0.5|bloom:policy=middle,fpr=0.2|fp16",
       "residual|topk:ratio=0.05|bloom:policy=naive,fpr=0.3|sign",
+      "residual|topk:ratio=0.05|bloom:policy=p1,fpr=0.1|fp16",
+      "residual|topk:ratio=0.01|bloom:policy=p2,fpr=0.01|raw",
+      "none|nonzero|bloom:policy=p2,fpr=0.3|qsgd",
       "residual|topk:ratio=0.1|sketchml",
       "none|dense|sketchml:buckets=2000,groups=256,rows=1,columns=0.9",
       "residual|topk:ratio=0.1|skcompress",

@@ -154,7 +154,7 @@ TEST(FrameEncoder, EncodesTheSizesOfARealModel) {
 
 TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
   const std::pair<const char*, const char*> cases[] = {
-      {"topk|bloom:policy=p2|raw", "the policy 'p2' of the index codec 'bloom'"},
+      {"topk|huffman|raw", "index codec 'huffman'"},
       {"topk|raw|minmax", "value codec 'minmax'"},
       {"nonzero|skcompress:buckets=1025,groups=1", "joint codec 'skcompress'"},
   };

@@ -3,6 +3,7 @@
 Readers take (section, n, k, seed); writers return the section.
 """
 
+import collections
 import math
 import struct
 
@@ -18,7 +19,7 @@ from oracle_deltas import (
 )
 from oracle_index_entropy import read_huffman, read_rle, write_huffman, write_rle
 from oracle_rowcol import read_rowcol, write_rowcol
-from oracle_wire import Random, Reader, hash_keys, pack, require
+from oracle_wire import GOLDEN, Reader, hash_keys, mix64_all, pack, require
 
 
 def read_raw_indices(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
@@ -82,69 +83,57 @@ POLICIES = ["naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"]
 
 def bloom_positions(keys, num_hashes: int, num_bits: int, seed: int) -> np.ndarray:
     """The probes of each key, one row a key."""
-    hashes = hash_keys(keys, seed)
-    low, high = hashes & np.uint64(0xFFFFFFFF), (hashes >> np.uint64(32)) | np.uint64(1)
-    probes = low[:, None] + np.arange(num_hashes, dtype=np.uint64) * high[:, None]
-    return (((probes & np.uint64(0xFFFFFFFF)) * np.uint64(num_bits)) >> np.uint64(32)).astype(np.int64)
+    keys = np.asarray(keys, np.int64)
+    hashes = hash_keys(keys // 64, seed)
+    probes = np.arange(num_hashes, dtype=np.uint64)
+    pairs = mix64_all(hashes[:, None] + probes // np.uint64(2) * np.uint64(2) * np.uint64(GOLDEN))
+    halves = pairs >> probes % np.uint64(2) * np.uint64(32) & np.uint64(0xFFFFFFFF)
+    starts = halves * np.uint64(num_bits) >> np.uint64(32)
+    return (starts.astype(np.int64) + keys[:, None] % 64) % num_bits
 
 
-def select_p1(positives: list[int], k: int, seed: int) -> list[int]:
-    random, taken = Random(seed), []
-    for i, key in enumerate(positives):
-        if len(taken) < k and random.below(len(positives) - i) < k - len(taken):
-            taken.append(key)
-    return taken
+def p1_priorities(positives: np.ndarray, seed: int) -> np.ndarray:
+    return 1 + (hash_keys(positives, seed) >> np.uint64(34)).astype(np.int64)
 
 
-def select_p2(positives: list[int], k: int, seed: int, probes: np.ndarray) -> list[int]:
-    conflicts: dict[int, list[int]] = {}
-    for key, row in zip(positives, probes.tolist(), strict=True):
-        for j in set(row):
-            conflicts.setdefault(j, []).append(key)
-    alone = sorted({keys[0] for keys in conflicts.values() if len(keys) == 1})
-    taken = set(alone[:k])
-    order = sorted(conflicts, key=lambda j: (min(len(conflicts[j]), 255), j))
-    first = frozenset(taken)
-    sets = [[key for key in conflicts[j] if key not in first] for j in order]
-    random = Random(seed)
-    while len(taken) < k:
-        require(any(sets), "fewer positives than k")
-        for items in sets:
-            while items and len(taken) < k:
-                at = random.below(len(items))
-                key, items[at] = items[at], items[-1]
-                items.pop()
-                if key not in taken:
-                    taken.add(key)
-                    break
-    return sorted(taken)
+def p2_priorities(positives: np.ndarray, seed: int, probes: np.ndarray) -> np.ndarray:
+    sizes = collections.Counter(probes.ravel().tolist())
+    certain = [any(sizes[bit] == 1 for bit in row) for row in probes.tolist()]
+    explained = set(probes[certain].ravel().tolist())
+    evidence = [
+        16383 if is_certain else sum(512 // min(sizes[bit], 255) for bit in row if bit not in explained)
+        for row, is_certain in zip(probes.tolist(), certain, strict=True)
+    ]
+    random = (hash_keys(positives, seed) >> np.uint64(48)).astype(np.int64)
+    return 65536 * (16 + np.array(evidence, np.int64)) + random
 
 
 def bloom_select(policy: str, positives, k: int, seed: int, probes: np.ndarray) -> np.ndarray:
     """What receivers decode; `probes` are those of the positives."""
     count = len(positives)
     require(k == count if policy == "p0" else k <= count, "the positives do not fit k")
-    keys = [int(key) for key in positives]
-    if policy == "p1":
-        keys = select_p1(keys, k, seed)
-    elif policy == "p2":
-        keys = select_p2(keys, k, seed, probes)
+    if policy in ("p1", "p2"):
+        priorities = (
+            p1_priorities(positives, seed) if policy == "p1" else p2_priorities(positives, seed, probes)
+        )
+        ranks = np.sort(np.argsort(-priorities, kind="stable")[:k])
     else:
         at = {"middle": (count - k) // 2, "rightmost": count - k}.get(policy, 0)
-        keys = keys[at : at + k]
-    return np.array(keys, np.int64)
+        ranks = slice(at, at + k)
+    return np.asarray(positives, np.int64)[ranks]
 
 
 def read_bloom(section: bytes, n: int, k: int, seed: int) -> np.ndarray:
     reader = Reader(section)
     policy, num_hashes, num_bits = reader.u8(), reader.u8(), reader.u32()
-    require(policy < len(POLICIES) and 1 <= num_hashes <= 32 and num_bits >= 1, "filter out of range")
+    require(policy < len(POLICIES) and 1 <= num_hashes <= 32 and num_bits >= 64, "filter out of range")
     bits = reader.packed(1, num_bits, zero_tail=True)
     reader.end()
     require(bits.sum() <= k * num_hashes, "more bits than k keys set")
     # Halvings of a rate round to its hashes; one bit more or less is rounding of floats.
     halving = k / math.log(2)
-    require(num_bits - 1 <= math.ceil(halving * (num_hashes + 0.5)), "more bits than any rate asks for")
+    most = max(64, 1 + math.ceil(halving * (num_hashes + 0.5)))
+    require(num_bits <= most, "more bits than any rate asks for")
     least = 0 if num_hashes == 1 or POLICIES[policy] == "p0" else min(halving * (num_hashes - 0.5), 2**32 - 1)
     require(num_bits + 1 >= least, "fewer bits than any rate asks for")
     probes = bloom_positions(np.arange(n), num_hashes, num_bits, seed)
@@ -155,7 +144,7 @@ def read_bloom(section: bytes, n: int, k: int, seed: int) -> np.ndarray:
 def write_bloom(indices, n: int, seed: int, policy: str, fpr: float) -> tuple[bytes, np.ndarray]:
     """Returns the section and the indices that receivers decode."""
     bits_per_key = math.log2(1 / fpr)
-    num_bits = min(2**32 - 1, max(1, math.ceil(len(indices) * bits_per_key / math.log(2))))
+    num_bits = min(2**32 - 1, max(64, math.ceil(len(indices) * bits_per_key / math.log(2))))
     num_hashes = max(1, round(bits_per_key))
     bits = np.zeros(num_bits, np.int64)
     bits[bloom_positions(indices, num_hashes, num_bits, seed)] = 1
@@ -170,23 +159,23 @@ INDEX_IDS = {
     "raw": 1,
     "bitmap": 2,
     "delta_binary": 3,
-    "bloom": 4,
     "rle": 5,
     "huffman": 6,
     "delta_adaptive": 7,
     "delta_flag": 8,
     "rowcol": 9,
+    "bloom": 10,
 }
 INDEX_READERS = {
     1: read_raw_indices,
     2: read_bitmap,
     3: read_delta_binary,
-    4: read_bloom,
     5: read_rle,
     6: read_huffman,
     7: read_delta_adaptive,
     8: read_delta_flag,
     9: read_rowcol,
+    10: read_bloom,
 }
 # Of those whose bytes the page determines and that lose nothing.
 INDEX_WRITERS = {

@@ -84,24 +84,14 @@ def hash_key(key: int, seed: int) -> int:
 def hash_keys(keys, seed: int) -> np.ndarray:
     """`hash_key` of every key; uint64 arithmetic of arrays wraps."""
     x = np.asarray(keys).astype(np.uint64) * np.uint64(GOLDEN)
-    x = x + np.full_like(x, mix64((seed + GOLDEN) & MASK))
+    return mix64_all(x + np.full_like(x, mix64((seed + GOLDEN) & MASK)))
+
+
+def mix64_all(x: np.ndarray) -> np.ndarray:
+    """`mix64` of every element."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-class Random:
-    """The generator of "Hashing"."""
-
-    def __init__(self, seed: int):
-        self.state = seed
-
-    def next32(self) -> int:
-        self.state = (self.state + GOLDEN) & MASK
-        return mix64(self.state) >> 32
-
-    def below(self, bound: int) -> int:
-        return self.next32() * bound >> 32
 
 
 # Checksum

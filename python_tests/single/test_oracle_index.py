@@ -111,7 +111,7 @@ class TestIndices:
         for part in (
             "bitmap",
             "delta_binary",
-            "bloom:policy=p0,fpr=0.05",
+            "bloom:policy=p0,fpr=1e-7",  # 101 bits.
             "rle",
             "huffman",
             "delta_adaptive",

@@ -36,13 +36,13 @@ class TestExamplesOfThePage:
 
     @pytest.mark.parametrize(
         ("policy", "first", "decoded"),
-        [("p0", "01", [3, 15, 17, 34, 42, 43, 60]), ("p2", "03", [15, 17, 43])],
+        [("p0", "01", [3, 70, 125, 200, 900, 921]), ("p2", "03", [3, 70, 200, 921])],
     )
     def test_bloom(self, policy, first, decoded):
-        probes = oracle_index.bloom_positions([3, 17, 42], 3, 15, seed=1)
-        assert probes.tolist() == [[2, 3, 4], [5, 4, 4], [4, 14, 10]]
-        section, indices = oracle_index.write_bloom([3, 17, 42], 64, 1, policy, 0.1)
-        assert section == bytes.fromhex(first + "03 0F000000 3C44")
+        probes = oracle_index.bloom_positions([3, 70, 200, 900], 3, 64, seed=2)
+        assert probes.tolist() == [[3, 38, 29], [59, 7, 38], [29, 62, 27], [29, 38, 50]]
+        section, indices = oracle_index.write_bloom([3, 70, 200, 900], 1024, 2, policy, 0.1)
+        assert section == bytes.fromhex(first + "03 40000000 88000028 40000448")
         assert indices.tolist() == decoded
 
     @pytest.mark.parametrize(

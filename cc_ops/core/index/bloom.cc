@@ -3,15 +3,15 @@
 //   naive       the first k; the values stay those of the original indices, in order
 //   p0          all of P; k grows to |P|
 //   p1          k of P at random
-//   p2          k of P by conflict sets (Algorithm 1)
+//   p2          k of P by conflict sets (Algorithm 1; bloom_policy.h)
 //   leftmost, middle, rightmost   the first, middle or last k of P (10.4)
 //
-// Decoding takes O(n) time by the nature of the filter, and O(|P|) memory (p2: a byte for each bit
-// of the filter besides). Naive and leftmost stop at the k-th positive, and p0 at the one too many.
+// Decoding takes O(n / 64) time, and O(|P|) memory (p2: a byte for each bit of the filter besides).
+// Naive and leftmost stop at the k-th positive, and p0 at the one too many.
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
-#include <tuple>
 
 #include "core/byte_io.h"
 #include "core/concatenate.h"
@@ -19,8 +19,8 @@
 #include "core/hash.h"
 #include "core/index/bloom_policy.h"
 #include "core/registry.h"
-#include "core/simd.h"
 #include "core/sketch/bloom_filter.h"
+#include "core/sparsify/select_largest.h"
 
 namespace tfcompress {
 namespace {
@@ -43,175 +43,87 @@ std::vector<uint32_t> CollectPositives(const BloomFilter& filter, uint32_t n, ui
   return positives;
 }
 
-// Policy p1: k of `positives`, all subsets alike, by selection sampling in one pass.
-std::vector<uint32_t> SampleOf(const std::vector<uint32_t>& positives, uint32_t k, uint64_t seed) {
-  Random random(seed);
-  std::vector<uint32_t> chosen;
-  chosen.reserve(k);
-  for (size_t i = 0; i < positives.size() && chosen.size() < k; ++i) {
-    const auto num_left = static_cast<uint32_t>(positives.size() - i);
-    if (random.Below(num_left) < k - chosen.size()) chosen.push_back(positives[i]);
-  }
-  return chosen;
-}
-
-// The size of each conflict set, as far as 255: in one byte each, the sizes of a usual filter stay
-// in a cache, and larger sets are the last resort whatever their order.
-using SetSizes = std::vector<uint8_t>;
-
-SetSizes ConflictSetSizes(const BloomFilter& filter, const std::vector<uint32_t>& positives) {
-  SetSizes sizes(filter.shape().num_bits);
-  Vectorized([filter, keys = Span<const uint32_t>(positives), out = sizes.data()] {
-    uint32_t bits[kMaxBloomHashes];
-    for (const uint32_t key : keys) {
-      const int count = filter.DistinctPositions(key, bits);
-      for (int i = 0; i < count; ++i)
-        out[bits[i]] = static_cast<uint8_t>(out[bits[i]] + (out[bits[i]] < 255));
-    }
-  });
-  return sizes;
-}
-
-// One item of one conflict set, ordered as Algorithm 1 visits them (line 5): by the size of the
-// set, then by its bit.
-struct Member {
-  uint32_t set_size;
-  uint32_t bit;
-  uint32_t rank;  // Of the item among the positives.
-
-  bool SameSet(const Member& other) const { return bit == other.bit; }
-  bool operator<(const Member& other) const {
-    return std::tie(set_size, bit, rank) < std::tie(other.set_size, other.bit, other.rank);
-  }
-};
-
-// Members in ascending order, set by set, of which no more are sorted than are asked for: the last
-// few indices come from the first sets.
-class MembersBySet {
+// Positives in ascending order of the index, with a priority each as the bits of a float.
+class Priorities {
  public:
-  explicit MembersBySet(std::vector<Member> members) : members_(std::move(members)) {}
+  Priorities(const BloomFilter& filter, uint64_t seed, Span<const uint32_t> positives)
+      : filter_(filter), hash_of_(seed), positives_(positives), bits_(positives.size()) {}
 
-  // The members of the next set; none after the last.
-  Span<Member> Next() {
-    const size_t begin = end_;
-    while (HasSorted(end_) && members_[end_].SameSet(members_[begin])) ++end_;
-    return {members_.data() + begin, end_ - begin};
+  void Randomise() {
+    for (size_t rank = 0; rank < positives_.size(); ++rank)
+      bits_[rank] = RandomPriority(hash_of_(positives_[rank]));
   }
 
- private:
-  // Whether there is a member i, which is then in its place. Those before it are.
-  bool HasSorted(size_t i) {
-    constexpr size_t kFirstMembers = 4096;
-    if (i == num_sorted_ && i < members_.size()) {
-      const auto begin = members_.begin() + static_cast<std::ptrdiff_t>(num_sorted_);
-      num_sorted_ = std::min(members_.size(), std::max(kFirstMembers, 4 * num_sorted_));
-      const auto end = members_.begin() + static_cast<std::ptrdiff_t>(num_sorted_);
-      std::nth_element(begin, end, members_.end());
-      std::sort(begin, end);
-    }
-    return i < num_sorted_;
+  void Weigh() {
+    std::vector<uint8_t> set_sizes(filter_.shape().num_bits);
+    CountMembers(&set_sizes);
+    FindCertain(set_sizes);
+    Explain(&set_sizes);
+    WeighOthers(set_sizes);
   }
 
-  std::vector<Member> members_;
-  size_t num_sorted_ = 0;
-  size_t end_ = 0;  // Of the last set that was handed out.
-};
-
-// Policy p2: k of `positives` by Algorithm 1.
-class ConflictResolver {
- public:
-  ConflictResolver(const BloomFilter& filter, const std::vector<uint32_t>& positives, uint32_t k,
-                   uint64_t seed)
-      : filter_(filter),
-        positives_(positives),
-        k_(k),
-        random_(seed),
-        is_chosen_(positives.size()) {}
-
-  std::vector<uint32_t> Resolve() {
-    const SetSizes sizes = ConflictSetSizes(filter_, positives_);
-    ChooseSingletons(sizes);
-    ChooseFromConflicts(sizes);
+  // The k positives of largest priority, ascending.
+  std::vector<uint32_t> Largest(size_t k, Executor* executor) const {
+    std::vector<float> values(bits_.size());
+    std::memcpy(values.data(), bits_.data(), bits_.size() * sizeof(float));
     std::vector<uint32_t> chosen;
-    chosen.reserve(k_);
-    for (size_t rank = 0; rank < positives_.size(); ++rank) {
-      if (is_chosen_[rank]) chosen.push_back(positives_[rank]);
-    }
+    SelectLargest(values, k, executor, &chosen);
+    for (uint32_t& rank : chosen) rank = positives_[rank];
     return chosen;
   }
 
  private:
-  // Line 8. An item that is alone in a set has set that bit: it is a true positive. Nearly all true
-  // positives are alone somewhere, so that few items are left for what follows.
-  void ChooseSingletons(const SetSizes& sizes) {
-    for (size_t rank = 0; rank < positives_.size() && num_chosen_ < k_; ++rank) {
-      if (filter_.AnyPosition(positives_[rank], [&](uint32_t bit) { return sizes[bit] == 1; }))
-        Choose(rank);
+  static constexpr uint32_t kUnweighed = 0;
+
+  void CountMembers(std::vector<uint8_t>* set_sizes) const {
+    uint8_t* sizes = set_sizes->data();
+    for (const uint32_t key : positives_) {
+      filter_.VisitBits(key, [sizes](uint32_t bit) {
+        sizes[bit] = static_cast<uint8_t>(sizes[bit] + (sizes[bit] < kMaxConflictSetSize));
+        return true;
+      });
     }
   }
 
-  // Lines 6 to 11. Items that are chosen leave their sets only when they are drawn: what is drawn
-  // in the end is random among the others all the same, and no set is ever scanned.
-  void ChooseFromConflicts(const SetSizes& sizes) {
-    if (num_chosen_ == k_) return;
-    MembersBySet members(UnchosenMembers(sizes));
-    std::vector<Span<Member>> sets;  // What the rounds so far left of them.
-    while (num_chosen_ < k_) {
-      const Span<Member> set = members.Next();
-      if (set.empty()) break;
-      const Span<Member> rest = DrawFrom(set);
-      if (!rest.empty()) sets.push_back(rest);
-    }
-    while (num_chosen_ <
-           k_) {  // A round without a choice would leave no set, and all |P| >= k chosen.
-      size_t num_left = 0;
-      for (size_t i = 0; i < sets.size() && num_chosen_ < k_; ++i) {
-        const Span<Member> rest = DrawFrom(sets[i]);
-        if (!rest.empty()) sets[num_left++] = rest;
-      }
-      sets.resize(num_left);
-    }
-  }
-
-  std::vector<Member> UnchosenMembers(const SetSizes& sizes) const {
-    std::vector<Member> members;
-    members.reserve((positives_.size() - num_chosen_) *
-                    static_cast<size_t>(filter_.shape().num_hashes));
-    uint32_t bits[kMaxBloomHashes];
+  void FindCertain(const std::vector<uint8_t>& set_sizes) {
     for (size_t rank = 0; rank < positives_.size(); ++rank) {
-      if (is_chosen_[rank]) continue;
-      const int count = filter_.DistinctPositions(positives_[rank], bits);
-      for (int i = 0; i < count; ++i)
-        members.push_back({sizes[bits[i]], bits[i], static_cast<uint32_t>(rank)});
+      bool is_certain = false;
+      filter_.VisitBits(positives_[rank], [&](uint32_t bit) {
+        is_certain = set_sizes[bit] == 1;
+        return !is_certain;
+      });
+      bits_[rank] =
+          is_certain ? PriorityOf(kCertainEvidence, hash_of_(positives_[rank])) : kUnweighed;
     }
-    return members;
   }
 
-  // Chooses a random item of `set` that is not chosen yet, if there is one; returns what is left.
-  Span<Member> DrawFrom(Span<Member> set) {
-    while (!set.empty()) {
-      Member& drawn = set[random_.Below(static_cast<uint32_t>(set.size()))];
-      const uint32_t rank = drawn.rank;
-      drawn = set[set.size() - 1];
-      set = set.subspan(0, set.size() - 1);
-      if (is_chosen_[rank]) continue;
-      Choose(rank);
-      break;
+  // Gives the sets of certain positives size 0.
+  void Explain(std::vector<uint8_t>* set_sizes) const {
+    for (size_t rank = 0; rank < positives_.size(); ++rank) {
+      if (bits_[rank] == kUnweighed) continue;
+      filter_.VisitBits(positives_[rank], [set_sizes](uint32_t bit) {
+        (*set_sizes)[bit] = 0;
+        return true;
+      });
     }
-    return set;
   }
 
-  void Choose(size_t rank) {
-    is_chosen_[rank] = true;
-    ++num_chosen_;
+  void WeighOthers(const std::vector<uint8_t>& set_sizes) {
+    for (size_t rank = 0; rank < positives_.size(); ++rank) {
+      if (bits_[rank] != kUnweighed) continue;
+      uint32_t evidence = 0;
+      filter_.VisitBits(positives_[rank], [&](uint32_t bit) {
+        evidence += ConflictEvidence(set_sizes[bit]);
+        return true;
+      });
+      bits_[rank] = PriorityOf(evidence, hash_of_(positives_[rank]));
+    }
   }
 
   const BloomFilter& filter_;
-  const std::vector<uint32_t>& positives_;
-  const uint32_t k_;
-  Random random_;
-  std::vector<bool> is_chosen_;
-  uint32_t num_chosen_ = 0;
+  const SeededHash hash_of_;
+  const Span<const uint32_t> positives_;
+  std::vector<uint32_t> bits_;
 };
 
 // What a receiver makes of the filter: the same code runs at both ends. Fails with DataLoss when
@@ -227,31 +139,16 @@ Status ChooseIndices(BloomPolicy policy, const BloomFilter& filter, uint32_t n, 
     return DataLoss("bloom: expected ", policy == BloomPolicy::kP0 ? "" : "at least ", k,
                     " positives, found ", positives.size());
   }
-  auto slice = [&](size_t first) {
-    return std::vector<uint32_t>(positives.begin() + static_cast<std::ptrdiff_t>(first),
-                                 positives.begin() + static_cast<std::ptrdiff_t>(first + k));
-  };
   const size_t num_surplus = positives.size() - k;
-  switch (policy) {
-    case BloomPolicy::kP0:
-      *indices = std::move(positives);
-      break;
-    case BloomPolicy::kNaive:
-    case BloomPolicy::kLeftmost:
-      *indices = slice(0);
-      break;
-    case BloomPolicy::kMiddle:
-      *indices = slice(num_surplus / 2);
-      break;
-    case BloomPolicy::kRightmost:
-      *indices = slice(num_surplus);
-      break;
-    case BloomPolicy::kP1:
-      *indices = SampleOf(positives, k, context.seed);
-      break;
-    case BloomPolicy::kP2:
-      *indices = ConflictResolver(filter, positives, k, context.seed).Resolve();
-      break;
+  if (num_surplus == 0) {
+    *indices = std::move(positives);
+  } else if (ChoosesByPriority(policy)) {
+    Priorities priorities(filter, context.seed, positives);
+    policy == BloomPolicy::kP1 ? priorities.Randomise() : priorities.Weigh();
+    *indices = priorities.Largest(k, context.executor);
+  } else {
+    const uint32_t* first = positives.data() + RankOfFirst(policy, num_surplus);
+    indices->assign(first, first + k);
   }
   return OkStatus();
 }
@@ -296,7 +193,9 @@ class BloomIndexCodec : public IndexCodec {
     if (num_hashes < 1 || num_hashes > kMaxBloomHashes) {
       return DataLoss("bloom: expected 1 to ", kMaxBloomHashes, " hashes, found ", int{num_hashes});
     }
-    if (shape.num_bits == 0) return DataLoss("bloom: the filter has no bits");
+    if (shape.num_bits < kMinBloomBits) {
+      return DataLoss("bloom: expected at least ", kMinBloomBits, " bits, found ", shape.num_bits);
+    }
     shape.num_hashes = num_hashes;
     // The encoder had k keys, but for p0, whose k counts the positives.
     if (!shape.IsFor(k, static_cast<BloomPolicy>(policy) == BloomPolicy::kP0)) {
@@ -308,8 +207,9 @@ class BloomIndexCodec : public IndexCodec {
     return ChooseIndices(static_cast<BloomPolicy>(policy), filter, n, k, context, indices);
   }
 
-  // A filter of one bit.
-  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override { return kBloomHeaderBytes + 1; }
+  uint64_t MinEncodedBytes(uint32_t, uint32_t) const override {
+    return kBloomHeaderBytes + kMinBloomBits / 8;
+  }
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
     return kBloomHeaderBytes + rate_.ShapeFor(k).num_bytes();
   }
@@ -349,7 +249,7 @@ Definition<IndexCodec> BloomIndex() {
           {policy, fpr},
           Make,
           "p0: superset; others: k indices, some of them false",
-          "6 + 1.44 k log2(1 / fpr) / 8"};
+          "6 + max(8, 1.44 k log2(1 / fpr) / 8)"};
 }
 
 }  // namespace tfcompress

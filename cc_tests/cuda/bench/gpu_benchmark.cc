@@ -37,7 +37,7 @@ constexpr const char* kSpecs[] = {
     "residual|topk:ratio=0.01|delta_binary|fp16",
     "residual|topk:ratio=0.01|delta_binary|qsgd",
     "residual|topk:ratio=0.01|bitmap|raw",
-    "residual|topk:ratio=0.01|bloom:policy=p0|raw",
+    "residual|topk:ratio=0.01|bloom:policy=p2|raw",
     "residual|threshold:tau=2.5|delta_binary|raw",
     "residual|randomk:ratio=0.01|raw|raw",
     "residual|dense|raw|fp16",

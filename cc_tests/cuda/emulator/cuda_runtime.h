@@ -214,6 +214,18 @@ T atomicMin(T* address, T value) {
   return before;
 }
 template <typename T>
+T atomicCAS(T* address, T expected, T value) {
+  const T before = *address;
+  if (before == expected) *address = value;
+  return before;
+}
+template <typename T>
+T atomicAnd(T* address, T value) {
+  const T before = *address;
+  *address = before & value;
+  return before;
+}
+template <typename T>
 T atomicOr(T* address, T value) {
   const T before = *address;
   *address = before | value;
