@@ -12,7 +12,10 @@
 namespace tfcompress {
 namespace {
 
-bool HasBothSigns(Span<const float> values, Executor* executor) {
+// Looks at all values only where the sample does not tell.
+bool HasBothSigns(Span<const float> values, const QuantileSketch& sketch, Executor* executor) {
+  const Span<const uint32_t> sample = sketch.sorted_keys();
+  if (sample[0] < kZeroKey && sample[sample.size() - 1] >= kZeroKey) return true;
   std::vector<int64_t> num_negative(NumBlocks(values.size()));
   ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
     uint32_t negative = 0;
@@ -43,7 +46,7 @@ std::vector<uint32_t> ChooseSplits(Span<const float> values, uint32_t max_bucket
                                    Executor* executor) {
   const QuantileSketch sketch(values, executor);
   std::vector<uint32_t> splits = sketch.Splits(max_buckets);
-  if (!HasBothSigns(values, executor)) return splits;
+  if (!HasBothSigns(values, sketch, executor)) return splits;
   SplitAtZero(sketch, &splits);
   if (splits.size() == max_buckets) {
     splits = sketch.Splits(max_buckets - 1);
