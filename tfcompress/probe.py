@@ -13,7 +13,7 @@ from tfcompress.comm import SUM, Ranks
 from tfcompress.costs import CodecCost, Line, Links, fastest_by_far, finalists
 from tfcompress.policy import Described
 
-# Sizes grow until a collective takes so long: the largest tells the bandwidth.
+# Sizes grow until a collective takes so much longer than the first: the last tells the bandwidth.
 _SIZES = (1 << 12, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 _LONG_SECONDS = 0.05
 _REPEATS = 3
@@ -88,7 +88,7 @@ def _line(ranks: Ranks, make: Callable[[int], Callable[[], object]]) -> Line:
         call()  # The first one makes what the others use again, and ranks begin together.
         [seconds] = _agreed(ranks, [measure.best_seconds(call, repeats=_REPEATS)])
         points.append((num_bytes, seconds))
-        if seconds > _LONG_SECONDS:
+        if seconds - points[0][1] > _LONG_SECONDS:
             break
     return Line.through(points[0], points[-1])
 
