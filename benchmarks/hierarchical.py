@@ -1,6 +1,6 @@
 """Times exchanges over all ranks and in two levels: hosts of several ranks on links of a limited rate.
 
-    sudo -E $(which python) benchmarks/hierarchical.py --bandwidths 100mbit 1gbit
+sudo -E $(which python) benchmarks/hierarchical.py --bandwidths 100mbit 1gbit
 """
 
 import argparse
@@ -11,8 +11,6 @@ import tempfile
 
 import network
 import options
-import rich.console
-import rich.table
 from namespace_job import run_ranks
 from netns import INTERFACE, Bandwidth
 from netns import network as make_network

@@ -1,13 +1,12 @@
-"""One rank of `hierarchical.py`: times collectives over all ranks, and in two levels. Rank 0 writes JSON.
+"""One rank of `hierarchical.py`: times collectives and steps, among all ranks and in two levels.
 
-python benchmarks/hierarchical_rank.py INTERFACE OUTPUT SETS REPEATS ELEMENTS...
+python benchmarks/hierarchical_rank.py INTERFACE OUTPUT LEVELS REPEATS ELEMENTS...
 
-SETS is 0 or 1: whether process sets exist. Without them only what takes all ranks is timed.
+LEVELS is 0 or 1: whether there are process sets. Rank 0 writes medians of the slowest rank as JSON.
 """
 
 import functools
 import json
-import os
 import pathlib
 import statistics
 import sys
@@ -17,71 +16,72 @@ from collections.abc import Callable
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+import tfcompress as tfc
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
 from workload.interface import COUNTERS, read_counters
 
-# Bytes of an encoded element: `int8`, and one element in a hundred as `topk` encodes it.
-ENCODED_BYTES = {"int8": 1 + 2 / 256, "topk 1 %": 0.01 * 5.33}
+# Bytes of an encoded element: of `int8`, and of `topk`, which sends one in a hundred.
+ENCODED_BYTES = {"int8": 1 + 2 / 256, "topk": 0.01 * 5.33}
+# How the ranks of a host may sum a vector, of which each needs a part.
+HOST_SUMS = ("alltoall", "allreduce", "reducescatter")
 IDLE_SECONDS = 3.0
+COLUMNS = 1024
+
+Calls = dict[str, Callable[[], object]]
 
 
-class Levels:
-    """The process sets of this rank: the ranks of its host, and those of its number on other hosts."""
-
-    def __init__(self) -> None:
-        per_host, hosts = (int(os.environ[f"HOROVOD_{each}_SIZE"]) for each in ("LOCAL", "CROSS"))
-        inside = [[host * per_host + i for i in range(per_host)] for host in range(hosts)]
-        self.ranks = [*inside, *zip(*inside, strict=True)]
-        self.inside, self.across = None, None
-
-    def sets(self) -> list[hvd.ProcessSet]:
-        """Returns the sets that `hvd.init` takes."""
-        return [hvd.ProcessSet(list(ranks)) for ranks in self.ranks]
-
-    def choose(self, sets: list[hvd.ProcessSet]) -> None:
-        """Keeps the two that this rank is in."""
-        self.inside, self.across = [each for each in sets if each.included()]
+def compressors() -> dict[str, tfc.Compressor]:
+    return {
+        "none": tfc.Compression.none,
+        "int8": tfc.Compression.int8(),
+        "int4": tfc.Compression.int4(),
+        "topk": tfc.Compression.topk(0.01),
+        "sparse": tfc.Compression.sparse(warmup_steps=0).last,
+    }
 
 
-def host_sum(vector: tf.Tensor, inside: hvd.ProcessSet, how: str) -> tf.Tensor:
+# ---- Collectives, of the bytes that an exchange would move -------------------------------------------------
+
+
+def add_levels() -> tuple[hvd.ProcessSet, hvd.ProcessSet]:
+    """Makes process sets; returns those of this rank: its host, and its like on other hosts."""
+    size = hvd.local_size()
+    hosts = [list(range(begin, begin + size)) for begin in range(0, hvd.size(), size)]
+    groups = [*hosts, *map(list, zip(*hosts, strict=True))]
+    return [each for each in [hvd.add_process_set(group) for group in groups] if each.included()]
+
+
+def sum_inside(vector: tf.Tensor, inside: hvd.ProcessSet, how: str) -> tf.Tensor:
     """Sums a vector over the ranks of a host; returns this rank's part of it."""
-    parts = inside.size()
+    options = {"process_set": inside, "name": f"inside_{how}"}
     if how == "allreduce":
-        total = hvd.allreduce(vector, op=hvd.Sum, process_set=inside, name=f"inside_{how}")
-        return tf.split(total, parts)[inside.rank()]
+        return tf.split(hvd.allreduce(vector, op=hvd.Sum, **options), inside.size())[inside.rank()]
     if how == "reducescatter":
-        return hvd.reducescatter(vector, op=hvd.Sum, process_set=inside, name=f"inside_{how}")
-    splits = tf.fill([parts], vector.shape[0] // parts)
-    received, _ = hvd.alltoall(vector, splits=splits, process_set=inside, name=f"inside_{how}")
-    return tf.add_n(tf.split(received, parts))
+        return hvd.reducescatter(vector, op=hvd.Sum, **options)
+    received, _ = hvd.alltoall(vector, splits=[vector.shape[0] // inside.size()] * inside.size(), **options)
+    return tf.add_n(tf.split(received, inside.size()))
 
 
-def gather_inside(part: tf.Tensor, inside: hvd.ProcessSet) -> tf.Tensor:
-    return hvd.allgather(part, process_set=inside, name="back")
+def gather(packet: tf.Tensor, ranks: hvd.ProcessSet, name: str) -> tf.Tensor:
+    return hvd.allgather(packet, process_set=ranks, name=name)
 
 
-def shard(frame: tf.Tensor, ranks: hvd.ProcessSet, size: int) -> tf.Tensor:
-    """Moves what a sharded exchange of one encoded vector moves."""
-    splits = tf.fill([size], frame.shape[0] // size)
-    pieces, _ = hvd.alltoall(frame, splits=splits, process_set=ranks, name="pieces")
-    return hvd.allgather(pieces[: frame.shape[0] // size], process_set=ranks, name="sums")
-
-
-def gather(frame: tf.Tensor, ranks: hvd.ProcessSet) -> tf.Tensor:
-    return hvd.allgather(frame, process_set=ranks, name="frames")
+def shard(frame: tf.Tensor) -> tf.Tensor:
+    own = frame.shape[0] // hvd.size()
+    pieces, _ = hvd.alltoall(frame, splits=[own] * hvd.size(), name="pieces")
+    return hvd.allgather(pieces[:own], name="sums")
 
 
 def in_two_levels(
-    vector: tf.Tensor, frame: tf.Tensor, levels: Levels, how: str
+    vector: tf.Tensor, frame: tf.Tensor, inside: hvd.ProcessSet, across: hvd.ProcessSet, how: str
 ) -> Callable[[], tf.Tensor]:
-    """Moves what a hierarchical exchange moves; `frame` is the encoded vector, of which a part travels.
-
-    Three functions: in one TensorFlow would do at the same time what waits for each other here.
-    """
-    own = frame[: frame.shape[0] // hvd.local_size()]
-    to_owners = tf.function(functools.partial(host_sum, vector, levels.inside, how))
-    between = tf.function(functools.partial(gather, own, levels.across))
-    back = tf.function(lambda part: gather_inside(part, levels.inside))
+    """Moves what a hierarchical exchange moves; `frame` is the encoded vector, of which a part travels."""
+    own = frame[: frame.shape[0] // inside.size()]
+    # Three functions: in a single one TensorFlow would not wait for the exchange between hosts.
+    to_owners = tf.function(functools.partial(sum_inside, vector, inside, how))
+    between = tf.function(functools.partial(gather, own, across, "frames_of_hosts"))
+    back = tf.function(functools.partial(gather, ranks=inside, name="back"))
 
     def call() -> tf.Tensor:
         part = to_owners()
@@ -91,44 +91,75 @@ def in_two_levels(
     return call
 
 
-def exchanges(elements: int, levels: Levels | None) -> dict[str, Callable[[], tf.Tensor]]:
+def collectives(elements: int, levels: tuple[hvd.ProcessSet, ...]) -> Calls:
     """Returns what is timed, by name."""
-    vector, everyone = tf.random.normal([elements]), hvd.global_process_set
-    calls = {"meet": lambda: hvd.allreduce(tf.zeros([1]), name="small")}
-    calls["flat all-reduce, float32"] = lambda: hvd.allreduce(vector, op=hvd.Sum, name="dense")
+    vector, calls = tf.random.normal([elements]), {}
     for name, width in ENCODED_BYTES.items():
         length = round(elements * width / hvd.size() ** 2) * hvd.size() ** 2
         frame = tf.cast(tf.random.uniform([length], 0, 256, tf.int32), tf.uint8)
-        calls[f"flat gather, {name}"] = functools.partial(gather, frame, everyone)
-        calls[f"flat shard, {name}"] = functools.partial(shard, frame, everyone, hvd.size())
-        if levels is not None:
-            for how in ("reducescatter", "alltoall", "allreduce"):
-                calls[f"two levels by {how}, {name}"] = in_two_levels(vector, frame, levels, how)
-    if levels is not None:
-        for how in ("reducescatter", "alltoall", "allreduce"):
-            calls[f"inside: {how}"] = functools.partial(host_sum, vector, levels.inside, how)
-        part = tf.split(vector, hvd.local_size())[0]
-        calls["inside: allgather"] = functools.partial(gather_inside, part, levels.inside)
-    return {name: call if "levels" in name else tf.function(call) for name, call in calls.items()}
+        everyone = functools.partial(gather, frame, hvd.global_process_set, "frames")
+        calls[f"{name}: one level, all-gather"] = tf.function(everyone)
+        calls[f"{name}: one level, all-to-all and all-gather"] = tf.function(functools.partial(shard, frame))
+        for how in HOST_SUMS if levels else ():
+            calls[f"{name}: two levels by {how}"] = in_two_levels(vector, frame, *levels, how)
+    if levels:
+        for how in HOST_SUMS:
+            calls[f"inside: {how}"] = tf.function(functools.partial(sum_inside, vector, levels[0], how))
+        part = tf.split(vector, levels[0].size())[0]
+        calls["inside: all-gather"] = tf.function(functools.partial(gather, part, levels[0], "back"))
+    return calls
 
 
-def measure(calls: dict[str, Callable[[], tf.Tensor]], interface: str, repeats: int) -> dict[str, dict]:
-    """Times calls in turn; returns medians of the slowest rank, and bytes that leave this host."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+# ---- Steps --------------------------------------------------------------------------------------------------
+
+
+def steps(elements: int, has_levels: bool) -> Calls:
+    """Returns exchanges of one gradient, encoding and decoding included."""
+    calls = {}
+    gradient = tf.random.normal([elements // COLUMNS, COLUMNS], seed=hvd.rank())
+    for name, compressor in compressors().items():
+        calls[f"{name}: one level"] = make_step(gradient, compressor, False)
+        if has_levels:
+            calls[f"{name}: two levels"] = make_step(gradient, compressor, True)
+    return calls
+
+
+def make_step(gradient: tf.Tensor, compressor: tfc.Compressor, hierarchical: bool) -> Callable[[], tf.Tensor]:
+    variable = tf.Variable(tf.zeros(gradient.shape))
+
+    @tf.function
+    def step() -> tf.Tensor:
+        with tf.GradientTape() as plain:
+            loss = tf.reduce_sum(variable * gradient)
+        tape = tfc.DistributedGradientTape(plain, compression=compressor, hierarchical=hierarchical)
+        return tape.gradient(loss, [variable])[0]
+
+    return step
+
+
+# ---- Measuring ----------------------------------------------------------------------------------------------
+
+
+def measure(calls: Calls, interface: str, repeats: int) -> dict[str, dict]:
+    """Times calls in turn; returns medians of the slowest rank, and of the bytes that leave this host."""
+    milliseconds: dict[str, list[float]] = {name: [] for name in calls}
     sent: dict[str, list[int]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):  # The first one makes what the others use again.
+    for repeat in range(repeats + 1):
         for name, call in calls.items():
             meet()
             before, start = read_counters(interface), time.perf_counter()
-            result = call()
-            del result
+            call()
             seconds = time.perf_counter() - start
             slowest = float(tf.reduce_max(hvd.allgather(tf.constant([seconds], tf.float64))))
-            if repeat:
-                times[name].append(slowest)
+            if repeat:  # The first one makes what the others use again.
+                milliseconds[name].append(1e3 * slowest)
                 sent[name].append(int((read_counters(interface) - before)[0]))
     return {
-        name: {"ms": 1e3 * statistics.median(times[name]), "sent_bytes": statistics.median(sent[name])}
+        name: {
+            "ms": statistics.median(milliseconds[name]),
+            "fastest_ms": min(milliseconds[name]),
+            "sent_bytes": statistics.median(sent[name]),
+        }
         for name in calls
     }
 
@@ -138,7 +169,7 @@ def meet() -> None:
 
 
 def idle_rates(interface: str) -> dict[str, float]:
-    """Returns what a host sends and receives a second when nothing is exchanged."""
+    """Returns what this host sends and receives in a second without exchanges."""
     meet()
     start, before = time.perf_counter(), read_counters(interface)
     time.sleep(IDLE_SECONDS)
@@ -148,18 +179,18 @@ def idle_rates(interface: str) -> dict[str, float]:
 
 
 def main() -> None:
-    interface, output, has_sets, repeats, *sizes = sys.argv[1:]
-    levels = None
-    if int(has_sets):
-        levels = Levels()
-        sets = levels.sets()
-        hvd.init(process_sets=sets)
-        levels.choose(sets)
-    else:
-        hvd.init()
-    results = {"idle": idle_rates(interface)}
-    for elements in map(int, sizes):
-        results[str(elements)] = measure(exchanges(elements, levels), interface, int(repeats))
+    interface, output, has_levels, repeats, *sizes = sys.argv[1:]
+    hvd.init(process_sets="dynamic")
+    levels = add_levels() if int(has_levels) else ()
+    meet_calls = {"one element, all-reduce": tf.function(lambda: hvd.allreduce(tf.zeros([1]), name="one"))}
+    results = {
+        "idle": idle_rates(interface),
+        "latency": measure(meet_calls, interface, 10 * int(repeats)),
+        "collectives": {n: measure(collectives(int(n), levels), interface, int(repeats)) for n in sizes},
+    }
+    for each in levels:
+        hvd.remove_process_set(each)  # The package makes its own.
+    results["steps"] = {n: measure(steps(int(n), bool(levels)), interface, int(repeats)) for n in sizes}
     if hvd.rank() == 0:
         pathlib.Path(output).write_text(json.dumps(results) + "\n")
 

@@ -1,4 +1,6 @@
-"""Runs Horovod's rendezvous for a job, python rendezvous.py HOSTS RANKS; `namespace_job` runs it on the switch.
+"""Runs Horovod's rendezvous for a job; `namespace_job` runs it on the switch.
+
+python benchmarks/rendezvous.py HOSTS RANKS_PER_HOST
 
 Prints its port, and ends when its standard input does.
 """

@@ -1,5 +1,6 @@
 """Talks to other ranks. With `elastic`, the only module that imports Horovod."""
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -26,6 +27,9 @@ _num_exchanges = 0
 # In elastic jobs: the keys of the variables of each list of gradients that has begun to be exchanged, by what
 # describes the list; models that are alike in everything have more than one.
 _lists: dict[str, list[tuple]] = {}
+
+# Process sets that `Ranks.levels` has made, by their ranks; they serve all optimizers and tapes.
+_sets: dict[tuple[int, ...], object] = {}
 
 # Broadcasts in each function that is being traced; they may be pending together.
 _num_broadcasts: "weakref.WeakKeyDictionary[tf.Graph, int]" = weakref.WeakKeyDictionary()
@@ -132,6 +136,11 @@ def reduction(op: object) -> str:
     )
 
 
+def host_number() -> int:
+    """Returns a number that the ranks of this host share, and no others."""
+    return _horovod().cross_rank()
+
+
 class Ranks:
     """The ranks that exchange with each other: a Horovod process set, or all of them."""
 
@@ -198,8 +207,8 @@ class Ranks:
         """Sends each rank its part of a packet; returns what all ranks sent this one, in rank order.
 
         Args:
-          packet: uint8, the parts end to end.
-          splits: int32 [ranks], bytes of each part.
+          packet: uint8 or float32, the parts end to end.
+          splits: int32 [ranks], elements of each part.
           name: Equal on all ranks and unique among pending collectives.
         """
         received, _ = _horovod().alltoall(
@@ -215,7 +224,7 @@ class Ranks:
         """Concatenates the packets of all ranks in rank order.
 
         Args:
-          packet: uint8, of any length on each rank.
+          packet: uint8 or float32, of any length on each rank.
           name: Equal on all ranks and unique among pending collectives.
         """
         # Horovod's elastic mode recognises failures by this prefix of the op's name.
@@ -351,11 +360,63 @@ class Ranks:
             tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
         )
 
+    def levels(self) -> "Levels | None":
+        """Makes the process sets of two levels. Every rank must call it, none while it exchanges.
+
+        Returns:
+          The levels; None where all ranks are on one host, or each is on its own: one level is all there is.
+
+        Raises:
+          ValueError: On all ranks. Hosts have different numbers of ranks, or Horovod was started without
+            process sets.
+        """
+        hosts: dict[bytes, list[int]] = {}
+        for rank, host in enumerate(self.gather_messages(str(host_number()).encode())):
+            hosts.setdefault(host, []).append(rank)
+        sizes = sorted({len(ranks) for ranks in hosts.values()})
+        if len(sizes) > 1:
+            raise ValueError(
+                f"hierarchical=True needs equally many ranks on all hosts, got {sizes[0]} to {sizes[-1]}: "
+                "start as many on each, or leave it out"
+            )
+        if len(hosts) == 1 or sizes == [1]:
+            return None
+        groups = [*hosts.values(), *zip(*hosts.values(), strict=True)]
+        sets = [_process_set(tuple(group)) for group in groups]
+        return Levels(*[Ranks(each) for each in sets if each.included()])
+
     def _set(self) -> object:
         return self._process_set or _horovod().global_process_set
 
 
 ALL_RANKS = Ranks()
+
+
+@dataclasses.dataclass(frozen=True)
+class Levels:
+    """The two levels of ranks, as one of them sees them.
+
+    Attributes:
+      inside: The ranks of its host.
+      across: The ranks, one on each host, that are in its place there.
+    """
+
+    inside: Ranks
+    across: Ranks
+
+
+def _process_set(ranks: tuple[int, ...]) -> object:
+    """Returns Horovod's process set of some ranks. All ranks must call it, members or not."""
+    known = _sets.get(ranks)
+    if known is None or known.process_set_id is None:  # None after `hvd.remove_process_set`.
+        try:
+            _sets[ranks] = _horovod().add_process_set(list(ranks))
+        except ValueError as error:
+            raise ValueError(
+                'hierarchical=True needs process sets of its own: call hvd.init(process_sets="dynamic"), and '
+                f"make none of the ranks of one host ({error})"
+            ) from error
+    return _sets[ranks]
 
 
 def _horovod_op(op: str) -> object:
