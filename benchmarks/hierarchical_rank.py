@@ -44,12 +44,12 @@ def compressors() -> dict[str, tfc.Compressor]:
 # ---- Collectives, of the bytes that an exchange would move -------------------------------------------------
 
 
-def add_levels() -> tuple[hvd.ProcessSet, hvd.ProcessSet]:
-    """Makes process sets; returns those of this rank: its host, and its like on other hosts."""
+def add_levels() -> list[hvd.ProcessSet]:
+    """Makes the process sets of all hosts, and of the ranks that are in the same place on each."""
     size = hvd.local_size()
     hosts = [list(range(begin, begin + size)) for begin in range(0, hvd.size(), size)]
     groups = [*hosts, *map(list, zip(*hosts, strict=True))]
-    return [each for each in [hvd.add_process_set(group) for group in groups] if each.included()]
+    return [hvd.add_process_set(group) for group in groups]
 
 
 def sum_inside(vector: tf.Tensor, inside: hvd.ProcessSet, how: str) -> tf.Tensor:
@@ -91,8 +91,9 @@ def in_two_levels(
     return call
 
 
-def collectives(elements: int, levels: tuple[hvd.ProcessSet, ...]) -> Calls:
+def collectives(elements: int, sets: list[hvd.ProcessSet]) -> Calls:
     """Returns what is timed, by name."""
+    levels = [each for each in sets if each.included()]
     vector, calls = tf.random.normal([elements]), {}
     for name, width in ENCODED_BYTES.items():
         length = round(elements * width / hvd.size() ** 2) * hvd.size() ** 2
@@ -110,7 +111,7 @@ def collectives(elements: int, levels: tuple[hvd.ProcessSet, ...]) -> Calls:
     return calls
 
 
-# ---- Steps --------------------------------------------------------------------------------------------------
+# ---- Steps -------------------------------------------------------------------------------------------------
 
 
 def steps(elements: int, has_levels: bool) -> Calls:
@@ -137,7 +138,7 @@ def make_step(gradient: tf.Tensor, compressor: tfc.Compressor, hierarchical: boo
     return step
 
 
-# ---- Measuring ----------------------------------------------------------------------------------------------
+# ---- Measuring ---------------------------------------------------------------------------------------------
 
 
 def measure(calls: Calls, interface: str, repeats: int) -> dict[str, dict]:
@@ -181,16 +182,16 @@ def idle_rates(interface: str) -> dict[str, float]:
 def main() -> None:
     interface, output, has_levels, repeats, *sizes = sys.argv[1:]
     hvd.init(process_sets="dynamic")
-    levels = add_levels() if int(has_levels) else ()
+    sets = add_levels() if int(has_levels) else []
     meet_calls = {"one element, all-reduce": tf.function(lambda: hvd.allreduce(tf.zeros([1]), name="one"))}
     results = {
         "idle": idle_rates(interface),
         "latency": measure(meet_calls, interface, 10 * int(repeats)),
-        "collectives": {n: measure(collectives(int(n), levels), interface, int(repeats)) for n in sizes},
+        "collectives": {n: measure(collectives(int(n), sets), interface, int(repeats)) for n in sizes},
     }
-    for each in levels:
+    for each in sets:
         hvd.remove_process_set(each)  # The package makes its own.
-    results["steps"] = {n: measure(steps(int(n), bool(levels)), interface, int(repeats)) for n in sizes}
+    results["steps"] = {n: measure(steps(int(n), bool(sets)), interface, int(repeats)) for n in sizes}
     if hvd.rank() == 0:
         pathlib.Path(output).write_text(json.dumps(results) + "\n")
 

@@ -353,11 +353,11 @@ def _refuse_levels() -> None:
     """Raises ValueError where there cannot be two levels, whatever hosts the ranks are on."""
     if comm.is_elastic():
         raise ValueError(
-            "hierarchical=True does not work in elastic jobs: process sets stay, and ranks do not"
+            "hierarchical=True does not work in elastic jobs, where ranks come and go and process sets stay"
         )
     if not comm.talks_eagerly():
         raise ValueError(
-            "hierarchical=True does not work in TF1-style graphs, where ranks cannot talk before"
+            "hierarchical=True does not work in TF1-style graphs, where ranks cannot talk beforehand"
         )
 
 
