@@ -1,12 +1,14 @@
 """One rank of `hierarchical.py`: times collectives and steps, among all ranks and in two levels.
 
-python benchmarks/hierarchical_rank.py INTERFACE OUTPUT LEVELS REPEATS ELEMENTS...
+python benchmarks/hierarchical_rank.py INTERFACE OUTPUT none|static|dynamic REPEATS ELEMENTS...
 
-LEVELS is 0 or 1: whether there are process sets. Rank 0 writes medians of the slowest rank as JSON.
+The third argument is how there are process sets; two levels are timed with static ones only. Rank 0 writes
+medians of the slowest rank as JSON.
 """
 
 import functools
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -42,14 +44,6 @@ def compressors() -> dict[str, tfc.Compressor]:
 
 
 # ---- Collectives, of the bytes that an exchange would move -------------------------------------------------
-
-
-def add_levels() -> list[hvd.ProcessSet]:
-    """Makes the process sets of all hosts, and of the ranks that are in the same place on each."""
-    size = hvd.local_size()
-    hosts = [list(range(begin, begin + size)) for begin in range(0, hvd.size(), size)]
-    groups = [*hosts, *map(list, zip(*hosts, strict=True))]
-    return [hvd.add_process_set(group) for group in groups]
 
 
 def sum_inside(vector: tf.Tensor, inside: hvd.ProcessSet, how: str) -> tf.Tensor:
@@ -180,17 +174,15 @@ def idle_rates(interface: str) -> dict[str, float]:
 
 
 def main() -> None:
-    interface, output, has_levels, repeats, *sizes = sys.argv[1:]
-    hvd.init(process_sets="dynamic")
-    sets = add_levels() if int(has_levels) else []
+    interface, output, kind, repeats, *sizes = sys.argv[1:]
+    sets = tfc.host_process_sets(int(os.environ["HOROVOD_LOCAL_SIZE"])) if kind == "static" else []
+    hvd.init(process_sets="dynamic" if kind == "dynamic" else sets)
     meet_calls = {"one element, all-reduce": tf.function(lambda: hvd.allreduce(tf.zeros([1]), name="one"))}
     results = {
         "idle": idle_rates(interface),
         "latency": measure(meet_calls, interface, 10 * int(repeats)),
         "collectives": {n: measure(collectives(int(n), sets), interface, int(repeats)) for n in sizes},
     }
-    for each in sets:
-        hvd.remove_process_set(each)  # The package makes its own.
     results["steps"] = {n: measure(steps(int(n), bool(sets)), interface, int(repeats)) for n in sizes}
     if hvd.rank() == 0:
         pathlib.Path(output).write_text(json.dumps(results) + "\n")

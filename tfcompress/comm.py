@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -28,7 +28,7 @@ _num_exchanges = 0
 # describes the list; models that are alike in everything have more than one.
 _lists: dict[str, list[tuple]] = {}
 
-# Process sets that `Ranks.levels` has made, by their ranks; they serve all optimizers and tapes.
+# Process sets of two levels, by their ranks; they serve all optimizers and tapes.
 _sets: dict[tuple[int, ...], object] = {}
 
 # Broadcasts in each function that is being traced; they may be pending together.
@@ -381,8 +381,7 @@ class Ranks:
             )
         if len(hosts) == 1 or sizes == [1]:
             return None
-        groups = [*hosts.values(), *zip(*hosts.values(), strict=True)]
-        sets = [_process_set(tuple(group)) for group in groups]
+        sets = [_process_set(group) for group in _groups_of_levels(hosts.values())]
         return Levels(*[Ranks(each) for each in sets if each.included()])
 
     def _set(self) -> object:
@@ -405,16 +404,51 @@ class Levels:
     across: Ranks
 
 
+def host_process_sets(ranks_per_host: int, num_ranks: int | None = None) -> list:
+    """Returns the process sets of `hierarchical=True`, for `hvd.init(process_sets=...)`.
+
+    With these Horovod's idle traffic stays as it is; where process sets may be added later, by
+    `hvd.init(process_sets="dynamic")`, it is some times as much.
+
+    Args:
+      ranks_per_host: How many ranks there are on each host; they have consecutive numbers.
+      num_ranks: Of all hosts (default: what horovodrun says, or one without it).
+
+    Returns:
+      A list of hvd.ProcessSet: one for each host, and one for each place on the hosts. None for a single
+      host, or a single rank on each.
+
+    Raises:
+      ValueError: The ranks do not fill the hosts.
+    """
+    size = num_ranks or int(os.environ.get("HOROVOD_SIZE", "1"))
+    if ranks_per_host < 1 or size % ranks_per_host:
+        raise ValueError(f"{size} ranks are not hosts of {ranks_per_host} each")
+    hosts = [range(begin, begin + ranks_per_host) for begin in range(0, size, ranks_per_host)]
+    if len(hosts) == 1 or ranks_per_host == 1:
+        return []
+    made = {group: _horovod().ProcessSet(list(group)) for group in _groups_of_levels(hosts)}
+    _sets.update(made)
+    return list(made.values())
+
+
+def _groups_of_levels(hosts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Returns the ranks of each host, and those that are in the same place on all hosts."""
+    inside = [tuple(ranks) for ranks in hosts]
+    return [*inside, *zip(*inside, strict=True)]
+
+
 def _process_set(ranks: tuple[int, ...]) -> object:
     """Returns Horovod's process set of some ranks. All ranks must call it, members or not."""
     known = _sets.get(ranks)
-    if known is None or known.process_set_id is None:  # None after `hvd.remove_process_set`.
+    if known is None or known.process_set_id is None:  # None before `hvd.init`, and where it was removed.
         try:
             _sets[ranks] = _horovod().add_process_set(list(ranks))
         except ValueError as error:
             raise ValueError(
-                'hierarchical=True needs process sets of its own: call hvd.init(process_sets="dynamic"), and '
-                f"make none of the ranks of one host ({error})"
+                "hierarchical=True needs process sets of its own: call "
+                "hvd.init(process_sets=tfc.host_process_sets(ranks_per_host)), "
+                f'or hvd.init(process_sets="dynamic") ({error})'
             ) from error
     return _sets[ranks]
 

@@ -132,9 +132,10 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         number of ranks when averaging (default True, as Horovod).
       hierarchical: Whether the ranks of a host sum dense gradients among each other first, uncompressed, and
         hosts exchange the sums compressed (default False). For hosts of several ranks on links that are slow
-        for their number; all hosts need equally many, and hvd.init(process_sets="dynamic"). Not with
-        `process_set`, `Compression.auto()`, linear codecs or elastic jobs. On one host, or one rank a host,
-        nothing changes. docs/design.md says when it pays.
+        for their number. All hosts need equally many ranks, and Horovod process sets: begin with
+        hvd.init(process_sets=tfc.host_process_sets(ranks_per_host)). Not with `process_set`,
+        `Compression.auto()`, linear codecs or elastic jobs. On one host, or with one rank on each, nothing
+        changes. docs/design.md says when it pays.
 
     Returns:
       The same object: an optimizer of the class and configuration that it had, its schedules and attributes

@@ -301,7 +301,7 @@ def test_without_process_sets_the_program_is_told_what_to_do(rng, monkeypatch):
 
     monkeypatch.setattr(comm, "_sets", {})
     monkeypatch.setattr(hvd, "add_process_set", refuse)
-    with pytest.raises(ValueError, match=r'call hvd.init\(process_sets="dynamic"\).*HOROVOD_DYNAMIC'):
+    with pytest.raises(ValueError, match=r"hvd.init\(process_sets=tfc.host_process_sets.*HOROVOD_DYNAMIC"):
         run(make(SPECS[0]), random_arrays(rng))
 
 
@@ -326,6 +326,20 @@ def test_a_broken_frame_stops_the_ranks_that_got_it(rng, monkeypatch):
         run(stepper, random_arrays(rng))
     for old, new in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    ("per_host", "size", "groups"), [(1, 4, []), (4, 4, []), (2, 4, [[0, 1], [2, 3], [0, 2], [1, 3]])]
+)
+def test_process_sets_for_horovods_init(monkeypatch, per_host, size, groups):
+    monkeypatch.setattr(comm, "_sets", {})
+    assert [each.ranks for each in tfc.host_process_sets(per_host, size)] == groups
+    assert [list(ranks) for ranks in comm._sets] == groups
+
+
+def test_ranks_that_do_not_fill_hosts():
+    with pytest.raises(ValueError, match="4 ranks are not hosts of 3 each"):
+        tfc.host_process_sets(3, 4)
 
 
 def test_settings_are_compared_before_lists_of_gradients():
