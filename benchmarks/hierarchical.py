@@ -29,7 +29,7 @@ from netns import network as make_network
 from tfcompress.measure import processor
 
 RANK = pathlib.Path(__file__).with_name("hierarchical_rank.py")
-# How there are process sets. Without, and where some may be added later, only Horovod's own costs are measured.
+# How there are process sets. With the first two kinds only the costs of Horovod itself are measured.
 KINDS = ("none", "dynamic", "static")
 
 
