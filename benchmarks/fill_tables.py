@@ -148,6 +148,23 @@ def messages(result: dict) -> str:
     return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
 
 
+def hierarchical(result: dict) -> str:
+    """Returns a table of exchanges in one level and in two, side by side."""
+    rows = [
+        [
+            row["link"],
+            f"{row['elements']:,}",
+            code(row["compression"]),
+            *(f"{row[levels]['sent_bytes'] / 1e3:,.0f}" for levels in ("one", "two")),
+            *(f"{row[levels]['ms']:,.0f}" for levels in ("one", "two")),
+            f"{row['faster']:.2f}",
+        ]
+        for row in result["rows"]
+    ]
+    numbers = ["kB, one level", "kB, two", "ms, one level", "ms, two", "x"]
+    return table(["link", "elements", "compression", *numbers], rows)
+
+
 def codec_choice(result: dict) -> str:
     """Returns a table of bits and errors; those that no other codec beats in both are marked."""
     rows = [
@@ -243,6 +260,7 @@ TABLES = {
     "keys": keys,
     "messages": messages,
     "codec_choice": codec_choice,
+    "hierarchical": hierarchical,
 }
 
 

@@ -1,4 +1,4 @@
-"""Starts a program as the ranks of a Horovod job, one on each host of a `netns.Network`."""
+"""Starts a program as the ranks of a Horovod job on the hosts of a `netns.Network`."""
 
 import contextlib
 import os
@@ -26,15 +26,20 @@ class JobError(Exception):
 
 
 def run_ranks(
-    network: Network, command: Sequence[str], timeout_seconds: float, environment: dict[str, str]
+    network: Network,
+    command: Sequence[str],
+    timeout_seconds: float,
+    environment: dict[str, str],
+    ranks_per_host: int = 1,
 ) -> None:
     """Runs a command on every host, as the ranks of one job, and waits for all of them.
 
     Args:
-      network: The network; each host runs one rank.
+      network: The network.
       command: The command, the same for all ranks.
       timeout_seconds: Time limit of the job, and of each of Horovod's collectives.
       environment: Variables added to those of this process.
+      ranks_per_host: Ranks on each host; among them they talk over its loopback device.
 
     Raises:
       JobError: A rank failed, or the job took too long.
@@ -52,20 +57,21 @@ def run_ranks(
     }
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        shared["HOROVOD_GLOO_RENDEZVOUS_PORT"] = stack.enter_context(_rendezvous(network))
-        logs = [folder / f"rank{rank}.log" for rank in range(network.num_hosts)]
+        shared["HOROVOD_GLOO_RENDEZVOUS_PORT"] = stack.enter_context(_rendezvous(network, ranks_per_host))
+        slots = assignments(network.num_hosts, ranks_per_host)
+        logs = [folder / f"rank{slot.rank}.log" for slot in slots]
         ranks = []
-        for slot, log in zip(assignments(network.num_hosts), logs, strict=True):
+        for slot, log in zip(slots, logs, strict=True):
             own = {**shared, **create_slot_env_vars(slot)}
-            on_host = network.on_host(slot.rank, list(command))
+            on_host = network.on_host(slot.rank // ranks_per_host, list(command))
             ranks.append(stack.enter_context(_process(on_host, own, log)))
         _wait(ranks, logs, timeout_seconds)
 
 
 @contextlib.contextmanager
-def _rendezvous(network: Network) -> Iterator[str]:
+def _rendezvous(network: Network, ranks_per_host: int) -> Iterator[str]:
     """Runs a rendezvous server during the block, and yields its port."""
-    command = [sys.executable, str(_FOLDER / "rendezvous.py"), str(network.num_hosts)]
+    command = [sys.executable, str(_FOLDER / "rendezvous.py"), str(network.num_hosts), str(ranks_per_host)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     server = subprocess.Popen(network.on_switch(command), start_new_session=True, **pipes)
     try:

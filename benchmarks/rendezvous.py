@@ -1,4 +1,6 @@
-"""Runs Horovod's rendezvous for a job of one rank on each host; `namespace_job` runs it on the switch.
+"""Runs Horovod's rendezvous for a job; `namespace_job` runs it on the switch.
+
+python benchmarks/rendezvous.py HOSTS RANKS_PER_HOST
 
 Prints its port, and ends when its standard input does.
 """
@@ -9,16 +11,16 @@ from horovod.runner.common.util.hosts import SlotInfo, get_host_assignments, par
 from horovod.runner.http.http_server import RendezvousServer
 
 
-def assignments(num_ranks: int) -> list[SlotInfo]:
-    """Returns the assignment of ranks to hosts, one rank on each host."""
-    hosts = ",".join(f"host{rank}:1" for rank in range(num_ranks))
-    return get_host_assignments(parse_hosts(hosts), num_ranks)
+def assignments(num_hosts: int, ranks_per_host: int = 1) -> list[SlotInfo]:
+    """Returns the assignment of ranks to hosts; those of a host have consecutive numbers."""
+    hosts = ",".join(f"host{host}:{ranks_per_host}" for host in range(num_hosts))
+    return get_host_assignments(parse_hosts(hosts), num_hosts * ranks_per_host)
 
 
 def main() -> None:
     server = RendezvousServer()
     port = server.start()
-    server.init(assignments(int(sys.argv[1])))
+    server.init(assignments(*map(int, sys.argv[1:])))
     print(port, flush=True)
     sys.stdin.read()
     server.stop()

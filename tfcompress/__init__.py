@@ -34,6 +34,7 @@ _LAZY = {
     "Schedule": "tfcompress.schedule",
     "Stats": "tfcompress.statistics",
     "broadcast_variables": "tfcompress.keras",
+    "host_process_sets": "tfcompress.comm",
     "load_model": "tfcompress.keras",
     "make_compressor": "tfcompress.presets",
     "prepare_checkpoint": "tfcompress.checkpoint",

@@ -9,6 +9,9 @@ from tfcompress import comm
 from tfcompress._version import __version__
 from tfcompress.comm import Ranks
 
+# What ranks compare of a list of gradients; all else is of an optimizer or tape.
+_OF_A_LIST = ("ends of stages", "gradients", "number of gradients")
+
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
@@ -63,7 +66,8 @@ def agree(
 
 
 def _difference(rank: int, first: dict, other: dict) -> str:
-    for key in sorted(first.keys() | other.keys()):
+    # What the program said comes before what follows from it.
+    for key in sorted(first.keys() | other.keys(), key=lambda key: (key in _OF_A_LIST, key)):
         ours, theirs = first.get(key), other.get(key)
         if ours == theirs:
             continue

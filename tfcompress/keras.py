@@ -101,6 +101,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
     groups: int | Sequence | None = None,
     process_set: object = None,
     scale_local_gradients: bool = True,
+    hierarchical: bool = False,
 ) -> object:
     """Makes a Keras optimizer average compressed gradients over all ranks at every step.
 
@@ -129,6 +130,12 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
       process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
       scale_local_gradients: Whether gradients of `register_local_var` variables are divided by the
         number of ranks when averaging (default True, as Horovod).
+      hierarchical: Whether the ranks of a host sum dense gradients among each other first, uncompressed, and
+        hosts exchange the sums compressed (default False). For hosts of several ranks on links that are slow
+        for their number. All hosts need equally many ranks, and Horovod process sets: begin with
+        hvd.init(process_sets=tfc.host_process_sets(ranks_per_host)). Not with `process_set`,
+        `Compression.auto()`, linear codecs or elastic jobs. On one host, or with one rank on each, nothing
+        changes. docs/design.md says when it pays.
 
     Returns:
       The same object: an optimizer of the class and configuration that it had, its schedules and attributes
@@ -171,6 +178,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         num_groups=num_groups,
         sparse_as_dense=sparse_as_dense,
         scale_local_gradients=scale_local_gradients,
+        hierarchical=hierarchical,
     )
 
 

@@ -19,6 +19,7 @@ class Options:
       sparse_as_dense: Whether IndexedSlices become dense gradients first.
       scale_local_gradients: Whether gradients of local variables are divided by the number of ranks
         where `op` is average, as Horovod does.
+      hierarchical: Whether the ranks of a host sum among each other first, and hosts exchange the sums.
 
     Raises:
       ValueError: Arguments do not go together.
@@ -30,6 +31,7 @@ class Options:
     num_groups: int = 0
     sparse_as_dense: bool = False
     scale_local_gradients: bool = True
+    hierarchical: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "op", comm.reduction(self.op))
@@ -41,6 +43,8 @@ class Options:
             )
         if self.num_groups < 0:
             raise ValueError(f"num_groups must be at least 0, got {self.num_groups}")
+        if self.hierarchical and self.process_set is not None:
+            raise ValueError("hierarchical=True makes process sets of all ranks: leave out process_set")
 
     @classmethod
     def of_horovod(

@@ -10,6 +10,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from tfcompress import comm
 from tfcompress.notices import warn
+from tfcompress.parts import WHOLE, Part
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
 
@@ -72,11 +73,13 @@ def make_variable(
 
 @dataclasses.dataclass
 class _Entry:
-    """The slots of one parameter, float32 of its shape, and the memory that they are of."""
+    """The slots of one parameter, float32 of a part of its shape, and the memory that they are of."""
 
     name: str
     memory: str
     slots: list[tf.Variable]
+    shape: tuple[int, ...]
+    part: Part
 
 
 class Memories:
@@ -103,7 +106,9 @@ class Memories:
             self._names[parameter.key] = name
         return self._names[parameter.key]
 
-    def slots_of(self, parameter: Parameter, memory: str, num_slots: int, on_cpu: bool) -> list[tf.Variable]:
+    def slots_of(
+        self, parameter: Parameter, memory: str, num_slots: int, on_cpu: bool, part: Part = WHOLE
+    ) -> list[tf.Variable]:
         """Returns the slots of a parameter; creates them at the first call.
 
         Args:
@@ -111,13 +116,21 @@ class Memories:
           memory: Its memory, such as "residual".
           num_slots: How many that needs.
           on_cpu: Whether they must be there: no kernel for GPUs updates a table's residual.
+          part: What this rank has of the parameter; that of the first call stays.
 
         Raises:
-          ValueError: The shape is not known, or restored slots are of another model or memory.
+          ValueError: The shape is not known, or restored slots are of another model or memory. Or another
+            part was asked for before: the gradient was a table, and now is dense.
         """
-        if parameter.key in self._entries:
-            return self._entries[parameter.key].slots
         name = self.unique_name(parameter)
+        if parameter.key in self._entries:
+            entry = self._entries[parameter.key]
+            if entry.part != part:
+                raise ValueError(
+                    f"gradient '{name}' is dense in one step and IndexedSlices in another, which cannot "
+                    "share a memory with hierarchical=True: set sparse_as_dense=True"
+                )
+            return entry.slots
         if num_slots == 0:
             return []
         if not comm.talks_eagerly():
@@ -131,14 +144,15 @@ class Memories:
                 "its size: use tfc.DistributedGradientTape or tfc.DistributedOptimizer, which see the "
                 "variable, or a spec without memory"
             )
-        shape = (num_slots, *parameter.shape.as_list())
+        shape = tuple(parameter.shape.as_list())
         initial = self._waiting.pop(name, None)
         if initial is not None:
-            _check_shape(name, initial, shape)
+            _check_shape(name, initial, (num_slots, *shape))
         with tf.init_scope(), tf.device("CPU:0" if on_cpu else None):
-            values = tf.zeros(shape) if initial is None else initial
+            own = (num_slots, *part.shape_of(shape))
+            values = tf.zeros(own) if initial is None else part.of(initial)
             slots = [make_variable(values[i], f"{_scope(name)}/memory_{i}") for i in range(num_slots)]
-        self._entries[parameter.key] = _Entry(name, memory, slots)
+        self._entries[parameter.key] = _Entry(name, memory, slots, shape, part)
         return slots
 
     def match_waiting(self, parameters: Sequence[Parameter]) -> None:
@@ -164,12 +178,13 @@ class Memories:
             warn(f"saved residuals go to variables that are numbered otherwise now: {pairs}")
         for saved, name in renamed.items():
             self._waiting[name] = self._waiting.pop(saved)
-        present = {name: slots for name, slots in self.by_name().items() if name in self._waiting}
-        for name, slots in present.items():
-            _check_shape(name, self._waiting[name], (len(slots), *slots[0].shape))
+        present = [entry for entry in self._entries.values() if entry.name in self._waiting]
+        for entry in present:
+            _check_shape(entry.name, self._waiting[entry.name], (len(entry.slots), *entry.shape))
         with tf.init_scope():
-            for name, slots in present.items():
-                for slot, value in zip(slots, self._waiting.pop(name), strict=True):
+            for entry in present:
+                values = entry.part.of(self._waiting.pop(entry.name))
+                for slot, value in zip(entry.slots, values, strict=True):
                     slot.assign(value)
 
     def memory_of(self, parameter: Parameter) -> str:
@@ -190,6 +205,13 @@ class Memories:
     def by_name(self) -> dict[str, list[tf.Variable]]:
         """Returns the slots of all parameters that have some, by name."""
         return {entry.name: entry.slots for entry in self._entries.values()}
+
+    def whole(self) -> dict[str, tf.Tensor]:
+        """Returns all slots by name, zero where they are another rank's part: float32 [slots, *shape]."""
+        return {
+            each.name: each.part.whole(tf.stack([slot.read_value() for slot in each.slots]), each.shape)
+            for each in self._entries.values()
+        }
 
     def waiting(self) -> dict[str, np.ndarray]:
         """Returns restored slots whose parameters have not appeared, by name."""
@@ -212,7 +234,7 @@ class Memories:
         waited = self._waiting
         self._waiting = {**waited, **memories}
         try:
-            self._settle({name: tuple(slots[0].shape) for name, slots in self.by_name().items()})
+            self._settle({entry.name: entry.shape for entry in self._entries.values()})
         except ValueError:
             self._waiting = waited
             raise

@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.options import Options
+from tfcompress.parts import WHOLE
 from tfcompress.plan import Given, compressors_of
 from tfcompress.route import Transport
-from tfcompress.routes import allreduce, gather, linear, shard
+from tfcompress.routes import allreduce, gather, hierarchical, linear, shard
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter
@@ -134,14 +135,10 @@ class Step:
             step,
             has_memory=any(member.slots for member in members),
         )
-        outcomes = {}
-        for transport, exchange in _EXCHANGES.items():
-            positions = tuple(i for i, m in enumerate(members) if m.route.transport is transport)
-            if positions:
-                outcomes[positions] = exchange(
-                    context, [members[i] for i in positions], [gradients[i] for i in positions]
-                )
-        return join(outcomes)
+        levels = self.state.levels()
+        if levels is None:
+            return _send(context, members, gradients)
+        return hierarchical.exchange(context, levels, members, gradients, _send)
 
     def _reduce_alone(
         self, gradients: list[Gradient], parameters: list[Parameter], plan: Given
@@ -197,7 +194,8 @@ class Step:
         for i, (gradient, parameter) in enumerate(zip(gradients, parameters, strict=True)):
             is_table = isinstance(gradient, tf.IndexedSlices)
             needs, route = stages.resolutions[i], stages.branches[branch][i]
-            own = memories.slots_of(parameter, needs.memory, needs.num_slots, is_table)
+            part = WHOLE if is_table else self.state.part()
+            own = memories.slots_of(parameter, needs.memory, needs.num_slots, is_table, part)
             members.append(
                 Member(
                     self.state.number(parameter),
@@ -229,6 +227,18 @@ class Step:
             for i in mine:
                 clipped[i] = _times(gradients[i], factor)
         return clipped
+
+
+def _send(context: Context, members: Sequence[Member], gradients: Sequence[Gradient]) -> Outcome:
+    """Exchanges gradients among the ranks of a context, each on its route."""
+    outcomes = {}
+    for transport, exchange in _EXCHANGES.items():
+        positions = tuple(i for i, m in enumerate(members) if m.route.transport is transport)
+        if positions:
+            outcomes[positions] = exchange(
+                context, [members[i] for i in positions], [gradients[i] for i in positions]
+            )
+    return join(outcomes)
 
 
 def _apply_alone(member: Member, gradient: Gradient) -> Gradient:

@@ -10,10 +10,11 @@ import tensorflow as tf
 
 from tfcompress import comm, probe
 from tfcompress.auto import Auto, Contest
-from tfcompress.comm import Ranks
+from tfcompress.comm import Levels, Ranks
 from tfcompress.handshake import Agreement, agree
 from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
+from tfcompress.parts import WHOLE, Part
 from tfcompress.plan import Given, Plan, compressors_of
 from tfcompress.policy import Described
 from tfcompress.route import Transport
@@ -68,6 +69,7 @@ class StepState:
         self._settled: dict[tuple, Plan] = {}
         self._choice = ""
         self._counters: dict[tuple, Counter] = {}
+        self._levels: tuple[Levels | None] | None = None  # None before the first step.
         self._steps: tf.Variable | None = None
         self._calls: tf.Variable | None = None
         self._prepared: tuple[int, dict[str, np.ndarray]] = (-1, {})
@@ -99,7 +101,13 @@ class StepState:
         """Returns what the stages of a plan mean for a list of gradients; restored slots find theirs."""
         names = [self.memories.unique_name(parameter) for parameter in parameters]
         held = [self.memories.memory_of(parameter) for parameter in parameters]
-        num_ranks = None if comm.is_elastic() else self.ranks.size()
+        levels = self.levels()
+        num_ranks = None if comm.is_elastic() else (levels.across if levels else self.ranks).size()
+        if levels and isinstance(plan, Auto):
+            raise ValueError(
+                "hierarchical=True does not work with Compression.auto(), which measures exchanges among all "
+                "ranks: choose a preset"
+            )
         described = describe(names, gradients, parameters)
         settled = self._settle(plan, described) if isinstance(plan, Auto) else plan
         made = Stages.resolve(settled, described, held, num_ranks)
@@ -107,6 +115,11 @@ class StepState:
             raise ValueError(
                 "exchange='shard' does not work in elastic jobs: Horovod's elastic loop does not take the "
                 "failure of an all-to-all for one. Use exchange='gather' or 'auto', which gathers there"
+            )
+        if levels and any(route.transport is Transport.LINEAR for route in made.all_routes()):
+            raise ValueError(
+                "hierarchical=True does not work with linear codecs, whose payloads all ranks sum: choose "
+                "another compression, or leave it out"
             )
         stages = self._stages.setdefault(made.key(), made)
         if stages is made and isinstance(settled, Contest):
@@ -116,6 +129,27 @@ class StepState:
         needs = zip(parameters, stages.resolutions, strict=True)
         self.memories.match_waiting([each for each, resolution in needs if resolution.num_slots])
         return stages
+
+    def levels(self) -> Levels | None:
+        """Returns the ranks of this host and those across hosts, if exchanges have two levels.
+
+        Makes them at the first call; every rank must do that together.
+
+        Raises:
+          ValueError: There cannot be two levels; says why.
+        """
+        if not (self.options.hierarchical and self.ranks.may_exchange()):
+            return None
+        if self._levels is None:
+            _refuse_levels()
+            self.name_of_all()  # Ranks that have other settings would make no process sets.
+            self._levels = (self.ranks.levels(),)
+        return self._levels[0]
+
+    def part(self) -> Part:
+        """Returns what this rank owns of each gradient."""
+        levels = self.levels()
+        return Part(levels.inside.rank(), levels.inside.size()) if levels else WHOLE
 
     def _settle(self, plan: Auto, gradients: tuple[Described, ...]) -> Plan:
         """Returns what is applied to a list of gradients: one candidate, or a contest of several."""
@@ -248,8 +282,7 @@ class StepState:
 
     def prepare_memories(self) -> None:
         """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
-        slots = self.memories.by_name()
-        held = {name: tf.stack([slot.read_value() for slot in each]) for name, each in slots.items()}
+        held = self.memories.whole()
         if self.ranks.size() > 1:
             name = f"{self.name}_memory"
             if comm.is_elastic():
@@ -314,6 +347,18 @@ class StepState:
         """
         parts = 1 if self.options.op == comm.AVERAGE else self.ranks.size()
         self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
+
+
+def _refuse_levels() -> None:
+    """Raises ValueError where there cannot be two levels, whatever hosts the ranks are on."""
+    if comm.is_elastic():
+        raise ValueError(
+            "hierarchical=True does not work in elastic jobs, where ranks come and go and process sets stay"
+        )
+    if not comm.talks_eagerly():
+        raise ValueError(
+            "hierarchical=True does not work in TF1-style graphs, where ranks cannot talk beforehand"
+        )
 
 
 def _warn_if_nothing_is_compressed(stages: Stages, plan: Given) -> None:

@@ -47,6 +47,7 @@ class DistributedGradientTape:
         groups: int | Sequence | None = None,
         process_set: object = None,
         scale_local_gradients: bool = True,
+        hierarchical: bool = False,
     ) -> None:
         """Takes the arguments of Horovod's tape, in its order.
 
@@ -65,9 +66,12 @@ class DistributedGradientTape:
           process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
           scale_local_gradients: Whether gradients of `register_local_source` variables are divided by
             the number of ranks when averaging (default True, as Horovod).
+          hierarchical: Whether the ranks of a host sum among each other first, as for
+            `tfc.DistributedOptimizer` (default False).
 
         Raises:
           TypeError: `compression` is not a `tfc.Compressor`.
+          ValueError: Arguments do not go together.
         """
         self._tape = gradtape
         self._plan = as_plan(compression)
@@ -80,6 +84,7 @@ class DistributedGradientTape:
             num_groups=num_groups,
             sparse_as_dense=sparse_as_dense,
             scale_local_gradients=scale_local_gradients,
+            hierarchical=hierarchical,
         )
         self._local: list[tf.Variable] = []
         self._step: Step | None = None

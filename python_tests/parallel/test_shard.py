@@ -174,6 +174,37 @@ def test_wire_bytes_do_not_grow_with_the_ranks(rng):
     assert row.sent_elements == n
 
 
+@pytest.fixture
+def some_ranks():
+    """A process set of all ranks but the first."""
+    process_set = hvd.add_process_set(range(1, hvd.size()))
+    yield process_set
+    hvd.remove_process_set(process_set)
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(hvd.size() < 3, reason="a process set of one rank exchanges nothing")
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[2]])
+def test_a_process_set_shards_among_its_ranks(rng, spec, some_ranks):
+    """Their numbers in the set, and not among all ranks, say which shards they have."""
+    stepper = Stepper(sharded(spec, min_elements=0), hvd.Sum, process_set=some_ranks)
+    arrays = random_arrays(rng)
+    if hvd.rank() == 0:
+        with pytest.raises(ValueError, match="not in the process set"):
+            run(stepper, arrays)
+        arrays = [np.zeros_like(array) for array in arrays]
+        applied = slots = arrays
+    else:
+        applied = [each.numpy() for each in run(stepper, arrays)]
+        slots = [array.reshape(shape) for array, shape in zip(slots_of(stepper), SHAPES, strict=True)]
+    for array, slot, result in zip(arrays, slots, applied, strict=True):
+        gathered = hvd.allgather(tf.constant(result[np.newaxis])).numpy()
+        assert (gathered[1:] == gathered[1]).all(), "ranks of the set hold different bits"
+        np.testing.assert_allclose(
+            gathered[1] + sum_over_ranks(slot), sum_over_ranks(array), rtol=1e-4, atol=1e-4
+        )
+
+
 @pytest.mark.ranks
 def test_more_ranks_than_elements(rng, assert_same_on_all_ranks):
     results = run(Stepper(sharded("residual|dense|raw|raw", min_elements=0)), [np.float32([hvd.rank() + 1])])

@@ -14,7 +14,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 pytest.importorskip("horovod", reason="ranks are started by Horovod's own rendezvous")
+import fill_tables  # noqa: E402
 import gradient_sizes  # noqa: E402
+import hierarchical  # noqa: E402
 import namespace_job  # noqa: E402
 import netns  # noqa: E402
 import network  # noqa: E402
@@ -25,6 +27,8 @@ import rendezvous  # noqa: E402
 import wire  # noqa: E402
 
 import tfcompress as tfc  # noqa: E402
+
+TWO_EXCHANGES = {"one level": 30.0, "two levels": 20.0}
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,23 @@ def test_each_rank_is_alone_on_its_host():
     slots = rendezvous.assignments(3)
     assert [(slot.rank, slot.local_size, slot.cross_size) for slot in slots] == [(r, 1, 3) for r in range(3)]
     assert len({slot.hostname for slot in slots}) == 3
+
+
+def test_ranks_of_a_host_have_consecutive_numbers():
+    slots = rendezvous.assignments(2, 2)
+    places = [(slot.rank, slot.hostname, slot.local_rank, slot.cross_rank) for slot in slots]
+    assert places == [(0, "host0", 0, 0), (1, "host0", 1, 0), (2, "host1", 0, 1), (3, "host1", 1, 1)]
+
+
+def test_one_level_and_two_are_shown_side_by_side():
+    calls = {f"int8: {each}": {"ms": ms, "sent_bytes": 1000 * ms} for each, ms in TWO_EXCHANGES.items()}
+    rows = hierarchical.rows_of({"1gbit": {"static": {"steps": {"1024": calls}}}})
+    [row] = rows
+    assert (row["link"], row["elements"], row["compression"], row["faster"]) == ("1gbit", 1024, "int8", 1.5)
+    assert "| 1gbit | 1,024 | `int8` | 30 | 20 | 30 | 20 | 1.50 |" in fill_tables.hierarchical({"rows": rows})
+    output = io.StringIO()
+    rich.console.Console(width=110, file=output).print(hierarchical.make_table(rows))
+    assert "int8" in output.getvalue()
 
 
 def test_baselines_come_first_and_once():
