@@ -19,6 +19,28 @@ def make_parser(
         help='one run each: "topk", "topk(ratio=0.001)" or a spec such as '
         '"residual|topk:ratio=0.01|bitmap|quantile" (default: topk)',
     )
+    parser.add_argument(
+        "--local-steps",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="H",
+        help="one run each: steps of each rank's own between exchanges (tfc.LocalSteps); 0, the default, "
+        "exchanges gradients in every step",
+    )
+    parser.add_argument(
+        "--outer",
+        type=float,
+        nargs=2,
+        metavar=("RATE", "MOMENTUM"),
+        help="an outer step with Nesterov's momentum on what local steps made (default: their average)",
+    )
+    parser.add_argument(
+        "--feedback-decay",
+        type=float,
+        default=1.0,
+        help="factor of the residuals after each round of local steps (default %(default)s)",
+    )
     parser.add_argument("--epochs", type=int, default=epochs, help="epochs of each run (default %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of an epoch (default: all data)")
     parser.add_argument(

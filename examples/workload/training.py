@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -40,13 +41,14 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
     hvd.init()
     workload = pathlib.Path(sys.argv[0]).stem
     results = []
-    for name, compressor in compressors.items():
+    for (preset, compressor), num_local in itertools.product(compressors.items(), arguments.local_steps):
+        name = f"{preset}{local_suffix(num_local, arguments)}"
         if hvd.rank() == 0:
             print(f"\n{workload}, {name}: {compressor.spec}", flush=True)
         keras.utils.set_random_seed(arguments.seed)
         task = make_task(arguments, compressor)
         described = {"workload": workload, "compression": name, "spec": compressor.spec}
-        results.append({**described, **train(task, compressor, arguments)})
+        results.append({**described, **train(task, compressor, arguments, num_local)})
         if hvd.rank() == 0:
             print(summary(results[-1]), flush=True)
             if arguments.output:
@@ -54,14 +56,37 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
                 arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace) -> dict:
+def local_suffix(num_local: int, arguments: argparse.Namespace) -> str:
+    """Returns what is added to a compressor's name: the local steps, the outer step and the decay."""
+    if not num_local:
+        return ""
+    outer = " and outer Nesterov {1:g} at rate {0:g}".format(*arguments.outer) if arguments.outer else ""
+    decay = f", feedback decay {arguments.feedback_decay:g}" if arguments.feedback_decay != 1 else ""
+    return f", {num_local} local steps{outer}{decay}"
+
+
+def distributed(
+    optimizer: keras.optimizers.Optimizer,
+    task: Task,
+    compressor: tfc.Compressor,
+    arguments: argparse.Namespace,
+    num_local: int,
+) -> keras.optimizers.Optimizer:
+    """Returns an optimizer that exchanges gradients, or after each `num_local` steps what they changed."""
+    if not num_local:
+        return tfc.DistributedOptimizer(optimizer, compression=compressor, sparse_as_dense=task.dense_tables)
+    outer = None
+    if arguments.outer:
+        rate, momentum = arguments.outer
+        outer = tfc.OuterStep(rate, momentum, nesterov=momentum > 0)
+    return tfc.LocalSteps(optimizer, num_local, compressor, outer, feedback_decay=arguments.feedback_decay)
+
+
+def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace, num_local: int = 0) -> dict:
     """Trains a task once and returns the measurements; times are those of this rank."""
     data = one_epoch(task.train, arguments)
-    optimizer = tfc.DistributedOptimizer(
-        task.make_optimizer(learning_rate(data, arguments)),
-        compression=compressor,
-        sparse_as_dense=task.dense_tables,
-    )
+    inner = task.make_optimizer(learning_rate(data, arguments))
+    optimizer = distributed(inner, task, compressor, arguments, num_local)
     task.model.compile(optimizer, task.loss, jit_compile=False)
     recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
     counters = [InterfaceCounter(name, optimizer) for name in arguments.count_interface]
@@ -71,18 +96,20 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
     verbose = 1 if hvd.rank() == 0 else 0
     task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose)
     total = tfc.stats(optimizer).total
+    num_steps = int(optimizer.iterations) if num_local else total.steps
     return {
         "ranks": hvd.size(),
         "parameters": task.model.count_params(),
         "seed": arguments.seed,
         "epochs": arguments.epochs,
-        "steps": total.steps,
+        "steps": num_steps,
+        "exchanges": total.steps,
         "batch_size": arguments.batch_size,
         "learning_rate": arguments.learning_rate,
         "decay": arguments.decay,
         "dense_tables": task.dense_tables,
         "metrics": recorder.metrics,
-        **{f"{column}_per_step": total.per_step(column) for column in BYTES},
+        **{f"{column}_per_step": getattr(total, column) / max(num_steps, 1) for column in BYTES},
         "milliseconds": recorder.milliseconds(update_milliseconds(task, next(iter(data)))),
         "step_ms_median": recorder.median_step_ms(),
         "interfaces": [counter.result() for counter in counters],
