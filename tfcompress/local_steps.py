@@ -122,8 +122,8 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
     Raises:
       TypeError: Not a Keras optimizer, or `compression` or `outer` is of another kind.
       ValueError: The optimizer has been used, is distributed already, is a legacy one, or averages its
-        weights itself (`use_ema`). Or a number is outside its range. Or the compression's memory has a momentum;
-        or it is `Compression.auto()`. Or the job is elastic.
+        weights itself (`use_ema`). Or a number is outside its range. Or the compression's memory has a
+        momentum; or it is `Compression.auto()`. Or the job is elastic.
     """
     if not keras_objects.is_optimizer(optimizer):
         raise TypeError(f"expected a Keras optimizer, got {optimizer!r}")

@@ -3,6 +3,8 @@
 import argparse
 import pathlib
 
+import tfcompress as tfc
+
 
 def make_parser(
     description: str, *, epochs: int, batch_size: int, learning_rate: float
@@ -30,10 +32,12 @@ def make_parser(
     )
     parser.add_argument(
         "--outer",
-        type=float,
-        nargs=2,
-        metavar=("RATE", "MOMENTUM"),
-        help="an outer step with Nesterov's momentum on what local steps made (default: their average)",
+        type=outer_step,
+        nargs="+",
+        default=[None],
+        metavar="average|RATE:MOMENTUM",
+        help="one run each of local steps: the average of what they made (default), or an outer step with "
+        "Nesterov's momentum, such as 0.7:0.9",
     )
     parser.add_argument(
         "--feedback-decay",
@@ -87,3 +91,11 @@ def make_parser(
         help="count the traffic of these network interfaces, such as eth0",
     )
     return parser
+
+
+def outer_step(text: str) -> tfc.OuterStep | None:
+    """Returns the outer step of the command line's word for it; None averages."""
+    if text == "average":
+        return None
+    rate, momentum = map(float, text.split(":"))
+    return tfc.OuterStep(rate, momentum, nesterov=momentum > 0)

@@ -1,6 +1,7 @@
 """Trains a task with each compressor of the command line and reports the results."""
 
 import argparse
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -41,14 +42,14 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
     hvd.init()
     workload = pathlib.Path(sys.argv[0]).stem
     results = []
-    for (preset, compressor), num_local in itertools.product(compressors.items(), arguments.local_steps):
-        name = f"{preset}{local_suffix(num_local, arguments)}"
+    for rounds, (preset, compressor) in itertools.product(rounds_of(arguments), compressors.items()):
+        name = f"{preset}{rounds.suffix if rounds else ''}"
         if hvd.rank() == 0:
             print(f"\n{workload}, {name}: {compressor.spec}", flush=True)
         keras.utils.set_random_seed(arguments.seed)
         task = make_task(arguments, compressor)
         described = {"workload": workload, "compression": name, "spec": compressor.spec}
-        results.append({**described, **train(task, compressor, arguments, num_local)})
+        results.append({**described, **train(task, compressor, arguments, rounds)})
         if hvd.rank() == 0:
             print(summary(results[-1]), flush=True)
             if arguments.output:
@@ -56,37 +57,48 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
                 arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def local_suffix(num_local: int, arguments: argparse.Namespace) -> str:
-    """Returns what is added to a compressor's name: the local steps, the outer step and the decay."""
-    if not num_local:
-        return ""
-    outer = " and outer Nesterov {1:g} at rate {0:g}".format(*arguments.outer) if arguments.outer else ""
-    decay = f", feedback decay {arguments.feedback_decay:g}" if arguments.feedback_decay != 1 else ""
-    return f", {num_local} local steps{outer}{decay}"
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """How ranks train apart: the arguments of `tfc.LocalSteps`."""
+
+    steps: int
+    outer: tfc.OuterStep | None
+    feedback_decay: float
+
+    @property
+    def suffix(self) -> str:
+        """What is added to a compressor's name."""
+        outer, decay = self.outer, f", decay {self.feedback_decay:g}" if self.feedback_decay != 1 else ""
+        applied = f", outer rate {outer.rate:g}, Nesterov {outer.momentum:g}" if outer else ""
+        return f", {self.steps} local steps{applied}{decay}"
+
+
+def rounds_of(arguments: argparse.Namespace) -> list[Rounds | None]:
+    """Returns the kinds of rounds to train with; None exchanges gradients in every step."""
+    kinds: list[Rounds | None] = []
+    for steps in arguments.local_steps:
+        made = [Rounds(steps, outer, arguments.feedback_decay) for outer in arguments.outer]
+        kinds += made if steps else [None]
+    return kinds
 
 
 def distributed(
-    optimizer: keras.optimizers.Optimizer,
-    task: Task,
-    compressor: tfc.Compressor,
-    arguments: argparse.Namespace,
-    num_local: int,
+    optimizer: keras.optimizers.Optimizer, task: Task, compressor: tfc.Compressor, rounds: Rounds | None
 ) -> keras.optimizers.Optimizer:
-    """Returns an optimizer that exchanges gradients, or after each `num_local` steps what they changed."""
-    if not num_local:
+    """Returns an optimizer that exchanges gradients, or after each round what it changed."""
+    if rounds is None:
         return tfc.DistributedOptimizer(optimizer, compression=compressor, sparse_as_dense=task.dense_tables)
-    outer = None
-    if arguments.outer:
-        rate, momentum = arguments.outer
-        outer = tfc.OuterStep(rate, momentum, nesterov=momentum > 0)
-    return tfc.LocalSteps(optimizer, num_local, compressor, outer, feedback_decay=arguments.feedback_decay)
+    decay = rounds.feedback_decay
+    return tfc.LocalSteps(optimizer, rounds.steps, compressor, rounds.outer, feedback_decay=decay)
 
 
-def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace, num_local: int = 0) -> dict:
+def train(
+    task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace, rounds: Rounds | None = None
+) -> dict:
     """Trains a task once and returns the measurements; times are those of this rank."""
     data = one_epoch(task.train, arguments)
     inner = task.make_optimizer(learning_rate(data, arguments))
-    optimizer = distributed(inner, task, compressor, arguments, num_local)
+    optimizer = distributed(inner, task, compressor, rounds)
     task.model.compile(optimizer, task.loss, jit_compile=False)
     recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
     counters = [InterfaceCounter(name, optimizer) for name in arguments.count_interface]
@@ -96,7 +108,7 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace,
     verbose = 1 if hvd.rank() == 0 else 0
     task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose)
     total = tfc.stats(optimizer).total
-    num_steps = int(optimizer.iterations) if num_local else total.steps
+    num_steps = int(optimizer.iterations) if rounds else total.steps
     return {
         "ranks": hvd.size(),
         "parameters": task.model.count_params(),

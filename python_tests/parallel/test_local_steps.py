@@ -1,4 +1,4 @@
-"""Local steps, on Keras 3 and on tf_keras alike: ranks train apart for a round, and go on from the same bits."""
+"""Local steps, on Keras 3 and on tf_keras alike: ranks train apart, and go on from the same bits."""
 
 import pathlib
 
@@ -39,9 +39,12 @@ class Loop:
         self.variable = make_variable(np.zeros(SIZE))
         inner = keras.optimizers.SGD(1.0) if optimizer is None else optimizer
         self.optimizer = tfc.LocalSteps(inner, steps, **options)
-        self.step = tf.function(
-            lambda gradient: self.optimizer.apply_gradients([(gradient, self.variable)]) and None
-        )
+
+        @tf.function
+        def step(gradient):
+            self.optimizer.apply_gradients([(gradient, self.variable)])
+
+        self.step = step
 
     def take(self, gradients):
         for gradient in gradients:
