@@ -80,20 +80,20 @@ class Rounds:
                 continue
             name = scope_name(parameter.name)
             with tf.init_scope():
-                value = inner.read_value()
-                anchor = self._made(_ANCHORS, position, value, f"{name}/anchor")
+                # Not what the variable holds: one that is made while a step is traced holds nothing yet.
+                anchor = self._made(_ANCHORS, position, inner, f"{name}/anchor")
                 velocity = None
                 if self._outer.momentum:
-                    velocity = self._made(_VELOCITIES, position, tf.zeros_like(value), f"{name}/velocity")
+                    velocity = self._made(_VELOCITIES, position, inner, f"{name}/velocity")
             self._trained[parameter.key] = (parameter, _Trained(inner, anchor, velocity))
         self._waiting = {}
 
-    def _made(self, kind: str, position: int, initial: tf.Tensor, name: str) -> tf.Variable:
+    def _made(self, kind: str, position: int, like: tf.Variable, name: str) -> tf.Variable:
         restored = self._waiting.get(f"{kind}_{position}")
-        if restored is not None:
-            _check_shape(name, restored, initial.shape)
-            initial = tf.cast(restored, initial.dtype)
-        return make_variable(initial, name)
+        if restored is None:
+            return make_variable(tf.zeros(like.shape, like.dtype), name)
+        _check_shape(name, restored, like.shape)
+        return make_variable(tf.cast(restored, like.dtype), name)
 
     def run(self, take_step: Callable[[], object]) -> None:
         """Takes a local step; begins a round before it and ends one after it where it is time to.

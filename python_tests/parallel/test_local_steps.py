@@ -291,6 +291,7 @@ def test_model_checkpoint_saves_what_all_ranks_have(folder, assert_same_on_all_r
         callbacks.append(keras.callbacks.ModelCheckpoint(path))
     x, y = make_data(48)
     model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=callbacks)
+    hvd.allreduce(tf.zeros(1))  # The file is there.
     loaded = tfc.load_model(path, topk(), optimizer_options=OPTIONS)
     for ours, theirs in zip(loaded.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
