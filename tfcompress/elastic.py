@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.accumulation import LocalAccumulator
-from tfcompress.keras_objects import innermost, training_variables
+from tfcompress.keras_objects import innermost, rounds_of, training_variables
 from tfcompress.step_state import StepState
 from tfcompress.tape import begin_at, counts_of, states_of
 
@@ -74,13 +74,15 @@ class KerasState(_ObjectState):
 
         Raises:
           ImportError: Horovod is not installed.
-          ValueError: The model is not built.
+          ValueError: The model is not built, or its optimizer takes local steps.
         """
         comm.require_horovod()
         if not model.built:
             raise ValueError("the model has no variables yet: call it once, or model.build(input_shape)")
         self.model = model
         self.optimizer = model.optimizer if optimizer is None else optimizer
+        if rounds_of(self.optimizer) is not None:
+            raise ValueError("tfc.LocalSteps does not work with KerasState: use tfc.DistributedOptimizer")
         self._variables = training_variables(self.model, self.optimizer)
         # By number, the last two at most: a rank may be one ahead of another that fails at that very step.
         self._commits: dict[int, _Commit] = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, comm, keras_objects, loss_scale, momentum
+from tfcompress import checkpoint, comm, keras_objects, local_steps, loss_scale, momentum
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
@@ -242,8 +242,8 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
     Every rank must call it between the same two steps.
 
     Args:
-      optimizer: What `DistributedOptimizer` returned, or a LossScaleOptimizer around it.
-      compression: As for `DistributedOptimizer`, with the same memory. A schedule counts from the first
+      optimizer: What `DistributedOptimizer` or `LocalSteps` returned, or a LossScaleOptimizer around it.
+      compression: As it was for that, with the same memory. A schedule counts from the first
         step of training, not from now.
 
     Raises:
@@ -252,8 +252,11 @@ def set_compression(optimizer: object, compression: Compressor | Mapping[str, Co
       TypeError: An argument is of another kind.
     """
     state = checkpoint.state_of(optimizer)
-    plan = momentum.taken(optimizer, as_plan(compression))
-    _warn_unsuited(optimizer, plan)
+    if keras_objects.rounds_of(optimizer) is not None:
+        plan = local_steps.checked_plan(compression)
+    else:
+        plan = momentum.taken(optimizer, as_plan(compression))
+        _warn_unsuited(optimizer, plan)
     state.change(plan)
 
 
@@ -286,7 +289,8 @@ def load_model(
       filepath: What `model.save` wrote; residuals are in files of the format `.keras`.
       compression: As for `DistributedOptimizer`; the residuals that were saved come back with it.
       custom_objects: As for `keras.models.load_model`.
-      optimizer_options: Further arguments of `DistributedOptimizer`.
+      optimizer_options: Further arguments of `DistributedOptimizer`; or of `LocalSteps`, where `steps` is
+        among them.
 
     Returns:
       The model, compiled with the wrapped optimizer.
@@ -298,6 +302,12 @@ def load_model(
     model = keras.models.load_model(filepath, custom_objects=custom_objects)
     if model.optimizer is None:
         raise ValueError("the saved model is not compiled: load it with Keras and compile it")
-    inner = _wrap(keras_objects.innermost(model.optimizer), compression, **(optimizer_options or {}))
+    options = dict(optimizer_options or {})
+    found = keras_objects.innermost(model.optimizer)
+    if "steps" in options:
+        inner = local_steps.wrap(found, compression=compression, **options)
+        local_steps.load_assets(inner, filepath)
+    else:
+        inner = _wrap(found, compression, **options)
     checkpoint.load_assets(checkpoint.state_of(inner), filepath)
     return model

@@ -13,7 +13,7 @@ from tfcompress.state import tf_variable
 
 
 def variables(optimizer: object) -> list[tf.Variable]:
-    """Returns the state of an optimizer: what Keras lists as its variables, and what tf_keras leaves out."""
+    """Returns the state of an optimizer: Keras's variables, what tf_keras leaves out of them, and rounds'."""
     listed = optimizer.variables
     listed = listed() if callable(listed) else listed
     loss_scale = getattr(optimizer, "_loss_scale", None)
@@ -22,7 +22,9 @@ def variables(optimizer: object) -> list[tf.Variable]:
         getattr(loss_scale, "current_loss_scale", None),
         getattr(loss_scale, "counter", None),
     ]
+    rounds = rounds_of(optimizer)
     found = [*map(tf_variable, listed), *(v for v in unlisted if isinstance(v, tf.Variable))]
+    found += [] if rounds is None else rounds.variables()
     return list({id(variable): variable for variable in found}.values())
 
 
@@ -81,6 +83,12 @@ def innermost(optimizer: object) -> object:
     while hasattr(optimizer, "inner_optimizer"):
         optimizer = optimizer.inner_optimizer
     return optimizer
+
+
+def rounds_of(optimizer: object) -> object | None:
+    """Returns the rounds of what `tfc.LocalSteps` returned, also inside a LossScaleOptimizer; else None."""
+    inner = getattr(innermost(optimizer), "_tfcompress_rounds", None)
+    return getattr(optimizer, "_tfcompress_rounds", inner)
 
 
 def learning_rate(optimizer: object) -> tf.Variable:

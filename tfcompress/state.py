@@ -151,7 +151,7 @@ class Memories:
         with tf.init_scope(), tf.device("CPU:0" if on_cpu else None):
             own = (num_slots, *part.shape_of(shape))
             values = tf.zeros(own) if initial is None else part.of(initial)
-            slots = [make_variable(values[i], f"{_scope(name)}/memory_{i}") for i in range(num_slots)]
+            slots = [make_variable(values[i], f"{scope_name(name)}/memory_{i}") for i in range(num_slots)]
         self._entries[parameter.key] = _Entry(name, memory, slots, shape, part)
         return slots
 
@@ -265,7 +265,7 @@ def _order(name: str) -> tuple[str, list[int]]:
     return "/".join(stem.split("/")[-2:]), [int(number) for number in re.findall(r"\d+", name)]
 
 
-def _scope(name: str) -> str:
+def scope_name(name: str) -> str:
     """A name that TensorFlow takes."""
     return re.sub(r"[^A-Za-z0-9_.\\/-]", "_", name).lstrip("_/-\\") or "variable"
 

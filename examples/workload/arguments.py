@@ -3,6 +3,8 @@
 import argparse
 import pathlib
 
+import tfcompress as tfc
+
 
 def make_parser(
     description: str, *, epochs: int, batch_size: int, learning_rate: float
@@ -18,6 +20,30 @@ def make_parser(
         metavar="PRESET|SPEC",
         help='one run each: "topk", "topk(ratio=0.001)" or a spec such as '
         '"residual|topk:ratio=0.01|bitmap|quantile" (default: topk)',
+    )
+    parser.add_argument(
+        "--local-steps",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="H",
+        help="one run each: steps of each rank's own between exchanges (tfc.LocalSteps); 0, the default, "
+        "exchanges gradients in every step",
+    )
+    parser.add_argument(
+        "--outer",
+        type=outer_step,
+        nargs="+",
+        default=[None],
+        metavar="average|RATE:MOMENTUM",
+        help="one run each of local steps: the average of what they made (default), or an outer step with "
+        "Nesterov's momentum, such as 0.7:0.9",
+    )
+    parser.add_argument(
+        "--feedback-decay",
+        type=float,
+        default=1.0,
+        help="factor of the residuals after each round of local steps (default %(default)s)",
     )
     parser.add_argument("--epochs", type=int, default=epochs, help="epochs of each run (default %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of an epoch (default: all data)")
@@ -65,3 +91,11 @@ def make_parser(
         help="count the traffic of these network interfaces, such as eth0",
     )
     return parser
+
+
+def outer_step(text: str) -> tfc.OuterStep | None:
+    """Returns the outer step of the command line's word for it; None averages."""
+    if text == "average":
+        return None
+    rate, momentum = map(float, text.split(":"))
+    return tfc.OuterStep(rate, momentum, nesterov=momentum > 0)

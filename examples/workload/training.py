@@ -1,7 +1,9 @@
 """Trains a task with each compressor of the command line and reports the results."""
 
 import argparse
+import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -40,13 +42,14 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
     hvd.init()
     workload = pathlib.Path(sys.argv[0]).stem
     results = []
-    for name, compressor in compressors.items():
+    for rounds, (preset, compressor) in itertools.product(rounds_of(arguments), compressors.items()):
+        name = f"{preset}{rounds.suffix if rounds else ''}"
         if hvd.rank() == 0:
             print(f"\n{workload}, {name}: {compressor.spec}", flush=True)
         keras.utils.set_random_seed(arguments.seed)
         task = make_task(arguments, compressor)
         described = {"workload": workload, "compression": name, "spec": compressor.spec}
-        results.append({**described, **train(task, compressor, arguments)})
+        results.append({**described, **train(task, compressor, arguments, rounds)})
         if hvd.rank() == 0:
             print(summary(results[-1]), flush=True)
             if arguments.output:
@@ -54,14 +57,48 @@ def run(arguments: argparse.Namespace, make_task: MakeTask) -> None:
                 arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace) -> dict:
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """How ranks train apart: the arguments of `tfc.LocalSteps`."""
+
+    steps: int
+    outer: tfc.OuterStep | None
+    feedback_decay: float
+
+    @property
+    def suffix(self) -> str:
+        """What is added to a compressor's name."""
+        outer, decay = self.outer, f", decay {self.feedback_decay:g}" if self.feedback_decay != 1 else ""
+        applied = f", outer rate {outer.rate:g}, Nesterov {outer.momentum:g}" if outer else ""
+        return f", {self.steps} local steps{applied}{decay}"
+
+
+def rounds_of(arguments: argparse.Namespace) -> list[Rounds | None]:
+    """Returns the kinds of rounds to train with; None exchanges gradients in every step."""
+    kinds: list[Rounds | None] = []
+    for steps in arguments.local_steps:
+        made = [Rounds(steps, outer, arguments.feedback_decay) for outer in arguments.outer]
+        kinds += made if steps else [None]
+    return kinds
+
+
+def distributed(
+    optimizer: keras.optimizers.Optimizer, task: Task, compressor: tfc.Compressor, rounds: Rounds | None
+) -> keras.optimizers.Optimizer:
+    """Returns an optimizer that exchanges gradients, or after each round what it changed."""
+    if rounds is None:
+        return tfc.DistributedOptimizer(optimizer, compression=compressor, sparse_as_dense=task.dense_tables)
+    decay = rounds.feedback_decay
+    return tfc.LocalSteps(optimizer, rounds.steps, compressor, rounds.outer, feedback_decay=decay)
+
+
+def train(
+    task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace, rounds: Rounds | None = None
+) -> dict:
     """Trains a task once and returns the measurements; times are those of this rank."""
     data = one_epoch(task.train, arguments)
-    optimizer = tfc.DistributedOptimizer(
-        task.make_optimizer(learning_rate(data, arguments)),
-        compression=compressor,
-        sparse_as_dense=task.dense_tables,
-    )
+    inner = task.make_optimizer(learning_rate(data, arguments))
+    optimizer = distributed(inner, task, compressor, rounds)
     task.model.compile(optimizer, task.loss, jit_compile=False)
     recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
     counters = [InterfaceCounter(name, optimizer) for name in arguments.count_interface]
@@ -71,18 +108,20 @@ def train(task: Task, compressor: tfc.Compressor, arguments: argparse.Namespace)
     verbose = 1 if hvd.rank() == 0 else 0
     task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose)
     total = tfc.stats(optimizer).total
+    num_steps = int(optimizer.iterations) if rounds else total.steps
     return {
         "ranks": hvd.size(),
         "parameters": task.model.count_params(),
         "seed": arguments.seed,
         "epochs": arguments.epochs,
-        "steps": total.steps,
+        "steps": num_steps,
+        "exchanges": total.steps,
         "batch_size": arguments.batch_size,
         "learning_rate": arguments.learning_rate,
         "decay": arguments.decay,
         "dense_tables": task.dense_tables,
         "metrics": recorder.metrics,
-        **{f"{column}_per_step": total.per_step(column) for column in BYTES},
+        **{f"{column}_per_step": getattr(total, column) / max(num_steps, 1) for column in BYTES},
         "milliseconds": recorder.milliseconds(update_milliseconds(task, next(iter(data)))),
         "step_ms_median": recorder.median_step_ms(),
         "interfaces": [counter.result() for counter in counters],

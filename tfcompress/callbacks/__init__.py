@@ -19,6 +19,7 @@ from tfcompress.callbacks.average_moving_statistics import (
 )
 from tfcompress.callbacks.broadcast_variables import BroadcastVariables
 from tfcompress.callbacks.compression_stats import CompressionStats
+from tfcompress.callbacks.end_rounds import EndRounds
 from tfcompress.callbacks.learning_rate_warmup import LearningRateWarmup
 from tfcompress.callbacks.metric_average import MetricAverage
 from tfcompress.callbacks.prepare_checkpoint import PrepareCheckpoint
@@ -27,6 +28,7 @@ __all__ = [
     "AverageMovingStatistics",
     "BroadcastVariables",
     "CompressionStats",
+    "EndRounds",
     "LearningRateWarmup",
     "MetricAverage",
     "PrepareCheckpoint",

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 
 from tfcompress import comm, keras_objects
-from tfcompress.callbacks.base import Callback
+from tfcompress.callbacks.end_rounds import EndRounds
 from tfcompress.callbacks.requirements import require_distributed
 from tfcompress.checkpoint import find_state
 from tfcompress.state import tf_variable
 
 
-class BroadcastVariables(Callback):
+class BroadcastVariables(EndRounds):
     """Starts all ranks from the same model and optimizer variables.
 
     Broadcasts before the first step, or after it where the model is built by its first batch. Residuals
     are not broadcast: each rank's is its own. Turns off XLA where Keras chose it by itself
-    (`jit_compile="auto"` beside a GPU): Horovod's collectives do not exist there.
+    (`jit_compile="auto"` beside a GPU): Horovod's collectives do not exist there. With `tfc.LocalSteps` it
+    does what `EndRounds` does.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class BroadcastVariables(Callback):
           ValueError: The model trains without exchanging gradients.
         """
         require_distributed(self.model)
+        super().on_train_begin(logs)
         if comm.ALL_RANKS.size() > 1:
             keras_objects.turn_off_automatic_xla(self.model)
         self._done = False
@@ -49,6 +51,7 @@ class BroadcastVariables(Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         """Broadcasts after the first batch if that built the model."""
+        super().on_train_batch_end(batch, logs)
         if not self._done:
             self._broadcast()
 
