@@ -1,20 +1,23 @@
 """DeepReduce's codecs on stored gradients: bytes, errors, times (Figures 6, 8 and 10, Table 2).
 
-    python benchmarks/paper_dense.py FOLDER                      # convolutions: what cifar10.py dumped
-    python benchmarks/paper_dense.py FOLDER --setting ncf        # what ncf.py dumped with --dense-tables
+    python benchmarks/paper_dense.py FOLDER                  # convolutions, which cifar10.py dumped
+    python benchmarks/paper_dense.py FOLDER --setting ncf    # tables as dense tensors, which ncf.py dumped
 
-Each variable of the size that the paper takes (36,864 elements; with "ncf" the largest one) is encoded alone.
-Bytes are relative to those of the dense variable and counted without headers; the error is that of what was
-selected. Results are means over the variables of all files, and over three seeds of what hashes or draws.
+Each convolution of the size that the paper takes (36,864 elements), or each table, is encoded alone. Bytes
+are relative to those of the dense variable and counted without headers; the error is that of what was
+selected. Results are means over the variables of all files by their sizes, and over three seeds of what
+hashes or draws.
 """
 
 import argparse
+import functools
 import pathlib
 import statistics
+from collections.abc import Callable
 
 import numpy as np
 import options
-from comparison.gradients import find_files
+from comparison.gradients import Rows, find_files, read_table
 
 import tfcompress as tfc
 from tfcompress.measure import best_seconds
@@ -23,6 +26,9 @@ SEEDS = 3
 ELEMENTS = 36_864
 TOPK = "topk:ratio=0.01"
 FPRS = (0.0001, 0.001, 0.002, 0.004, 0.008, 0.016)
+# Values that Figure 10 fits, then ten times as many and so on.
+FIT_COUNTS = (369, 3690, 36_900, 369_000)
+FITS = {"poly": "poly:degree=5", "dexp": "dexp"}
 POLICIES = ("p0", "p1", "p2", "naive")
 # Of Figures 8 and 10; then what tells why SKCompress is not the smallest here.
 CONVOLUTION = {
@@ -58,14 +64,24 @@ def variables(files: list[pathlib.Path], *, ncf: bool) -> list[np.ndarray]:
     """Returns the variables to encode, flat float32."""
     found = []
     for path in files:
-        with np.load(path) as arrays:
-            dense = [arrays[name].astype(np.float32).ravel() for name in arrays.files if ":" not in name]
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
         if ncf:
-            dense = [max(dense, key=np.size)]
-        found += [each for each in dense if ncf or each.size == ELEMENTS]
+            names = [name.removesuffix(":values") for name in arrays if name.endswith(":values")]
+            found += [dense_of(read_table(path, name, arrays)) for name in names]
+        else:
+            dense = [array for name, array in arrays.items() if ":" not in name]
+            found += [each.astype(np.float32).ravel() for each in dense if each.size == ELEMENTS]
     if not found:
-        raise SystemExit(f"none of the files has a variable of {ELEMENTS:,} elements")
+        wanted = "tables" if ncf else f"variables of {ELEMENTS:,} elements"
+        raise SystemExit(f"none of the files has {wanted}")
     return found
+
+
+def dense_of(rows: Rows) -> np.ndarray:
+    dense = np.zeros((rows.num_rows, rows.width), np.float32)
+    dense[rows.keys] = rows.values
+    return dense.ravel()
 
 
 def measure_one(gradient: np.ndarray, spec: str) -> dict[str, float]:
@@ -95,25 +111,46 @@ def measure_one(gradient: np.ndarray, spec: str) -> dict[str, float]:
         )
     means = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
     times = {
-        "encode_ms": 1e3 * best_seconds(lambda: tfc.encode(gradient, spec, num_threads=1), repeats=20),
-        "decode_ms": 1e3 * best_seconds(lambda: tfc.decode(frame, num_threads=1), repeats=20),
+        "encode_ms": 1e3 * best_seconds(lambda: tfc.encode(gradient, spec, num_threads=1), repeats=10),
+        "decode_ms": 1e3 * best_seconds(lambda: tfc.decode(frame, num_threads=1), repeats=10),
     }
     return means | times
 
 
 def measure(gradients: list[np.ndarray], specs: dict[str, str]) -> list[dict]:
-    rows = []
+    rows, sizes = [], [gradient.size for gradient in gradients]
     for name, spec in specs.items():
         each = [measure_one(gradient, spec) for gradient in gradients]
-        means = {key: statistics.mean(one[key] for one in each) for key in each[0]}
+        means = {key: float(np.average([one[key] for one in each], weights=sizes)) for key in each[0]}
         rows.append({"name": name, "spec": spec, **means, "volume": means["keys"] + means["values"]})
         print(f"{name:36} {rows[-1]['volume']:.4f}, error {means['error']:.3g}", flush=True)
     return rows
 
 
+def fit_times() -> list[dict]:
+    """Returns milliseconds of both fits by the number of values, cubes of normal numbers; on one thread."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for count in FIT_COUNTS:
+        values = (rng.standard_normal(count) ** 3).astype(np.float32)
+        row = {"count": count}
+        for name, part in FITS.items():
+            encode = functools.partial(tfc.encode, values, f"dense|raw|{part}", num_threads=1)
+            decode = functools.partial(tfc.decode, encode(), num_threads=1)
+            row |= {f"{name}_encode_ms": milliseconds(encode), f"{name}_decode_ms": milliseconds(decode)}
+        rows.append(row)
+    return rows
+
+
+def milliseconds(call: Callable[[], object]) -> float:
+    return 1e3 * best_seconds(call, repeats=10, least_seconds=0.3)
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
-    parser.add_argument("--setting", choices=["convolution", "ncf"], default="convolution")
+    parser.add_argument(
+        "--setting", choices=["convolution", "ncf"], default="convolution", help="default: %(default)s"
+    )
     options.add_pages_folder(parser)
     parser.add_argument(
         "files", nargs="+", type=pathlib.Path, metavar="FILE", help="dumps, or folders of them"
@@ -129,9 +166,10 @@ def main() -> None:
         "setting": arguments.setting,
         "variables": len(gradients),
         "elements": statistics.mean(each.size for each in gradients),
-        "nonzero": statistics.mean(float(np.count_nonzero(each) / each.size) for each in gradients),
+        "nonzero": sum(map(np.count_nonzero, gradients)) / sum(each.size for each in gradients),
         "rows": measure(gradients, NCF if ncf else CONVOLUTION),
         "sweep": [] if ncf else measure(gradients, SWEEP),
+        "fits": [] if ncf else fit_times(),
     }
     options.save(results, arguments.output, f"paper_{arguments.setting}")
 

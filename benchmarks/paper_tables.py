@@ -253,6 +253,19 @@ def variables_of(result: dict) -> str:
     return f"{result['variables']} gradients of {result['elements']:,.0f} elements"
 
 
+def fit_times(result: dict) -> str:
+    """Milliseconds of Fit-Poly and Fit-DExp by the number of values."""
+    rows = []
+    for row in result["fits"]:
+        cells = [row[f"{name}_{way}_ms"] for way in ("encode", "decode") for name in ("poly", "dexp")]
+        ratios = [cells[1] / cells[0], cells[3] / cells[2]]
+        rows.append(
+            [f"{row['count']:,}", *(f"{each:.3g}" for each in cells), *(f"{each:.2f}" for each in ratios)]
+        )
+    ways = [f"{way} {name} ms" for way in ("encode", "decode") for name in ("`poly`", "`dexp`")]
+    return table(["values", *ways, "`dexp` by `poly`: encode", "decode"], rows)
+
+
 def bloom_policies(result: dict) -> str:
     """Volume relative to Top-r and share of the right keys, by policy and false positive rate (Figure 6)."""
     [top, *_] = result["rows"]
@@ -347,6 +360,7 @@ TABLES = {
         key_bits,
         flag_bits,
         convolution,
+        fit_times,
         bloom_policies,
         ncf_volumes,
         sketched_mnist,
