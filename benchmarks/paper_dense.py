@@ -13,14 +13,13 @@ import argparse
 import functools
 import pathlib
 import statistics
-from collections.abc import Callable
 
 import numpy as np
 import options
 from comparison.gradients import Rows, find_files, read_table
+from measuring import cpu_milliseconds
 
 import tfcompress as tfc
-from tfcompress.measure import best_seconds
 
 SEEDS = 3
 ELEMENTS = 36_864
@@ -111,8 +110,8 @@ def measure_one(gradient: np.ndarray, spec: str) -> dict[str, float]:
         )
     means = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
     times = {
-        "encode_ms": 1e3 * best_seconds(lambda: tfc.encode(gradient, spec, num_threads=1), repeats=10),
-        "decode_ms": 1e3 * best_seconds(lambda: tfc.decode(frame, num_threads=1), repeats=10),
+        "encode_ms": cpu_milliseconds(lambda: tfc.encode(gradient, spec, num_threads=1)),
+        "decode_ms": cpu_milliseconds(lambda: tfc.decode(frame, num_threads=1)),
     }
     return means | times
 
@@ -128,7 +127,7 @@ def measure(gradients: list[np.ndarray], specs: dict[str, str]) -> list[dict]:
 
 
 def fit_times() -> list[dict]:
-    """Returns milliseconds of both fits by the number of values, cubes of normal numbers; on one thread."""
+    """Returns milliseconds of both fits by the number of values, which are cubes of normal numbers."""
     rng = np.random.default_rng(0)
     rows = []
     for count in FIT_COUNTS:
@@ -137,13 +136,12 @@ def fit_times() -> list[dict]:
         for name, part in FITS.items():
             encode = functools.partial(tfc.encode, values, f"dense|raw|{part}", num_threads=1)
             decode = functools.partial(tfc.decode, encode(), num_threads=1)
-            row |= {f"{name}_encode_ms": milliseconds(encode), f"{name}_decode_ms": milliseconds(decode)}
+            row |= {
+                f"{name}_encode_ms": cpu_milliseconds(encode),
+                f"{name}_decode_ms": cpu_milliseconds(decode),
+            }
         rows.append(row)
     return rows
-
-
-def milliseconds(call: Callable[[], object]) -> float:
-    return 1e3 * best_seconds(call, repeats=10, least_seconds=0.3)
 
 
 def parse_arguments() -> argparse.Namespace:

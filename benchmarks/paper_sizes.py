@@ -18,9 +18,9 @@ import sys
 import numpy as np
 import options
 from comparison.gradients import Rows, find_files, read_gradients
+from measuring import cpu_milliseconds
 
 import tfcompress as tfc
-from tfcompress.measure import best_seconds
 
 HERE = pathlib.Path(__file__).parent
 SEEDS = 3
@@ -156,8 +156,8 @@ def lossy(sent: Rows, codecs: str) -> dict:
         "value_bytes": described["value_bytes"] / k,
         "error": statistics.mean(errors),
         "norm": statistics.mean(float(np.linalg.norm(each) / np.linalg.norm(dense)) for _, each, _ in found),
-        "encode_ms": 1e3 * best_seconds(lambda: tfc.encode(dense, spec, num_threads=1), repeats=30),
-        "decode_ms": 1e3 * best_seconds(lambda: tfc.decode(frame, num_threads=1), repeats=30),
+        "encode_ms": cpu_milliseconds(lambda: tfc.encode(dense, spec, num_threads=1)),
+        "decode_ms": cpu_milliseconds(lambda: tfc.decode(frame, num_threads=1)),
     }
 
 
