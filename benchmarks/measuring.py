@@ -21,10 +21,10 @@ def seconds(call: Callable[[], object], budget: float = 0.15) -> float:
     return best_seconds(call, least_seconds=budget)
 
 
-def cpu_milliseconds(call: Callable[[], object], repeats: int = 10) -> float:
+def cpu_milliseconds(call: Callable[[], object], repeats: int = 10, least_seconds: float = 0.1) -> float:
     """Returns the least processor time of a call on this thread: other programs hardly change it."""
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    while len(times) < repeats or sum(times) < least_seconds:
         begin = time.thread_time()
         call()
         times.append(time.thread_time() - begin)

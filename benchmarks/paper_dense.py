@@ -39,6 +39,7 @@ CONVOLUTION = {
     "BF-P2 + Fit-Poly": f"{TOPK}|bloom:policy=p2,fpr=0.001|poly:degree=5",
     "BF-P2 + Fit-DExp": f"{TOPK}|bloom:policy=p2,fpr=0.001|dexp",
     "BF-P0 + QSGD": f"{TOPK}|bloom:policy=p0,fpr=0.001|qsgd:bits=7,bucket=512",
+    "SKCompress with sketches": f"{TOPK}|skcompress:buckets=128,groups=8",
     "SKCompress, no sketch, 128 buckets": f"{TOPK}|delta_adaptive|quantile:buckets=128",
     "SKCompress, no sketch, 64 buckets": f"{TOPK}|delta_adaptive|quantile:buckets=64",
     "SKCompress, no sketch, 32 buckets": f"{TOPK}|delta_adaptive|quantile:buckets=32",
