@@ -70,6 +70,9 @@ def parse_arguments() -> argparse.Namespace:
         help="compare the least value of this metric, such as test_loss, after an epoch (default: the first "
         "metric as it is at the end)",
     )
+    parser.add_argument(
+        "--no-curves", action="store_true", help="leave the points of each epoch out of the JSON"
+    )
     return parser.parse_args()
 
 
@@ -104,12 +107,8 @@ def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dic
     [reference, *_] = runs.values()
     metric = least or next(iter(reference[0]["metrics"]))
 
-    def of(run: dict) -> float:
-        values = [point["metrics"][metric] for point in run["curve"]]
-        return min(values) if least else values[-1]
-
-    finals = {name: [of(run) for run in each] for name, each in runs.items()}
-    baseline = statistics.mean(map(of, reference))
+    finals = {name: [value_of(run, metric, least) for run in each] for name, each in runs.items()}
+    baseline = statistics.mean(value_of(run, metric, least) for run in reference)
     moved = {name: mean_bytes(each) for name, each in runs.items()}
     of_reference = next(iter(moved.values()))
     rows = []
@@ -120,6 +119,7 @@ def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dic
                 "spec": each[0]["spec"],
                 "metric": f"least {metric}" if least else metric,
                 "mean": statistics.mean(finals[name]),
+                "values": finals[name],
                 "lowest": min(finals[name]),
                 "highest": max(finals[name]),
                 "difference": statistics.mean(finals[name]) - baseline,
@@ -131,6 +131,12 @@ def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dic
             }
         )
     return rows
+
+
+def value_of(run: dict, metric: str, least: str | None) -> float:
+    """Returns a metric of a run: the least value after an epoch, or the last one."""
+    values = [point["metrics"][metric] for point in run["curve"]]
+    return min(values) if least else values[-1]
 
 
 def mean_bytes(runs: list[dict]) -> dict[str, float]:
@@ -200,7 +206,7 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / f"convergence_{name}"
     moved = (f"{column}_per_step" for column in (*BYTES, "dense_bytes"))
-    kept = ("seed", "metrics", *moved, "milliseconds", "curve")
+    kept = ("seed", "metrics", *moved, "milliseconds", *([] if arguments.no_curves else ["curve"]))
     slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
     result = {"title": title, **{key: first[key] for key in SHARED}, "rows": rows, "runs": slim}
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")

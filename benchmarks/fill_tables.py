@@ -16,9 +16,11 @@ import re
 import sys
 from collections.abc import Callable
 
+import paper_tables
 from comparison import report
 from network_summary import BASELINES, PHASES
 from options import DOCS
+from page_table import code, table
 
 README = DOCS.parent / "README.md"
 # Numbers of these tables come with the first `make bench BENCH_ARGS=--save`; until then they stay.
@@ -38,12 +40,6 @@ CORE_CODECS = {
     "joint/sketchml": "`sketchml`",
 }
 _MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
-
-
-def table(headings: list[str], rows: list[list[str]]) -> str:
-    """Returns a table in Markdown; all columns but the first are right-aligned."""
-    aligned = ["---", *["---:"] * (len(headings) - 1)]
-    return "".join("| " + " | ".join(cells) + " |\n" for cells in [headings, aligned, *rows])
 
 
 def convergence(result: dict) -> str:
@@ -261,12 +257,8 @@ TABLES = {
     "messages": messages,
     "codec_choice": codec_choice,
     "hierarchical": hierarchical,
+    **paper_tables.TABLES,
 }
-
-
-def code(text: str) -> str:
-    escaped = text.replace("|", "\\|")
-    return f"`{escaped}`"
 
 
 def filled(page: str, results: pathlib.Path) -> str:

@@ -1,6 +1,7 @@
 """Shared code of the codec benchmarks: the parts to measure, and timing."""
 
 import os
+import time
 from collections.abc import Callable
 
 import tfcompress as tfc
@@ -18,6 +19,16 @@ def with_policies(entry: tfc.catalogue.Entry) -> list[str]:
 def seconds(call: Callable[[], object], budget: float = 0.15) -> float:
     """Returns the shortest time of as many calls as fit in `budget` seconds."""
     return best_seconds(call, least_seconds=budget)
+
+
+def cpu_milliseconds(call: Callable[[], object], repeats: int = 10, least_seconds: float = 0.1) -> float:
+    """Returns the least processor time of a call on this thread: other programs hardly change it."""
+    times: list[float] = []
+    while len(times) < repeats or sum(times) < least_seconds:
+        begin = time.thread_time()
+        call()
+        times.append(time.thread_time() - begin)
+    return 1e3 * min(times)
 
 
 def machine() -> str:

@@ -7,8 +7,9 @@ All exchanges apply the same number of elements. Gathered frames are encoded, on
 gradient; summed payloads have the size that the codec reports. Bytes are counted in two ways, the same for
 all exchanges:
 
-- in + out: what a rank puts in and gets out, as the paper counts it. All-gather: its own frame and the other
-  ranks' frames. All-reduce: the payload up and the sum down, the second round included.
+- in + out: what a rank puts in and gets out. All-gather: its own frame and the other ranks' frames.
+  All-reduce: the payload up and the sum down, the second round included. The paper counts the same way up,
+  |S| + P k, and less down: k elements of the update from a parameter server, in place of the sums.
 - wire: what its links carry where a collective goes around a ring, as `tfc.stats` counts it, which is
   2 (W - 1) / W of the former: each frame passes every link but one, each part of a payload twice.
 """

@@ -5,16 +5,20 @@
 
 The paper's bound is O(1/T) as for plain SGD once T is beyond the order of (n/k)^2. Algorithm 2 runs here
 with several ranks in one process: each sketches step size times noisy gradient plus its own error, the
-sketches are summed, candidates are recovered, the k with the largest exact sums are applied, and the rest
-stays in each rank's error. The loss is that of the paper's weighted mean of iterates.
+sketches are summed, elements are recovered, and what is not applied stays in each rank's error. Recovered are
+either the P k largest estimates, of which the k with the largest exact sums are applied ("sketched",
+Algorithm 3), or what HEAVYMIX takes (Algorithm 1). The sketch has fewer cells than the problem has elements,
+and both rounds together move fewer numbers than an uncompressed gradient has. The loss is that of the paper's
+weighted mean of iterates.
 
 The theorem prescribes smaller first steps for larger n/k (its shift). Uncompressed SGD therefore runs with
 its own shift and with those of the compressed runs, to separate the effect of the step size.
 """
 
 import dataclasses
+import itertools
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import matplotlib
 
@@ -33,7 +37,12 @@ SMALLEST_CURVATURE, LARGEST_CURVATURE = 1.0, 4.0
 STEP = 2.0
 # Theorem 1 has shift > 2 + n (1 + beta) / (k (1 + rho)), beta > 4, rho = 4 beta / ((beta - 4) (beta + 1)^2).
 BETA = 5.0
-ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 4, 4
+# With k = 64 of n = 1024: 320 cells of the sketch and 256 exact values.
+ROWS, COLUMNS_FOR_EACH_KEPT, CANDIDATES = 5, 1, 4
+
+
+# The parameter `recovery` of the codec, by the name of the method.
+RECOVERIES = {"sketched": "top", "heavymix": "heavymix"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Setting:
     seed: int = 0
 
 
-QUICK = Setting(n=256, steps=4000, kept=(32, 16))
+QUICK = Setting(n=256, steps=4000, kept=(24, 16))
 
 # Maps the vectors of all ranks, float64 [ranks, n], and the number of the step to the applied mean, [n], and
 # each rank's share of it, [ranks, n].
@@ -80,14 +89,19 @@ def local_topk(k: int) -> Exchange:
     return exchange
 
 
-def sketch_spec(k: int) -> str:
+def sketch_spec(k: int, recovery: str = "top") -> str:
     columns = COLUMNS_FOR_EACH_KEPT * k
-    return f"count_sketch:rows={ROWS},columns={columns},k={k},candidates={CANDIDATES}"
+    sizes = f"rows={ROWS},columns={columns},k={k},candidates={CANDIDATES}"
+    return f"count_sketch:{sizes},recovery={recovery}"
 
 
-def sketched(k: int) -> Exchange:
-    """Returns an exchange that sums sketches, then exact values of candidates, and applies the k largest."""
-    spec = sketch_spec(k)
+def sketched(spec: str, k: int) -> Exchange:
+    """Returns an exchange that sums sketches, then exact values of what they show, and applies the k largest.
+
+    Args:
+      spec: Of a `count_sketch`.
+      k: Elements to apply.
+    """
 
     def exchange(vectors: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
         singles = vectors.astype(np.float32)
@@ -103,10 +117,38 @@ def sketched(k: int) -> Exchange:
     return exchange
 
 
-def theorem_shift(ratio: float) -> float:
+def theorem_shift(ratio: float, condition: float = LARGEST_CURVATURE / SMALLEST_CURVATURE) -> float:
     """Returns the least shift that Theorem 1 allows for n/k and that lets no first step overshoot."""
     rho = 4 * BETA / ((BETA - 4) * (BETA + 1) ** 2)
-    return max(2 + ratio * (1 + BETA) / (1 + rho), STEP * LARGEST_CURVATURE / SMALLEST_CURVATURE)
+    return max(2 + ratio * (1 + BETA) / (1 + rho), STEP * condition)
+
+
+def mean_iterates(
+    exchange: Exchange,
+    gradients: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    rate: float,
+    shift: float,
+) -> Iterator[np.ndarray]:
+    """Runs SGD with error accumulation; yields the weighted mean of the iterates (Theorem 1).
+
+    Args:
+      exchange: The exchange that computes the update.
+      gradients: Maps an iterate, [n], to the ranks' stochastic gradients, [ranks, n].
+      start: The first iterate, float64 [n].
+      rate: The step size of step t is rate / (t + shift).
+      shift: See `rate`.
+    """
+    point, mean, total_weight, error = start, np.zeros_like(start), 0.0, 0.0
+    for step in itertools.count(1):
+        weight = (shift + step) ** 2
+        total_weight += weight
+        mean = mean + (weight / total_weight) * (point - mean)
+        yield mean
+        vectors = error + rate / (step + shift) * gradients(point)
+        update, sent = exchange(vectors, step)
+        error = vectors - sent
+        point = point - update
 
 
 def excess_losses(
@@ -123,22 +165,17 @@ def excess_losses(
     """
     rng = np.random.default_rng(setting.seed)
     curvature = np.geomspace(SMALLEST_CURVATURE, LARGEST_CURVATURE, setting.n)
-    point = rng.standard_normal(setting.n)
-    error = np.zeros((setting.ranks, setting.n))
-    mean, total_weight = np.zeros(setting.n), 0.0
+    start = rng.standard_normal(setting.n)
+
+    def gradients(point: np.ndarray) -> np.ndarray:
+        return curvature * point + setting.noise * rng.standard_normal((setting.ranks, setting.n))
+
+    means = mean_iterates(exchange, gradients, start, STEP / SMALLEST_CURVATURE, shift)
     wanted, losses = set(checkpoints.tolist()), []
-    for step in range(1, setting.steps + 1):
-        weight = (shift + step) ** 2
-        total_weight += weight
-        mean += (weight / total_weight) * (point - mean)
+    for step, mean in enumerate(itertools.islice(means, setting.steps), start=1):
         if step in wanted:
             losses.append(float(0.5 * np.sum(curvature * mean**2)))
             advance()
-        gradients = curvature * point + setting.noise * rng.standard_normal(error.shape)
-        vectors = error + STEP / (SMALLEST_CURVATURE * (step + shift)) * gradients
-        update, sent = exchange(vectors, step)
-        error = vectors - sent
-        point = point - update
     return losses
 
 
@@ -151,8 +188,9 @@ def fitted_slope(steps: np.ndarray, losses: list[float], beyond: float) -> float
 def measure(setting: Setting) -> dict:
     runs = [("uncompressed", setting.n, uncompressed)]
     for k in setting.kept:
-        runs += [("sketched", k, sketched(k)), ("local top-k", k, local_topk(k))]
-        runs += [("same steps, plain", k, uncompressed)]
+        for method, recovery in RECOVERIES.items():
+            runs.append((method, k, sketched(sketch_spec(k, recovery), k)))
+        runs += [("local top-k", k, local_topk(k)), ("same steps, plain", k, uncompressed)]
     checkpoints = np.unique(np.geomspace(10, setting.steps, 60).astype(int))
     curves = []
     with rich.progress.Progress() as progress:
@@ -174,7 +212,7 @@ def measure(setting: Setting) -> dict:
                     "method": method,
                     "k": k,
                     "ratio": ratio,
-                    "spec": sketch_spec(k) if method == "sketched" else None,
+                    "spec": sketch_spec(k, RECOVERIES[method]) if method in RECOVERIES else None,
                     "shift": shift,
                     "losses": losses,
                     "slope_beyond": beyond,
@@ -222,6 +260,7 @@ def plot(results: dict, path: pathlib.Path) -> None:
     styles = {
         "uncompressed": {"linewidth": 1.5},
         "sketched": {"linewidth": 4, "alpha": 0.4},
+        "heavymix": {"linewidth": 1.2, "linestyle": (0, (1, 1))},
         "local top-k": {"linewidth": 1.2, "linestyle": "--"},
         "same steps, plain": {"linewidth": 1.2, "linestyle": "-."},
     }

@@ -103,15 +103,17 @@ def make_evaluate(arguments: argparse.Namespace, test: tf.data.Dataset) -> objec
     is_classifier = arguments.model != "linear"
     row_losses = LOSSES[arguments.model]
 
-    def evaluate(model: LinearModel) -> dict[str, tuple[float, float]]:
-        @tf.function(reduce_retracing=True)
-        def batch_sums(inputs: tuple, labels: tf.Tensor) -> tf.Tensor:
-            scores = model(inputs)
-            hits = tf.cast(labels * scores > 0, tf.float32) if is_classifier else tf.square(labels - scores)
-            sums = [tf.reduce_sum(hits), tf.reduce_sum(row_losses(labels, scores))]
-            return tf.cast(tf.stack([*sums, tf.cast(tf.size(labels), tf.float32)]), tf.float64)
+    # Traced once, not at every evaluation.
+    @tf.function(reduce_retracing=True)
+    def batch_sums(model: LinearModel, inputs: tuple, labels: tf.Tensor) -> tf.Tensor:
+        scores = model(inputs)
+        hits = tf.cast(labels * scores > 0, tf.float32) if is_classifier else tf.square(labels - scores)
+        sums = [tf.reduce_sum(hits), tf.reduce_sum(row_losses(labels, scores))]
+        return tf.cast(tf.stack([*sums, tf.cast(tf.size(labels), tf.float32)]), tf.float64)
 
-        score, loss, count = sum((batch_sums(*batch) for batch in test), tf.zeros([3], tf.float64)).numpy()
+    def evaluate(model: LinearModel) -> dict[str, tuple[float, float]]:
+        each = (batch_sums(model, *batch) for batch in test)
+        score, loss, count = sum(each, tf.zeros([3], tf.float64)).numpy()
         name = "test_accuracy" if is_classifier else "test_squared_error"
         return {name: (score, count), "test_loss": (loss, count)}
 

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron on handwritten digits or clothes, as in FastSGD's section 4.4.
+"""A multi-layer perceptron on handwritten digits or clothes; FastSGD's section 4.4 trains a smaller one.
 
     horovodrun -np 2 python examples/mnist_mlp.py --compression none topk deepreduce
     horovodrun -np 2 python examples/mnist_mlp.py --data-dir FOLDER

@@ -33,7 +33,7 @@ class PaperPresets:
 
         Args:
           buckets: Quantile buckets of each sign (256 in the paper).
-          groups: MinMaxSketches of each sign (8 in the paper).
+          groups: MinMaxSketches of each sign (8 in the paper, perhaps of both).
           rows: Hash rows of a sketch (2 in the paper).
           columns: Columns of a row, as a share of the keys in it (a fifth in the paper).
           sparsifier: What chooses the keys; the paper's gradients are sparse by themselves.
@@ -69,14 +69,15 @@ class PaperPresets:
     ) -> Compressor:
         """SKCompress: SketchML with Huffman-coded sketch cells (4.3) and adaptive delta keys (5.2).
 
-        The defaults are those of section 7.1; like SketchML it trains with Adam. Sends only elements other
+        Section 7.1 has quantile sketches of size 128; the default is SketchML's 256. Buckets and groups are
+        counted for each sign. Like SketchML it trains with Adam. Sends only elements other
         than zero: 5.7 times fewer payload bytes than plain rows on a linear model of 10M dimensions, 6.4 on
         NeuMF, 6.8 on MNIST without loss of accuracy (docs/results.md). Not where the network is fast:
         encoding takes 10.6 memcpys of the tensor (docs/codecs.md).
 
         Args:
-          buckets: Quantile buckets of each sign (256 in the paper).
-          groups: MinMaxSketches of each sign (8 in the paper).
+          buckets: Quantile buckets of each sign (128 in section 7.1).
+          groups: MinMaxSketches of each sign (8 in the paper, perhaps of both).
           rows: Hash rows of a sketch (2 in the paper).
           columns: Columns of a row, as a share of the keys in it (a fifth in the paper).
           sparsifier: What chooses the keys; the paper's gradients are sparse by themselves.
@@ -197,8 +198,9 @@ class PaperPresets:
         """Sketched-SGD, Algorithm 3: an all-reduced Count Sketch, exact values in a second round.
 
         All gradients together are one vector and one sketch (under Horovod's own wrappers, each by itself).
-        The defaults are the paper's for 20 times less traffic on its transformer (section 5.2); 40 times:
-        rows=15, columns=180_000, candidates=16. CIFAR-10: k=50_000, columns=500_000. Payload bytes do not
+        The defaults are the paper's for its transformer (section 5.3): 20 times less traffic as the paper
+        counts, 10.5 times fewer bytes than an all-reduce of the gradients; 40 and 20.9 times: rows=15,
+        columns=180_000, candidates=16. CIFAR-10: k=50_000, columns=500_000. Payload bytes do not
         grow with the number of ranks: with a million elements and a thousand applied, `topk` was cheaper up
         to about 113 ranks (docs/convergence.md). Not for models with fewer elements than rows * columns +
         candidates * k, 8.6 million here: their gradients travel uncompressed. The momentum is in here, as in

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+import tfcompress as tfc
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -74,13 +76,20 @@ def curves(strongly_convex, method):
 
 def test_excess_loss_falls_as_one_over_t(strongly_convex):
     """Beyond (n/k)^2; the terms in 1/T^2 and 1/T^3 of the bound still make it somewhat steeper there."""
-    assert len(curves(strongly_convex, "sketched")) == 2
+    assert len(curves(strongly_convex, "sketched")) == len(curves(strongly_convex, "heavymix")) == 2
     for curve in strongly_convex["curves"]:
         assert curve["slope_beyond"] <= strongly_convex["steps"][-1] / 10
         assert -1.5 < curve["slope"] < -0.8
 
 
-@pytest.mark.parametrize("method", ["sketched", "local top-k"])
+def test_sketches_are_smaller_than_the_problem(strongly_convex):
+    n = strongly_convex["setting"]["n"]
+    for curve in curves(strongly_convex, "sketched") + curves(strongly_convex, "heavymix"):
+        sizes = tfc.codecs.linear_sizes(curve["spec"], n)
+        assert sizes["payload"] + sizes["candidates"] < n
+
+
+@pytest.mark.parametrize("method", ["sketched", "heavymix", "local top-k"])
 def test_compression_costs_no_more_than_the_theorem_says(strongly_convex, method):
     [plain] = curves(strongly_convex, "uncompressed")
     same_steps = curves(strongly_convex, "same steps, plain")

@@ -1,0 +1,369 @@
+"""The tables of docs/papers.md: the papers' numbers beside ours.
+
+Functions take a result of docs/results and return Markdown; `fill_tables.py` calls them by their names in
+`TABLES`. The papers' numbers are in this file.
+"""
+
+from collections.abc import Callable
+
+from page_table import code, table
+
+NONE = "-"
+# SKCompress, Table 4 (KDD12): least losses, by model and by our name of the method.
+TABLE_4 = {
+    "logistic": {
+        "skcompress": 0.6885,
+        "none": 0.6885,
+        "zipml": 0.6887,
+        "topk(0.1)": 0.6910,
+        "qsgd(8)": 0.6885,
+        "terngrad": 0.69314,
+    },
+    "svm": {
+        "skcompress": 0.9784,
+        "none": 0.9785,
+        "zipml": 0.9788,
+        "topk(0.1)": 0.9786,
+        "qsgd(8)": 0.9784,
+        "terngrad": 1.0001,
+    },
+    "linear": {
+        "skcompress": 0.2111,
+        "none": 0.2109,
+        "zipml": 0.2111,
+        "topk(0.1)": 0.2112,
+        "qsgd(8)": 0.2110,
+        "terngrad": 0.2224,
+    },
+}
+# FastSGD, Table VII: least losses on KDD12 and WebSpam.
+TOP_3_PERCENT = "topk(row_sparsifier='topk:ratio=0.03',row_residual=False)"
+TABLE_VII = {
+    "logistic": {
+        "fastsgd": (0.6924, 0.5884),
+        "none": (0.6924, 0.5882),
+        "logquant": (0.6924, 0.5892),
+        "sketchml": (0.6924, 0.5877),
+        TOP_3_PERCENT: (0.6924, 0.5885),
+    },
+    "svm": {
+        "fastsgd": (0.9968, 0.6369),
+        "none": (0.9968, 0.6371),
+        "logquant": (0.9968, 0.6362),
+        "sketchml": (0.9969, 0.6435),
+        TOP_3_PERCENT: (0.9968, 0.6372),
+    },
+    "linear": {
+        "fastsgd": (0.0214, 0.3174),
+        "none": (0.0214, 0.3173),
+        "logquant": (0.0214, 0.3176),
+        "sketchml": (0.0214, 0.3172),
+        TOP_3_PERCENT: (0.0214, 0.3173),
+    },
+}
+# FastSGD, Tables V and VI (KDD12): bits a key.
+TABLE_V = {"raw": 32.0, "delta_binary": 9.95, "delta_flag": 6.04, "delta_adaptive": None}
+TABLE_VI = {1: 8.65, 2: 6.04, 3: 7.06, 4: 12.27, 5: 14.78}
+# SKCompress, Figure 10b (KDD10): megabytes of a message; the text has the first and the last alone.
+MESSAGES = {"int32 and float64": 35.58, "both: SKCompress": 3.55}
+# SKCompress, Table 6: seconds an epoch.
+TABLE_6 = {
+    "128 buckets a sign, 2 rows, d/5 columns": 88,
+    "256 buckets a sign": 82,
+    "4 rows": 112,
+    "d/2 columns": 99,
+}
+# SKCompress, Table 7: seconds an epoch, and loss after two hours.
+TABLE_7 = {"float32": (725, 0.6911), "ZipML, 16 bits": (278, 0.6919), "ZipML, 8 bits": (231, 0.6932)}
+# DeepReduce, Table 2 (ML-20M): relative volume.
+TABLE_2 = {
+    "Baseline": 1.0,
+    "BF-P2 + Fit-Poly": 0.5879,
+    "SKCompress, no sketch": 0.2175,
+    "BF-P0 + QSGD": 0.2063,
+}
+# DeepReduce, sections 6.1 and 6.2: volume relative to Top-r.
+OF_TOP_R = {"Top-r": "1", "BF-P2": "0.67", "Fit-Poly": "about 0.60", "Fit-DExp": "roughly 0.50"}
+
+
+def number(value: float | None, form: str) -> str:
+    return NONE if value is None else format(value, form)
+
+
+def skcompress_losses(result: dict) -> str:
+    """Least test losses in the order of SKCompress' Table 4, with its own."""
+    model = model_of(result)
+    return losses(result, {name: (loss,) for name, loss in TABLE_4[model].items()}, ["Table 4: KDD12"])
+
+
+def fastsgd_losses(result: dict) -> str:
+    """Least test losses in the order of FastSGD's Table VII, with its own."""
+    return losses(result, TABLE_VII[model_of(result)], ["Table VII: KDD12", "WebSpam"])
+
+
+def other_losses(result: dict) -> str:
+    """Least test losses of the compressors that neither table has."""
+    model = model_of(result)
+    shown = {*TABLE_4[model], *TABLE_VII[model]}
+    names = [row["compression"] for row in result["rows"] if row["compression"] not in shown]
+    return losses(result, dict.fromkeys(["none", *names], ()), [])
+
+
+def all_losses(result: dict) -> str:
+    """Least test losses of all compressors, in the order in which they ran."""
+    return losses(result, {row["compression"]: () for row in result["rows"]}, [])
+
+
+def model_of(result: dict) -> str:
+    """Returns the model that the name of the result ends with."""
+    return result["title"].split(",")[0].split("_")[-1]
+
+
+def losses(result: dict, papers: dict[str, tuple], headings: list[str]) -> str:
+    """Returns a table of least test losses.
+
+    Args:
+      result: Of `convergence.py --least test_loss`.
+      papers: The paper's losses by compressor, in its order; each as many as `headings`.
+      headings: Of the paper's losses.
+    """
+    found = {row["compression"]: row for row in result["rows"]}
+    columns = [part for heading in headings for part in (heading, "less Adam")]
+    rows = []
+    for name, of_paper in papers.items():
+        row = found[name]
+        cells = [code(name)]
+        for loss, adam in zip(of_paper, papers["none"], strict=True):
+            cells += [f"{loss:.4f}", f"{loss - adam:+.4f}"]
+        cells += [
+            f"{row['mean']:.4f}",
+            f"{row['difference']:+.4f}",
+            f"{row['lowest']:.4f} to {row['highest']:.4f}",
+            f"{row['wire_bytes_per_step']:,.0f}",
+            f"{row['ratio']:.1f}",
+        ]
+        rows.append(cells)
+    ours = ["least test loss here", "less `none`", "of the seeds", "wire B/step", "times fewer"]
+    return table([result["title"], *columns, *ours], rows)
+
+
+def gradients_of(result: dict) -> list[tuple[str, dict]]:
+    """Returns the gradients with the headings of their columns."""
+    return [(f"{each['name']}: {each['k']:,} of {each['n']:,}", each) for each in result["gradients"]]
+
+
+def skcompress_parts(result: dict) -> str:
+    """Bytes of a pair as the parts of SKCompress are added, on each gradient."""
+    gradients = gradients_of(result)
+    rows = []
+    for i, part in enumerate(gradients[0][1]["parts"]):
+        cells = [part["name"], number(per_pair(part["name"]), ".2f")]
+        for _, gradient in gradients:
+            own = gradient["parts"][i]
+            cells.append(f"{own['keys'] + own['values']:.2f} ({own['keys']:.2f} + {own['values']:.2f})")
+        rows.append(cells)
+    titles = [f"{name} (keys + values)" for name, _ in gradients]
+    return table(["bytes of a pair", "Figure 10b: KDD10", *titles], rows)
+
+
+def per_pair(name: str) -> float | None:
+    """Returns the paper's bytes of a pair, if an uncompressed one has 12."""
+    return 12 * MESSAGES[name] / MESSAGES["int32 and float64"] if name in MESSAGES else None
+
+
+def sketch_sizes(result: dict) -> str:
+    """Bytes, error and times by the sizes of SKCompress' sketches."""
+    return lossy(result, "sketches", ["Table 6: s an epoch"], lambda name: [number(TABLE_6.get(name), "d")])
+
+
+def precisions(result: dict) -> str:
+    """Bytes and error of values by their precision, keys by `delta_adaptive`."""
+
+    def paper(name: str) -> list[str]:
+        seconds, loss = TABLE_7.get(name, (None, None))
+        return [number(seconds, "d"), number(loss, ".4f")]
+
+    return lossy(result, "values", ["Table 7: s an epoch", "loss in 2 h"], paper)
+
+
+def lossy(result: dict, kind: str, headings: list[str], paper: Callable[[str], list[str]]) -> str:
+    """Returns bytes of a pair, relative error and norm on each gradient; milliseconds on the first."""
+    gradients = gradients_of(result)
+    rows = []
+    for name in gradients[0][1][kind]:
+        each = [gradient[kind][name] for _, gradient in gradients]
+        cells = [name, *paper(name)]
+        cells += [f"{own['bytes']:.2f}, {own['error']:.2g}, {own['norm']:.2f}" for own in each]
+        cells += [f"{each[0][time]:.2f}" for time in ("encode_ms", "decode_ms")]
+        rows.append(cells)
+    titles = [f"{name}: B a pair, error, norm" for name, _ in gradients]
+    return table([kind, *headings, *titles, "encode ms", "decode ms"], rows)
+
+
+def key_bits(result: dict) -> str:
+    """Bits a key of each codec on each gradient, beside FastSGD's Table V."""
+    gradients = gradients_of(result)
+    rows = [
+        [code(name), number(bits, ".2f"), *(f"{each['keys']['bits'][name]:.2f}" for _, each in gradients)]
+        for name, bits in TABLE_V.items()
+    ]
+    return table(["bits a key", "Table V: KDD12", *(name for name, _ in gradients)], rows)
+
+
+def flag_bits(result: dict) -> str:
+    """Bits a key by the size of FastSGD's flag, beside its Table VI, and what they depend on."""
+    gradients = gradients_of(result)
+    rows = []
+    for size, bits in TABLE_VI.items():
+        cells = [each["keys"]["bits"][f"flag of {size}"] for _, each in gradients]
+        rows.append([str(size), f"{bits:.2f}", *(f"{cell:.2f}" for cell in cells)])
+    described = {
+        "bits of the largest gap": lambda keys: str(keys["largest_bits"]),
+        "mean bits of a gap": lambda keys: f"{keys['mean_bits']:.2f}",
+        "gaps of 1 bit": lambda keys: f"{100 * keys['shares']['1']:.0f} %",
+        "gaps of at most 4 bits": lambda keys: f"{100 * keys['shares']['4']:.0f} %",
+    }
+    for name, tell in described.items():
+        rows.append([name, NONE, *(tell(each["keys"]) for _, each in gradients)])
+    return table(["bits of a flag", "Table VI: KDD12", *(name for name, _ in gradients)], rows)
+
+
+def convolution(result: dict) -> str:
+    """Volume, error and times of DeepReduce's codecs on gradients of convolutions."""
+    [top, *_] = result["rows"]
+    rows = [
+        [
+            row["name"],
+            OF_TOP_R.get(row["name"], NONE),
+            f"{row['volume'] / top['volume']:.2f}",
+            f"{row['volume']:.4f}",
+            f"{row['key_bits']:.1f}",
+            f"{row['value_bits']:.1f}",
+            f"{row['error']:.2g}",
+            f"{row['encode_ms']:.3f}",
+            f"{row['decode_ms']:.3f}",
+        ]
+        for row in result["rows"]
+    ]
+    ours = ["here", "of dense", "bits of a key", "of a value", "error", "encode ms", "decode ms"]
+    return table([variables_of(result), "paper: of Top-r", *ours], rows)
+
+
+def variables_of(result: dict) -> str:
+    return f"{result['variables']} gradients of {result['elements']:,.0f} elements"
+
+
+def fit_times(result: dict) -> str:
+    """Milliseconds of Fit-Poly and Fit-DExp by the number of values."""
+    rows = []
+    for row in result["fits"]:
+        cells = [row[f"{name}_{way}_ms"] for way in ("encode", "decode") for name in ("poly", "dexp")]
+        ratios = [cells[1] / cells[0], cells[3] / cells[2]]
+        rows.append(
+            [f"{row['count']:,}", *(f"{each:.3g}" for each in cells), *(f"{each:.2f}" for each in ratios)]
+        )
+    ways = [f"{way} {name} ms" for way in ("encode", "decode") for name in ("`poly`", "`dexp`")]
+    return table(["values", *ways, "`dexp` by `poly`: encode", "decode"], rows)
+
+
+def bloom_policies(result: dict) -> str:
+    """Volume relative to Top-r and share of the right keys, by policy and false positive rate (Figure 6)."""
+    [top, *_] = result["rows"]
+    found: dict[str, dict[str, dict]] = {}
+    for row in result["sweep"]:
+        policy, fpr = row["name"].split(", ")
+        found.setdefault(fpr, {})[policy] = row
+    policies = list(next(iter(found.values())))
+    rows = [
+        [
+            fpr,
+            f"{own[policies[0]]['key_bits']:.1f}",
+            *(
+                f"{own[each]['volume'] / top['volume']:.2f}, {100 * own[each]['right']:.1f} %"
+                for each in policies
+            ),
+        ]
+        for fpr, own in found.items()
+    ]
+    return table(["false positive rate", "bits of a key", *policies], rows)
+
+
+def ncf_volumes(result: dict) -> str:
+    """Volume of DeepReduce's Table 2, keys and values apart."""
+    rows = [
+        [
+            row["name"],
+            number(TABLE_2.get(row["name"]), ".4f"),
+            f"{row['volume']:.4f}",
+            f"{row['keys']:.4f}",
+            f"{row['values']:.4f}",
+            f"{row['key_bits']:.2f}",
+            f"{row['sent']:.2f}",
+            f"{row['error']:.2g}",
+        ]
+        for row in result["rows"]
+    ]
+    title = f"{variables_of(result)}, {100 * result['nonzero']:.0f} % not zero"
+    ours = ["here", "keys", "values", "bits of a key", "values sent", "error"]
+    return table([title, "Table 2: ML-20M", *ours], rows)
+
+
+def sketched_mnist(result: dict) -> str:
+    """Losses and errors of Sketched-SGD's appendix E.1 by the number of steps."""
+    steps = result["steps"]
+    shown = [min(range(len(steps)), key=lambda i, goal=goal: abs(steps[i] - goal)) for goal in (100, 1000)]
+    rows = []
+    for row in result["rows"]:
+        early = [sum(curve["test_loss"][i] for curve in row["curves"]) / len(row["curves"]) for i in shown]
+        rows.append(
+            [
+                row["model"],
+                row["method"],
+                *(f"{loss:.4f}" for loss in early),
+                f"{row['test_loss']:.4f}",
+                f"{row['least_test_loss']:.4f} to {row['largest_test_loss']:.4f}",
+                f"{100 * row['train_error']:.2f} %",
+                f"{100 * row['test_error']:.2f} %",
+            ]
+        )
+    losses_at = [f"test loss at T = {steps[i]:,}" for i in [*shown, len(steps) - 1]]
+    return table(["model", "method", *losses_at, "of the seeds", "train error", "test error"], rows)
+
+
+def strongly_convex(result: dict) -> str:
+    """Excess loss and slope of each method on the quadratic of Theorem 1."""
+    plain = result["curves"][0]["losses"][-1]
+    rows = [
+        [
+            curve["name"],
+            f"{curve['ratio'] ** 2:,.0f}",
+            f"{curve['slope']:.2f}",
+            f"{curve['losses'][-1]:.3g}",
+            f"{curve['losses'][-1] / plain:.3f}",
+        ]
+        for curve in result["curves"]
+    ]
+    last = f"excess loss at T = {result['setting']['steps']:,}"
+    return table(["method", "(n/k)^2", "slope beyond", last, "to uncompressed"], rows)
+
+
+TABLES = {
+    each.__name__: each
+    for each in (
+        skcompress_losses,
+        fastsgd_losses,
+        other_losses,
+        all_losses,
+        skcompress_parts,
+        sketch_sizes,
+        precisions,
+        key_bits,
+        flag_bits,
+        convolution,
+        fit_times,
+        bloom_policies,
+        ncf_volumes,
+        sketched_mnist,
+        strongly_convex,
+    )
+}

@@ -1,0 +1,156 @@
+"""The benchmarks behind docs/papers.md: bytes add up, and small runs agree with what the papers say."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tfcompress as tfc
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import paper_dense  # noqa: E402
+import paper_sizes  # noqa: E402
+import paper_tables  # noqa: E402
+
+
+def run(name, folder, *arguments):
+    """Runs a benchmark and returns the numbers it wrote."""
+    script = ROOT / "benchmarks" / f"{name}.py"
+    subprocess.run([sys.executable, str(script), "--output", str(folder), *map(str, arguments)], check=True)
+    [path] = (folder / "results").glob("*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="module")
+def rows_dump(tmp_path_factory):
+    """The gradient of a linear model, as examples/workload/gradients.py writes it."""
+    rng = np.random.default_rng(0)
+    n, k = 20_000, 3000
+    path = tmp_path_factory.mktemp("words") / "step_000010.npz"
+    keys = np.sort(rng.choice(n, k, replace=False))
+    values = (rng.standard_normal(k) ** 3).astype(np.float32)
+    np.savez(path, **{"w:values": values, "w:indices": keys, "w:shape": np.array([n])})
+    return path
+
+
+@pytest.fixture(scope="module")
+def sizes(rows_dump, tmp_path_factory):
+    result = run("paper_sizes", tmp_path_factory.mktemp("sizes"), rows_dump)
+    [gradient] = result["gradients"]
+    return result, gradient
+
+
+def test_the_groups_of_a_section_share_out_the_keys(rows_dump):
+    [gradient] = paper_sizes.read_gradients(rows_dump, 0.01)
+    sent = gradient.sent
+    described, _, frame = paper_sizes.encoded(sent, "sketchml:buckets=20,groups=3,rows=2,columns=0.2")
+    groups = paper_sizes.groups_of(frame[described["header_bytes"] :], sent.num_rows)
+    assert len(groups) == 6  # Three of each sign.
+    np.testing.assert_array_equal(np.sort(np.concatenate([group.keys for group in groups])), sent.keys)
+    assert sum(group.key_bytes + group.cell_bytes for group in groups) < described["value_bytes"]
+
+
+def test_each_part_of_skcompress_saves_bytes(sizes):
+    _, gradient = sizes
+    totals = {part["name"]: part["keys"] + part["values"] for part in gradient["parts"]}
+    ordered = ["int32 and float64", "int32 and float32", "+ delta-binary keys", "+ quantile buckets"]
+    ordered += ["+ MinMaxSketch in groups", "+ Huffman-coded cells alone", "both: SKCompress"]
+    found = [totals[name] for name in ordered]
+    assert found == sorted(found, reverse=True)
+    saved = totals["+ MinMaxSketch in groups"] - totals["both: SKCompress"]
+    apart = [
+        totals["+ MinMaxSketch in groups"] - totals[f"+ {part} alone"]
+        for part in ("Huffman-coded cells", "adaptive prefixes")
+    ]
+    assert saved == pytest.approx(sum(apart))
+    [own] = [each for name, each in gradient["sketches"].items() if name.startswith("128 buckets a sign")]
+    assert totals["both: SKCompress"] == pytest.approx(own["bytes"])
+
+
+def test_one_more_bit_of_a_flag_costs_at_most_one(sizes):
+    """Algorithm 2 of FastSGD: the widths of l bits are among those of l + 1 bits."""
+    _, gradient = sizes
+    bits = [gradient["keys"]["bits"][f"flag of {size}"] for size in range(1, 6)]
+    padding = 8 / gradient["k"]
+    assert all(more <= fewer + 1 + padding for fewer, more in zip(bits, bits[1:], strict=False))
+
+
+def test_larger_sketches_have_smaller_errors(sizes):
+    _, gradient = sizes
+    errors = {name: each["error"] for name, each in gradient["sketches"].items()}
+    default = errors["128 buckets a sign, 2 rows, d/5 columns"]
+    assert errors["d/2 columns"] < default < errors["1 group"]
+    assert errors["4 rows"] < default
+
+
+@pytest.mark.parametrize("name", ["skcompress_parts", "sketch_sizes", "precisions", "key_bits", "flag_bits"])
+def test_tables_of_sizes_have_a_column_for_each_gradient(sizes, name):
+    result, gradient = sizes
+    text = paper_tables.TABLES[name](result)
+    assert f"{gradient['name']}: 3,000 of 20,000" in text.splitlines()[0]
+    assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+@pytest.fixture(scope="module")
+def convolution(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("convolution")
+    kernel = (rng.standard_normal((3, 3, 64, 64)) ** 3).astype(np.float32)
+    np.savez(folder / "step_000010.npz", kernel=kernel, bias=np.ones(64, np.float32))
+    return run("paper_dense", folder, folder)
+
+
+def test_volumes_are_those_of_the_formulas(convolution):
+    rows = {row["name"]: row for row in convolution["rows"]}
+    assert rows["Top-r"]["key_bits"] == rows["Top-r"]["value_bits"] == 32
+    # 1.44 log2(1 / 0.001) bits of a filter, and what its section says beside them.
+    assert rows["BF-P2"]["key_bits"] == pytest.approx(14.38, abs=0.3)
+    assert rows["BF-P2"]["volume"] / rows["Top-r"]["volume"] == pytest.approx((14.4 + 32) / 64, abs=0.01)
+    assert rows["BF-P0"]["error"] == rows["BF-P0"]["right"] - 1 == 0
+
+
+def test_a_larger_false_positive_rate_costs_bytes_or_right_keys(convolution):
+    sweep = {row["name"]: row for row in convolution["sweep"]}
+    for policy in ("p1", "p2"):
+        right = [sweep[f"{policy}, {fpr:g}"]["right"] for fpr in paper_dense.FPRS]
+        assert right[0] > 0.95 and right == sorted(right, reverse=True)
+    assert sweep["p0, 0.016"]["sent"] > 2
+    assert sweep["p2, 0.004"]["right"] > sweep["p1, 0.004"]["right"]
+    for name in ("convolution", "bloom_policies"):
+        text = paper_tables.TABLES[name](convolution)
+        assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+def test_sketched_sgd_trains_linear_models_as_uncompressed_sgd_does(tmp_path):
+    result = run("sketched_mnist", tmp_path, "--quick")
+    assert result["compression"]["paper"] > 1
+    found = {(row["model"], row["method"]): row["test_loss"] for row in result["rows"]}
+    for model in ("svm", "logistic"):
+        for method in ("true top-k", "sketched", "heavymix"):
+            assert found[model, method] == pytest.approx(found[model, "uncompressed"], rel=0.1, abs=0.01)
+
+
+def test_losses_stand_beside_those_of_the_paper():
+    row = {"mean": 0.25, "difference": 0.0, "lowest": 0.24, "highest": 0.26, "ratio": 8.5}
+    row["wire_bytes_per_step"] = 1000.4
+    names = [*paper_tables.TABLE_4["svm"], *paper_tables.TABLE_VII["svm"], "zipml(8)"]
+    result = {"title": "news_svm, 2 ranks", "rows": [row | {"compression": name} for name in names]}
+    text = paper_tables.skcompress_losses(result).splitlines()
+    assert [line.split("|")[1].strip() for line in text[2:]] == [
+        f"`{name}`" for name in paper_tables.TABLE_4["svm"]
+    ]
+    assert text[2] == (
+        "| `skcompress` | 0.9784 | -0.0001 | 0.2500 | +0.0000 | 0.2400 to 0.2600 | 1,000 | 8.5 |"
+    )
+    assert "| `fastsgd` | 0.9968 | +0.0000 | 0.6369 | -0.0002 | 0.2500" in paper_tables.fastsgd_losses(result)
+    assert "`zipml(8)`" in paper_tables.other_losses(result)
+
+
+def test_specs_of_the_tables_are_known():
+    for spec in [*paper_dense.CONVOLUTION.values(), *paper_dense.SWEEP.values(), *paper_dense.NCF.values()]:
+        assert tfc.describe_spec(spec)
