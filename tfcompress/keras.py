@@ -306,7 +306,7 @@ def load_model(
     found = keras_objects.innermost(model.optimizer)
     if "steps" in options:
         inner = local_steps.wrap(found, compression=compression, **options)
-        local_steps.load_assets(inner, filepath)
+        local_steps.load_assets(inner, model.trainable_variables, filepath)
     else:
         inner = _wrap(found, compression, **options)
     checkpoint.load_assets(checkpoint.state_of(inner), filepath)

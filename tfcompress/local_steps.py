@@ -214,20 +214,18 @@ def wrap(
     # The user's own class to everyone who asks, Keras's serialisation first of all.
     for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(InRounds, attribute, getattr(base, attribute))
-    was_built = keras_objects.is_built(optimizer)
     optimizer.__class__ = InRounds
     # Not through __setattr__: Keras would track them as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
     object.__setattr__(optimizer, "_tfcompress_rounds", rounds)
     optimizer._tfcompress_memory = checkpoint.MemoryState(step.state)  # Seen by tf.train.Checkpoint.
     optimizer._tfcompress_round = RoundState(rounds)
-    if was_built:
-        rounds.prepare(optimizer._trainable_variables)
     return optimizer
 
 
-def load_assets(optimizer: object, filepath: object) -> None:
-    """Restores the round from a file that Keras wrote, if it has one."""
+def load_assets(optimizer: object, variables: Iterable, filepath: object) -> None:
+    """Gives an optimizer that was built the state of its variables, from a file of Keras if that has one."""
+    keras_objects.rounds_of(optimizer).prepare(list(variables))
     if not zipfile.is_zipfile(filepath):
         return
     with zipfile.ZipFile(filepath) as archive:
