@@ -10,7 +10,7 @@
 // Naive and leftmost stop at the k-th positive, and p0 at the one too many.
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <iterator>
 
 #include "core/byte_io.h"
@@ -20,7 +20,6 @@
 #include "core/index/bloom_policy.h"
 #include "core/registry.h"
 #include "core/sketch/bloom_filter.h"
-#include "core/sparsify/select_largest.h"
 
 namespace tfcompress {
 namespace {
@@ -43,7 +42,7 @@ std::vector<uint32_t> CollectPositives(const BloomFilter& filter, uint32_t n, ui
   return positives;
 }
 
-// Positives in ascending order of the index, with a priority each as the bits of a float.
+// Positives in ascending order of the index, with a priority each.
 class Priorities {
  public:
   Priorities(const BloomFilter& filter, uint64_t seed, Span<const uint32_t> positives)
@@ -62,13 +61,22 @@ class Priorities {
     WeighOthers(set_sizes);
   }
 
-  // The k positives of largest priority, ascending.
-  std::vector<uint32_t> Largest(size_t k, Executor* executor) const {
-    std::vector<float> values(bits_.size());
-    std::memcpy(values.data(), bits_.data(), bits_.size() * sizeof(float));
+  // The k > 0 positives of largest priority, ascending.
+  std::vector<uint32_t> Largest(size_t k) const {
+    // Of equal ones the lower rank comes first.
+    const auto order_of = [&](size_t rank) {
+      return uint64_t{bits_[rank]} << 32 | ~static_cast<uint32_t>(rank);
+    };
+    std::vector<uint64_t> orders(positives_.size());
+    for (size_t rank = 0; rank < orders.size(); ++rank) orders[rank] = order_of(rank);
+    const auto last = orders.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(orders.begin(), last, orders.end(), std::greater<>());
+    const uint64_t least = *last;
     std::vector<uint32_t> chosen;
-    SelectLargest(values, k, executor, &chosen);
-    for (uint32_t& rank : chosen) rank = positives_[rank];
+    chosen.reserve(k);
+    for (size_t rank = 0; rank < positives_.size(); ++rank) {
+      if (order_of(rank) >= least) chosen.push_back(positives_[rank]);
+    }
     return chosen;
   }
 
@@ -145,7 +153,7 @@ Status ChooseIndices(BloomPolicy policy, const BloomFilter& filter, uint32_t n, 
   } else if (ChoosesByPriority(policy)) {
     Priorities priorities(filter, context.seed, positives);
     policy == BloomPolicy::kP1 ? priorities.Randomise() : priorities.Weigh();
-    *indices = priorities.Largest(k, context.executor);
+    *indices = priorities.Largest(k);
   } else {
     const uint32_t* first = positives.data() + RankOfFirst(policy, num_surplus);
     indices->assign(first, first + k);
