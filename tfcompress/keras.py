@@ -203,20 +203,11 @@ def _distribute(optimizer: object, plan: Given, options: Options, accumulation: 
     """Gives an optimizer a class that reduces gradients before it applies them."""
     given, plan = plan, momentum.taken(optimizer, plan)
     loss_scale.let_all_ranks_decide(optimizer)
-    base = type(optimizer)
-
-    class Distributed(_Keras3 if hasattr(base, "apply") else _Keras2, base):
-        @classmethod
-        def from_config(cls, config: dict, *args: object, **kwargs: object) -> object:
-            return _distribute(base.from_config(config, *args, **kwargs), given, options, accumulation)
-
-    # The user's own class to everyone who asks, Keras's serialisation first of all.
-    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(Distributed, attribute, getattr(base, attribute))
     accumulator = LocalAccumulator(*accumulation.values())
     step = Step(plan, options, accumulation)
     note_use(compressors_of(given), step.state)
-    optimizer.__class__ = Distributed
+    front = _Keras3 if hasattr(type(optimizer), "apply") else _Keras2
+    keras_objects.put_in_front(optimizer, front, lambda made: _distribute(made, given, options, accumulation))
     momentum.leave_to(step.state.memories, optimizer)
     # Not through __setattr__: Keras would track the state of a step as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 import zipfile
+from collections.abc import Callable
 from types import ModuleType
 
 import tensorflow as tf
@@ -83,6 +84,32 @@ def innermost(optimizer: object) -> object:
     while hasattr(optimizer, "inner_optimizer"):
         optimizer = optimizer.inner_optimizer
     return optimizer
+
+
+def put_in_front(optimizer: object, front: type, remade: Callable[[object], object] | None = None) -> None:
+    """Gives an optimizer a class with `front` before its own, which passes for its own.
+
+    Args:
+      optimizer: What changes its class.
+      front: The class whose methods come first.
+      remade: What becomes of an optimizer that Keras makes from this one's configuration; None leaves that to
+        the optimizer's own class.
+    """
+    base = type(optimizer)
+
+    class Front(front, base):
+        pass
+
+    if remade is not None:
+
+        def from_config(cls: type, config: dict, *args: object, **kwargs: object) -> object:
+            return remade(base.from_config(config, *args, **kwargs))
+
+        Front.from_config = classmethod(from_config)
+    # The user's own class to everyone who asks, Keras's serialisation first of all.
+    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(Front, attribute, getattr(base, attribute))
+    optimizer.__class__ = Front
 
 
 def rounds_of(optimizer: object) -> object | None:

@@ -203,18 +203,12 @@ def wrap(
     rounds = Rounds(step, steps, outer, feedback_decay)
     note_use(compressors_of(plan), step.state)
     loss_scale.let_all_ranks_decide(optimizer)
-    base = type(optimizer)
-
-    class InRounds(_Keras3 if hasattr(base, "apply") else _Keras2, base):
-        @classmethod
-        def from_config(cls, config: dict, *args: object, **kwargs: object) -> object:
-            inner = base.from_config(config, *args, **kwargs)
-            return wrap(inner, steps, compression, outer, feedback_decay, process_set)
-
-    # The user's own class to everyone who asks, Keras's serialisation first of all.
-    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(InRounds, attribute, getattr(base, attribute))
-    optimizer.__class__ = InRounds
+    front = _Keras3 if hasattr(type(optimizer), "apply") else _Keras2
+    keras_objects.put_in_front(
+        optimizer,
+        front,
+        lambda made: wrap(made, steps, compression, outer, feedback_decay, process_set),
+    )
     # Not through __setattr__: Keras would track them as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)
     object.__setattr__(optimizer, "_tfcompress_rounds", rounds)

@@ -137,10 +137,7 @@ def leave_to(memories: Memories, optimizer: object) -> None:
     if _kind_of(inner) is None or keras_objects.is_legacy(inner):
         return
     if not isinstance(inner, _WithoutMomentum):
-        base = type(inner)
-        names = ("__name__", "__qualname__", "__module__", "__doc__")
-        described = {name: getattr(base, name) for name in names}
-        inner.__class__ = type(base.__name__, (_WithoutMomentum, base), described)
+        keras_objects.put_in_front(inner, _WithoutMomentum)
     object.__setattr__(inner, "_tfcompress_memories", memories)  # Keras would track it.
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from tfcompress.comm import Ranks
+
 
 @dataclasses.dataclass(frozen=True)
 class Part:
@@ -22,6 +24,11 @@ class Part:
 
     position: int = 0
     count: int = 1
+
+    @classmethod
+    def owned_by(cls, inside: Ranks) -> "Part":
+        """Returns the part of this rank, one of `inside`: the ranks of its host."""
+        return cls(inside.rank(), inside.size())
 
     def cuts(self, shape: Sequence[int]) -> list[int]:
         """Returns the elements where the parts of all positions begin, and where the last one ends."""

@@ -149,7 +149,7 @@ class StepState:
     def part(self) -> Part:
         """Returns what this rank owns of each gradient."""
         levels = self.levels()
-        return Part(levels.inside.rank(), levels.inside.size()) if levels else WHOLE
+        return Part.owned_by(levels.inside) if levels else WHOLE
 
     def _settle(self, plan: Auto, gradients: tuple[Described, ...]) -> Plan:
         """Returns what is applied to a list of gradients: one candidate, or a contest of several."""

@@ -1,5 +1,6 @@
 """A step of gradients that belong to no variables, for tests of what is below optimizers and tapes."""
 
+import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from tfcompress.options import Options
@@ -21,3 +22,26 @@ class Stepper(Step):
                 self._parameters.setdefault(name, Parameter(name, name, tf.TensorShape(gradient.shape)))
         missing = Parameter("", "", tf.TensorShape(None))
         return self.reduce(gradients, [self._parameters.get(name, missing) for name in names])
+
+
+def names_of(arrays):
+    return [f"g{i}" for i in range(len(arrays))]
+
+
+def run(stepper, arrays, dtype=tf.float32):
+    """Reduces arrays as gradients."""
+    return stepper.run([tf.cast(array, dtype) for array in arrays], names_of(arrays))
+
+
+def sum_over_ranks(array):
+    return hvd.allreduce(tf.constant(array, tf.float64), op=hvd.Sum).numpy()
+
+
+def slots_of(stepper):
+    return [slot.numpy() for slots in stepper.state.memories.by_name().values() for slot in slots]
+
+
+def break_last_frame(packets):
+    """Changes a bit of the last frame in packets, uint8; what its checksum finds."""
+    packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
+    return packets

@@ -6,7 +6,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper
+from stepping import Stepper, break_last_frame, names_of, run, slots_of, sum_over_ranks
 from training import keras
 
 import tfcompress as tfc
@@ -23,29 +23,12 @@ SPECS = [
 ]
 
 
-def names_of(gradients):
-    return [f"g{i}" for i in range(len(gradients))]
-
-
-def run(stepper, arrays, dtype=tf.float32):
-    gradients = [tf.cast(array, dtype) for array in arrays]
-    return stepper.run(gradients, names_of(gradients))
-
-
 def random_arrays(rng, shapes=SHAPES):
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
 def sharded(spec, **arguments):
     return tfc.Compressor(spec, exchange="shard", **arguments)
-
-
-def sum_over_ranks(array):
-    return hvd.allreduce(tf.constant(array, tf.float64), op=hvd.Sum).numpy()
-
-
-def slots_of(stepper):
-    return [slot.numpy() for slots in stepper.state.memories.by_name().values() for slot in slots]
 
 
 @pytest.mark.parametrize("op", ["average", "sum"])
@@ -217,12 +200,8 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     before = slots_of(stepper)
     honest = comm.Ranks.allgather_packet
 
-    def flip(packets):
-        packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
-        return packets
-
     def broken(self, packet, name):
-        return tf.numpy_function(flip, [honest(self, packet, name)], tf.uint8)
+        return tf.numpy_function(break_last_frame, [honest(self, packet, name)], tf.uint8)
 
     monkeypatch.setattr(comm.Ranks, "allgather_packet", broken)
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor .*checksum"):
@@ -238,9 +217,7 @@ def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
     honest = comm.Ranks.alltoall_packet
 
     def flip(packets):
-        if hvd.rank() == 0:
-            packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
-        return packets
+        return break_last_frame(packets) if hvd.rank() == 0 else packets
 
     def broken(self, packet, splits, name):
         return tf.numpy_function(flip, [honest(self, packet, splits, name)], tf.uint8)

@@ -72,7 +72,7 @@ def _is_cut(member: Member) -> bool:
 def _exchange_parts(
     context: Context, levels: Levels, members: Sequence[Member], gradients: Sequence[tf.Tensor], send: Send
 ) -> Outcome:
-    part = Part(levels.inside.rank(), levels.inside.size())
+    part = Part.owned_by(levels.inside)
     cuts = [part.cuts(member.shape.as_list()) for member in members]
     mine = [i for i, each in enumerate(cuts) if each[part.position] < each[part.position + 1]]
     with tf.device(HOST):
