@@ -5,7 +5,7 @@
 #   scripts/test.sh long     those that `make test-all` runs beside: everything that `make test` leaves out, no more
 #
 #   RANKS="2 3 4"  numbers of ranks under horovodrun: `make test` runs all tests on the first, those marked `ranks` on
-#                  the second; the rest is for `make test-all`
+#                  the second; `make test-all` the others on the second, and those marked `ranks` on all further ones
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/stages.sh
@@ -65,19 +65,21 @@ long() {
   stage "C++: emulated CUDA and other SIMD under sanitizers" run_ctest build/asan -R '^cuda_|^core_tests_[a-z]'
   stage "Python: one process, long tests" python -m pytest -m long python_tests/single
   local ranks
-  if [[ ${all_ranks[1]:-} ]]; then
-    stage "Python: ${all_ranks[1]} ranks, the other tests" under_horovodrun "${all_ranks[1]}" -m "not ranks" "$parallel"
+  ranks=${all_ranks[1]:-}
+  if [[ $ranks ]]; then
+    stage "Python: $ranks ranks, the other tests" under_horovodrun "$ranks" -m "not ranks or long" "$parallel"
   fi
   for ranks in "${all_ranks[@]:2}"; do
-    stage "Python: $ranks ranks" under_horovodrun "$ranks" "$parallel"
+    stage "Python: $ranks ranks, where their number matters" under_horovodrun "$ranks" -m ranks "$parallel"
   done
   if has_tf_keras; then
     export TF_USE_LEGACY_KERAS=1
     stage "Python: ${all_ranks[0]} ranks, tf_keras, the other tests" \
       under_horovodrun "${all_ranks[0]}" "${training_files[@]}"
-    for ranks in "${all_ranks[@]:1}"; do
+    ranks=${all_ranks[1]:-}
+    if [[ $ranks ]]; then
       stage "Python: $ranks ranks, tf_keras" under_horovodrun "$ranks" "${keras_files[@]}" "${training_files[@]}"
-    done
+    fi
     stage "Python: jobs, tf_keras" python -m pytest "${keras_jobs[@]}"
     unset TF_USE_LEGACY_KERAS
   fi

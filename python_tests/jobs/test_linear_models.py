@@ -30,7 +30,8 @@ def test_learns_from_synthetic_rows(tmp_path):
     assert 4 * skcompress["payload_bytes_per_step"] < none["payload_bytes_per_step"]
 
 
-@pytest.mark.parametrize("model", ["svm", pytest.param("linear", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["svm", "linear"])
 def test_streams_a_file_whose_rows_do_not_divide_evenly(tmp_path, model):
     (tmp_path / "rows").write_text(LIBSVM)
     output = tmp_path / "result.json"

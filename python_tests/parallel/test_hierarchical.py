@@ -22,6 +22,7 @@ SPECS = [
     "residual|topk:ratio=0.05|bloom|dexp",
 ]
 PER_HOST = 2
+pytestmark = pytest.mark.ranks
 needs_four = pytest.mark.skipif(hvd.size() != 4, reason="two hosts of two ranks")
 
 
@@ -260,7 +261,6 @@ def test_not_with_a_process_set():
         make(SPECS[0], process_set=hvd.global_process_set)
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(hvd.size() != 3, reason="two ranks on one host, one on another")
 def test_hosts_of_different_sizes(rng):
     with pytest.raises(ValueError, match="equally many ranks on all hosts, got 1 to 2"):

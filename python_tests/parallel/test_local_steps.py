@@ -70,8 +70,10 @@ COMPRESSIONS = {
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("outer", [None, NESTEROV])
-@pytest.mark.parametrize("name", COMPRESSIONS)
+@pytest.mark.parametrize(
+    ("name", "outer"),
+    [*((name, None) for name in COMPRESSIONS), ("none", NESTEROV), ("shard", NESTEROV)],
+)
 def test_ranks_are_alike_after_each_round_and_apart_within(name, outer, rng):
     loop = Loop(3, keras.optimizers.Adam(0.01), compression=COMPRESSIONS[name], outer=outer)
     for number, gradient in enumerate(gradients_of(rng, 9), start=1):
@@ -136,7 +138,7 @@ def test_weights_that_are_assigned_between_rounds_count(rng):
     np.testing.assert_allclose(loop.take(gradients[1:]), 7 - mean(gradients[1]), atol=1e-5)
 
 
-@pytest.mark.parametrize("outer", [None, NESTEROV])
+@pytest.mark.parametrize("outer", [pytest.param(None, marks=pytest.mark.long), NESTEROV])
 def test_fit_ends_rounds_with_epochs_and_before_validation(outer, assert_same_on_all_ranks):
     keras.utils.set_random_seed(hvd.rank())
     model = keras.Sequential(
@@ -244,7 +246,7 @@ def assert_goes_on_alike(model, loaded):
 OPTIONS = {"steps": 4, "outer": NESTEROV}
 
 
-@pytest.mark.parametrize("num_taken", [0, 2])
+@pytest.mark.parametrize("num_taken", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_saved_model_goes_on_within_its_round(folder, num_taken, assert_same_on_all_ranks):
     """Each rank saves and loads its own file; residuals aside, which come back as their mean."""
     model = compiled(make_model(keras))
@@ -283,6 +285,7 @@ def test_tf_train_checkpoint_within_a_round(folder, assert_same_on_all_ranks):
     assert_same_on_all_ranks(fresh.get_weights())
 
 
+@pytest.mark.long
 def test_model_checkpoint_saves_what_all_ranks_have(folder, assert_same_on_all_ranks):
     model = compiled(make_model(keras))
     path = str(folder / "of_epoch.keras")

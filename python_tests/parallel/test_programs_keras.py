@@ -63,7 +63,7 @@ def transformer():
     return keras.Model(inputs, outputs)
 
 
-@pytest.mark.parametrize("name", ["topk", "dgc"])
+@pytest.mark.parametrize("name", ["topk", pytest.param("dgc", marks=pytest.mark.long)])
 def test_a_transformer_trains(name, assert_same_on_all_ranks):
     model = transformer()
     model.compile(wrapped(preset(name)), "binary_crossentropy")

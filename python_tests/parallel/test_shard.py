@@ -268,7 +268,16 @@ def test_a_schedule_from_gather_to_shard_keeps_the_residual(rng):
     np.testing.assert_allclose(arrived + sum_over_ranks(slot.numpy()), sum_over_ranks(given), atol=1e-3)
 
 
-def test_a_model_with_an_embedding_trains_as_uncompressed(assert_same_on_all_ranks):
+# Two bits lose something here (docs/codecs.md), more with more ranks: they learn, and that is all.
+@pytest.mark.parametrize(
+    ("bits", "worse"),
+    [
+        ("int4", 1.3),
+        pytest.param("int8", 1.1, marks=pytest.mark.long),
+        pytest.param("int2", None, marks=pytest.mark.long),
+    ],
+)
+def test_a_model_with_an_embedding_trains_as_uncompressed(bits, worse, assert_same_on_all_ranks):
     def losses(compression):
         keras.utils.set_random_seed(1)
         data = np.random.default_rng(7 + hvd.rank())
@@ -291,9 +300,6 @@ def test_a_model_with_an_embedding_trains_as_uncompressed(assert_same_on_all_ran
         return history.history["loss"]
 
     # Not `none`: Keras applies the repeated rows that Horovod gathers one by one, and ours summed.
-    exact = losses(tfc.Compressor("nonzero|delta_binary|raw"))[-1]
-    assert losses(tfc.Compression.int8(exchange="shard"))[-1] < 1.1 * exact
-    assert losses(tfc.Compression.int4(exchange="shard"))[-1] < 1.3 * exact
-    # Two bits lose something here (docs/codecs.md), more with more ranks: they learn, and that is all.
-    first, *_, last = losses(tfc.Compression.int2(exchange="shard"))
-    assert last < first / 4
+    first, *_, exact = losses(tfc.Compressor("nonzero|delta_binary|raw"))
+    last = losses(getattr(tfc.Compression, bits)(exchange="shard"))[-1]
+    assert last < (worse * exact if worse else first / 4)
