@@ -37,7 +37,7 @@ _LAZY = {
     "Stats": "tfcompress.statistics",
     "broadcast_variables": "tfcompress.keras",
     "end_round": "tfcompress.local_steps",
-    "host_process_sets": "tfcompress.comm",
+    "host_process_sets": "tfcompress.levels",
     "load_model": "tfcompress.keras",
     "make_compressor": "tfcompress.presets",
     "prepare_checkpoint": "tfcompress.checkpoint",

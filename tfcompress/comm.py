@@ -1,12 +1,8 @@
 """Talks to other ranks. With `elastic`, the only module that imports Horovod."""
 
-import dataclasses
 import functools
-import hashlib
-import json
 import os
-import weakref
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
@@ -15,28 +11,13 @@ import tensorflow as tf
 AVERAGE = "average"
 SUM = "sum"
 
-# Dtypes that Horovod broadcasts as they are, and those that travel as their bytes.
-_BROADCAST_DTYPES = ("float16", "float32", "float64", "int32", "int64", "bool", "uint8", "int8")
-_BROADCAST_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "complex64", "complex128")
-
-# Exchanges that began, each of one optimizer or tape: their numbers are in the names of collectives. An
-# object that exists on one rank only, such as the optimizer of a model loaded for evaluation, never
-# exchanges.
-_num_exchanges = 0
-
-# In elastic jobs: the keys of the variables of each list of gradients that has begun to be exchanged, by what
-# describes the list; models that are alike in everything have more than one.
-_lists: dict[str, list[tuple]] = {}
-
-# Process sets of two levels, by their ranks; they serve all optimizers and tapes.
-_sets: dict[tuple[int, ...], object] = {}
-
-# Broadcasts in each function that is being traced; they may be pending together.
-_num_broadcasts: "weakref.WeakKeyDictionary[tf.Graph, int]" = weakref.WeakKeyDictionary()
+# Dtypes that Horovod does not know, and that are gathered and broadcast as their bytes.
+TRAVEL_AS_BYTES = ("bfloat16", "int16", "uint16", "uint32", "uint64", "complex64", "complex128")
 
 
 @functools.cache
-def _horovod() -> ModuleType:
+def horovod() -> ModuleType:
+    """Returns `horovod.tensorflow`; raises ImportError, saying what is missing, where there is none."""
     try:
         import horovod.tensorflow as hvd
     except ImportError as error:
@@ -47,51 +28,13 @@ def _horovod() -> ModuleType:
     return hvd
 
 
-def require_horovod() -> None:
-    """Raises ImportError, saying what is missing, where there is no Horovod."""
-    _horovod()
-
-
 def leads() -> bool:
     """Whether this process is rank 0, or the only one as far as it knows."""
     try:
-        hvd = _horovod()
+        hvd = horovod()
     except ImportError:
         return True
     return not hvd.is_initialized() or hvd.rank() == 0
-
-
-def has_exchanged() -> bool:
-    """Whether any optimizer or tape of this process has begun to exchange gradients."""
-    return _num_exchanges > 0
-
-
-def num_exchanges() -> int:
-    """Returns how many exchanges have begun: the first number that is free on this rank."""
-    return _num_exchanges
-
-
-def begin_exchange(number: int) -> str:
-    """Takes a number that is free on all ranks; returns the name of the exchange's collectives."""
-    global _num_exchanges
-    _num_exchanges = number + 1
-    return f"tfcompress_{number}"
-
-
-def name_of_list(description: object, keys: Sequence[Hashable]) -> str:
-    """Returns a name for the collectives of a list of gradients that ranks need not agree on.
-
-    For elastic jobs: a rank that joins has not exchanged all that others have, so serial numbers differ.
-
-    Args:
-      description: What is the same on all ranks for this list, and seldom for another one; JSON-able.
-      keys: Identify the variables within this process.
-    """
-    digest = hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
-    alike = _lists.setdefault(digest, [])
-    if tuple(keys) not in alike:
-        alike.append(tuple(keys))
-    return f"tfcompress_{digest}_{alike.index(tuple(keys))}"
 
 
 def talks_eagerly() -> bool:
@@ -125,7 +68,7 @@ def reduction(op: object) -> str:
     if op == SUM:
         return SUM
     if not isinstance(op, str):
-        hvd = _horovod()
+        hvd = horovod()
         if op == hvd.Average:
             return AVERAGE
         if op == hvd.Sum:
@@ -134,11 +77,6 @@ def reduction(op: object) -> str:
         f"op must be hvd.Average or hvd.Sum, got {op!r}: minima, maxima, products and Adasum of "
         "compressed gradients are not defined"
     )
-
-
-def host_number() -> int:
-    """Returns a number that the ranks of this host share, and no others."""
-    return _horovod().cross_rank()
 
 
 class Ranks:
@@ -165,7 +103,7 @@ class Ranks:
           RuntimeError: `hvd.init()` has not been called.
           ValueError: This rank does not belong to the process set.
         """
-        hvd = _horovod()
+        hvd = horovod()
         if not hvd.is_initialized():
             raise RuntimeError("Horovod is not initialised: call hvd.init() before the first step")
         if self._process_set is None:
@@ -183,13 +121,13 @@ class Ranks:
 
     def rank(self) -> int:
         """Returns this process's number within the ranks, now."""
-        return _horovod().rank() if self._process_set is None else self._process_set.rank()
+        return horovod().rank() if self._process_set is None else self._process_set.rank()
 
     def size_tensor(self) -> tf.Tensor:
         """Returns the number of ranks when the graph runs, int32 scalar: elastic jobs change it."""
         if not is_elastic():
             return tf.constant(self.size(), tf.int32)
-        return _horovod().size_op(process_set_id=self._set().process_set_id)
+        return horovod().size_op(process_set_id=self._set().process_set_id)
 
     def number(self) -> tf.Tensor:
         """Returns the number of ranks when the graph runs, float32 scalar."""
@@ -197,7 +135,7 @@ class Ranks:
 
     def rank_tensor(self) -> tf.Tensor:
         """Returns this process's number among all ranks when the graph runs, int32 scalar."""
-        return _horovod().rank_op() if is_elastic() else tf.constant(_horovod().rank(), tf.int32)
+        return horovod().rank_op() if is_elastic() else tf.constant(horovod().rank(), tf.int32)
 
     def position_tensor(self) -> tf.Tensor:
         """Returns this process's number within the ranks when the graph runs, int32 scalar."""
@@ -211,7 +149,7 @@ class Ranks:
           splits: int32 [ranks], elements of each part.
           name: Equal on all ranks and unique among pending collectives.
         """
-        received, _ = _horovod().alltoall(
+        received, _ = horovod().alltoall(
             packet,
             splits=splits,
             name=f"HorovodAlltoall_{name}",
@@ -228,7 +166,7 @@ class Ranks:
           name: Equal on all ranks and unique among pending collectives.
         """
         # Horovod's elastic mode recognises failures by this prefix of the op's name.
-        gathered = _horovod().allgather(
+        gathered = horovod().allgather(
             packet, name=f"HorovodAllgather_{name}", ignore_name_scope=True, process_set=self._set()
         )
         return tf.stop_gradient(gathered)
@@ -271,7 +209,7 @@ class Ranks:
         """As Horovod reduces IndexedSlices, but with names that are ours, and for every dtype."""
 
         def gathered(part: tf.Tensor, label: str) -> tf.Tensor:
-            return _horovod().allgather(
+            return horovod().allgather(
                 part,
                 name=f"HorovodAllgather_{name}_{label}",
                 ignore_name_scope=True,
@@ -279,7 +217,7 @@ class Ranks:
             )
 
         dtype = tensor.dtype
-        if dtype.name in _BROADCAST_AS_BYTES:
+        if dtype.name in TRAVEL_AS_BYTES:
             values = tf.bitcast(gathered(tf.bitcast(tensor.values, tf.uint8), "values"), dtype)
         else:
             values = gathered(tensor.values, "values")
@@ -295,12 +233,12 @@ class Ranks:
             options |= {"prescale_factor": 1 / predivide_factor, "postscale_factor": predivide_factor}
         if not num_groups:
             return [
-                _horovod().allreduce(tensor, name=f"HorovodAllreduce_{name}_{i}", **options)
+                horovod().allreduce(tensor, name=f"HorovodAllreduce_{name}_{i}", **options)
                 for i, tensor in enumerate(tensors)
             ]
         results: list = [None] * len(tensors)
         for number, group in enumerate(_groups(tensors, num_groups)):
-            reduced = _horovod().grouped_allreduce(
+            reduced = horovod().grouped_allreduce(
                 [tensors[i] for i in group], name=f"HorovodAllreduce_{name}_group_{number}", **options
             )
             for i, tensor in zip(group, reduced, strict=True):
@@ -319,7 +257,7 @@ class Ranks:
           number: Scalar.
           name: Equal on all ranks and unique among pending collectives.
         """
-        gathered = _horovod().allgather(
+        gathered = horovod().allgather(
             number[tf.newaxis],
             name=f"HorovodAllgather_{name}",
             ignore_name_scope=True,
@@ -331,7 +269,7 @@ class Ranks:
         """Returns every rank's message, in rank order. Runs eagerly, also while a function is traced."""
         framed = np.frombuffer(len(message).to_bytes(8, "little") + message, np.uint8)
         with tf.init_scope():
-            gathered = _horovod().allgather(tf.constant(framed), process_set=self._set()).numpy().tobytes()
+            gathered = horovod().allgather(tf.constant(framed), process_set=self._set()).numpy().tobytes()
         messages = []
         while gathered:
             end = 8 + int.from_bytes(gathered[:8], "little")
@@ -347,7 +285,7 @@ class Ranks:
           name: Equal on all ranks and unique among pending collectives.
         """
         mine = tf.stack([_checksum(variable) for variable in variables])
-        gathered = _horovod().allgather(
+        gathered = horovod().allgather(
             mine[tf.newaxis],
             name=f"HorovodAllgather_{name}_checksums",
             ignore_name_scope=True,
@@ -360,101 +298,15 @@ class Ranks:
             tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
         )
 
-    def levels(self) -> "Levels | None":
-        """Makes the process sets of two levels. Every rank must call it, none while it exchanges.
-
-        Returns:
-          The levels; None where all ranks are on one host, or each is on its own: one level is all there is.
-
-        Raises:
-          ValueError: On all ranks. Hosts have different numbers of ranks, or Horovod was started without
-            process sets.
-        """
-        hosts: dict[bytes, list[int]] = {}
-        for rank, host in enumerate(self.gather_messages(str(host_number()).encode())):
-            hosts.setdefault(host, []).append(rank)
-        sizes = sorted({len(ranks) for ranks in hosts.values()})
-        if len(sizes) > 1:
-            raise ValueError(
-                f"hierarchical=True needs equally many ranks on all hosts, got {sizes[0]} to {sizes[-1]}: "
-                "start as many on each, or leave it out"
-            )
-        if len(hosts) == 1 or sizes == [1]:
-            return None
-        sets = [_process_set(group) for group in _groups_of_levels(hosts.values())]
-        return Levels(*[Ranks(each) for each in sets if each.included()])
-
     def _set(self) -> object:
-        return self._process_set or _horovod().global_process_set
+        return self._process_set or horovod().global_process_set
 
 
 ALL_RANKS = Ranks()
 
 
-@dataclasses.dataclass(frozen=True)
-class Levels:
-    """The two levels of ranks, as one of them sees them.
-
-    Attributes:
-      inside: The ranks of its host.
-      across: The ranks, one on each host, that are in its place there.
-    """
-
-    inside: Ranks
-    across: Ranks
-
-
-def host_process_sets(ranks_per_host: int, num_ranks: int | None = None) -> list:
-    """Returns the process sets of `hierarchical=True`, for `hvd.init(process_sets=...)`.
-
-    With these Horovod's idle traffic stays as it is; where process sets may be added later, by
-    `hvd.init(process_sets="dynamic")`, it is some times as much.
-
-    Args:
-      ranks_per_host: How many ranks there are on each host; they have consecutive numbers.
-      num_ranks: Of all hosts (default: what horovodrun says, or one without it).
-
-    Returns:
-      A list of hvd.ProcessSet: one for each host, and one for each place on the hosts. None for a single
-      host, or a single rank on each.
-
-    Raises:
-      ValueError: The ranks do not fill the hosts.
-    """
-    size = num_ranks or int(os.environ.get("HOROVOD_SIZE", "1"))
-    if ranks_per_host < 1 or size % ranks_per_host:
-        raise ValueError(f"{size} ranks are not hosts of {ranks_per_host} each")
-    hosts = [range(begin, begin + ranks_per_host) for begin in range(0, size, ranks_per_host)]
-    if len(hosts) == 1 or ranks_per_host == 1:
-        return []
-    made = {group: _horovod().ProcessSet(list(group)) for group in _groups_of_levels(hosts)}
-    _sets.update(made)
-    return list(made.values())
-
-
-def _groups_of_levels(hosts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Returns the ranks of each host, and those that are in the same place on all hosts."""
-    inside = [tuple(ranks) for ranks in hosts]
-    return [*inside, *zip(*inside, strict=True)]
-
-
-def _process_set(ranks: tuple[int, ...]) -> object:
-    """Returns Horovod's process set of some ranks. All ranks must call it, members or not."""
-    known = _sets.get(ranks)
-    if known is None or known.process_set_id is None:  # None before `hvd.init`, and where it was removed.
-        try:
-            _sets[ranks] = _horovod().add_process_set(list(ranks))
-        except ValueError as error:
-            raise ValueError(
-                "hierarchical=True needs process sets of its own: call "
-                "hvd.init(process_sets=tfc.host_process_sets(ranks_per_host)), "
-                f'or hvd.init(process_sets="dynamic") ({error})'
-            ) from error
-    return _sets[ranks]
-
-
 def _horovod_op(op: str) -> object:
-    return _horovod().Average if op == AVERAGE else _horovod().Sum
+    return horovod().Average if op == AVERAGE else horovod().Sum
 
 
 def _groups(tensors: Sequence[tf.Tensor], num_groups: int) -> list[list[int]]:
@@ -494,49 +346,3 @@ def _checksum(variable: tf.Variable) -> tf.Tensor:
         return tf.reduce_sum(tf.cast(variable, tf.int32))
     words = tf.int32 if variable.dtype.size % 4 == 0 else tf.uint8
     return tf.reduce_sum(tf.cast(tf.bitcast(variable.read_value(), words), tf.int32))
-
-
-def broadcast_variables(variables: Sequence[tf.Variable], root_rank: int) -> None:
-    """Overwrites variables on all ranks with those of `root_rank`, whatever their numeric dtype.
-
-    Raises:
-      TypeError: A variable has a dtype that cannot travel, such as string; nothing was broadcast.
-    """
-    for variable in variables:
-        if variable.dtype.name not in _BROADCAST_DTYPES + _BROADCAST_AS_BYTES:
-            raise TypeError(f"variable '{variable.name}' of dtype {variable.dtype.name} cannot be broadcast")
-
-    call = _number_in_function(_num_broadcasts)
-
-    # Together, in one function. By position: names may differ, where a rank has built more than others.
-    @tf.function(autograph=False)
-    def broadcast() -> None:
-        for number, variable in enumerate(variables):
-            variable.assign(_broadcast(variable, root_rank, f"tfcompress_{call}_{number}"))
-
-    broadcast()
-
-
-def _number_in_function(counts: "weakref.WeakKeyDictionary[tf.Graph, int]") -> int:
-    """Returns how many calls there were before in the outermost function that is being traced; 0 eagerly."""
-    if tf.executing_eagerly():
-        return 0
-    graph = tf.compat.v1.get_default_graph()
-    while getattr(graph, "outer_graph", None) is not None and graph.outer_graph.building_function:
-        graph = graph.outer_graph
-    number = counts.get(graph, 0)
-    counts[graph] = number + 1
-    return number
-
-
-def _broadcast(variable: tf.Variable, root_rank: int, name: str) -> tf.Tensor:
-    own = variable.read_value()
-    travels_as_bytes = variable.dtype.name in _BROADCAST_AS_BYTES
-    carried = tf.bitcast(own, tf.uint8) if travels_as_bytes else own
-    root = _horovod().broadcast(carried, root_rank, name=f"HorovodBroadcast_{name}", ignore_name_scope=True)
-    return tf.bitcast(root, variable.dtype) if travels_as_bytes else root
-
-
-def broadcast_object(value: object, root_rank: int = 0) -> object:
-    """Returns what `root_rank` passed: anything that can be pickled."""
-    return _horovod().broadcast_object(value, root_rank=root_rank)

@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.accumulation import LocalAccumulator
+from tfcompress.broadcast import broadcast_object, broadcast_variables
 from tfcompress.keras_objects import innermost, rounds_of, training_variables
 from tfcompress.step_state import StepState
 from tfcompress.tape import begin_at, counts_of, states_of
@@ -76,7 +77,7 @@ class KerasState(_ObjectState):
           ImportError: Horovod is not installed.
           ValueError: The model is not built, or its optimizer takes local steps.
         """
-        comm.require_horovod()
+        comm.horovod()
         if not model.built:
             raise ValueError("the model has no variables yet: call it once, or model.build(input_shape)")
         self.model = model
@@ -87,7 +88,7 @@ class KerasState(_ObjectState):
         # By number, the last two at most: a rank may be one ahead of another that fails at that very step.
         self._commits: dict[int, _Commit] = {}
         self._has_failed = False
-        super().__init__(bcast_object=comm.broadcast_object, get_rank=comm.ALL_RANKS.rank, **kwargs)
+        super().__init__(bcast_object=broadcast_object, get_rank=comm.ALL_RANKS.rank, **kwargs)
 
     def save(self) -> None:
         """Copies everything to host memory, on all ranks after the same step.
@@ -151,11 +152,11 @@ class KerasState(_ObjectState):
 
     def _take_over(self, root_rank: int, is_new: bool) -> None:
         """Gets from `root_rank` all but what is each rank's own; a new rank starts with zeros there."""
-        comm.broadcast_variables(self._variables, root_rank)
+        broadcast_variables(self._variables, root_rank)
         attributes = {name: getattr(self, name) for name in self._saved_state}
         counts = [holder.snapshot()[0] for holder in self._holders()]
         of_tapes = counts_of(self.model.variables)
-        attributes, counts, of_tapes = comm.broadcast_object((attributes, counts, of_tapes), root_rank)
+        attributes, counts, of_tapes = broadcast_object((attributes, counts, of_tapes), root_rank)
         for name, value in attributes.items():
             setattr(self, name, value)
         if is_new:

@@ -5,8 +5,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from tfcompress import comm
 from tfcompress._version import __version__
+from tfcompress.collective_names import num_exchanges
 from tfcompress.comm import Ranks
 
 # What ranks compare of a list of gradients; all else is of an optimizer or tape.
@@ -53,7 +53,7 @@ def agree(
         "number of gradients": len(plain),
         "gradients": plain,
     }
-    message = json.dumps([configuration, comm.num_exchanges(), steps])
+    message = json.dumps([configuration, num_exchanges(), steps])
     all_ranks = [json.loads(each) for each in ranks.gather_messages(message.encode())]
     configurations, numbers, all_steps = zip(*all_ranks, strict=True)
     for rank, theirs in enumerate(configurations):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, comm, keras_objects, local_steps, loss_scale, momentum
+from tfcompress import broadcast, checkpoint, comm, keras_objects, local_steps, loss_scale, momentum
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
@@ -264,7 +264,7 @@ def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
       TypeError: A variable has a dtype that cannot travel, such as string; nothing was broadcast.
     """
     if comm.ALL_RANKS.size() > 1:
-        comm.broadcast_variables([tf_variable(variable) for variable in variables], root_rank)
+        broadcast.broadcast_variables([tf_variable(variable) for variable in variables], root_rank)
 
 
 def load_model(

@@ -10,8 +10,10 @@ import tensorflow as tf
 
 from tfcompress import comm, probe
 from tfcompress.auto import Auto, Contest
-from tfcompress.comm import Levels, Ranks
+from tfcompress.collective_names import begin_exchange, name_of_list, num_exchanges
+from tfcompress.comm import Ranks
 from tfcompress.handshake import Agreement, agree
+from tfcompress.levels import Levels, levels_of
 from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE, Part
@@ -60,7 +62,7 @@ class StepState:
         self.memories = Memories()
         self.unsynchronised_steps = 1
         # Ranks that join an elastic job make the same objects in the same order, but begin to exchange later.
-        self.name = comm.begin_exchange(comm.num_exchanges()) if comm.is_elastic() else None
+        self.name = begin_exchange(num_exchanges()) if comm.is_elastic() else None
         self._settings = {**self.options.describe(), **(settings or {})}
         if isinstance(plan, Auto):
             self._settings["auto"] = [[name, each.spec] for name, each in (*plan.candidates, *plan.sparse)]
@@ -143,7 +145,7 @@ class StepState:
         if self._levels is None:
             _refuse_levels()
             self.name_of_all()  # Ranks that have other settings would make no process sets.
-            self._levels = (self.ranks.levels(),)
+            self._levels = (levels_of(self.ranks),)
         return self._levels[0]
 
     def part(self) -> Part:
@@ -177,7 +179,7 @@ class StepState:
         """Returns the prefix of the names of a list's collectives, equal on all ranks."""
         if comm.is_elastic() and all(parameter.variable is not None for parameter in parameters):
             description = [self._settings, stages.gradients]
-            return comm.name_of_list(description, [parameter.key for parameter in parameters])
+            return name_of_list(description, [parameter.key for parameter in parameters])
         return self.name
 
     def begin_step(self) -> tf.Tensor:
@@ -220,13 +222,13 @@ class StepState:
 
     def _agree(self, stages: Stages | None) -> None:
         """Compares configurations; a rank that restored nothing goes on at the step of one that did."""
-        number, steps = comm.num_exchanges(), self.steps()
+        number, steps = num_exchanges(), self.steps()
         # Ranks that join an elastic job later would find nobody to compare with.
         if comm.talks_eagerly() and not comm.is_elastic():
             agreement = self._compare(stages)
             number, steps = agreement.number, agreement.steps
         if self.name is None:
-            self.name = comm.begin_exchange(number)
+            self.name = begin_exchange(number)
         self._go_to(steps)
 
     def _compare(self, stages: Stages | None) -> Agreement:

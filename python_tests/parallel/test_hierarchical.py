@@ -10,7 +10,7 @@ from stepping import Stepper, break_last_frame, names_of, run, slots_of, sum_ove
 from training import keras
 
 import tfcompress as tfc
-from tfcompress import comm
+from tfcompress import comm, levels
 from tfcompress.checkpoint import state_of
 
 SHAPES = [(64, 100), (5000,), (7,), (3, 50, 40), (1,)]
@@ -29,7 +29,7 @@ needs_four = pytest.mark.skipif(hvd.size() != 4, reason="two hosts of two ranks"
 @pytest.fixture(autouse=True)
 def hosts(monkeypatch):
     """Ranks 0 and 1 are on one host, 2 and 3 on another one."""
-    monkeypatch.setattr(comm, "host_number", lambda: hvd.rank() // PER_HOST)
+    monkeypatch.setattr(levels, "host_number", lambda: hvd.rank() // PER_HOST)
 
 
 def random_arrays(rng, shapes=SHAPES):
@@ -269,7 +269,7 @@ def test_hosts_of_different_sizes(rng):
 
 @pytest.mark.parametrize("hosts_of", ["all", "each"])
 def test_one_host_or_one_rank_a_host_is_as_without(rng, monkeypatch, hosts_of, assert_same_on_all_ranks):
-    monkeypatch.setattr(comm, "host_number", lambda: 0 if hosts_of == "all" else hvd.rank())
+    monkeypatch.setattr(levels, "host_number", lambda: 0 if hosts_of == "all" else hvd.rank())
     arrays = random_arrays(rng)
     ours = run(make(SPECS[1]), arrays)
     flat = run(Stepper(tfc.Compressor(SPECS[1], min_elements=0)), arrays)
@@ -283,7 +283,7 @@ def test_without_process_sets_the_program_is_told_what_to_do(rng, monkeypatch):
     def refuse(ranks):
         raise ValueError("Set HOROVOD_DYNAMIC_PROCESS_SETS=1")
 
-    monkeypatch.setattr(comm, "_sets", {})
+    monkeypatch.setattr(levels, "_sets", {})
     monkeypatch.setattr(hvd, "add_process_set", refuse)
     with pytest.raises(ValueError, match=r"hvd.init\(process_sets=tfc.host_process_sets.*HOROVOD_DYNAMIC"):
         run(make(SPECS[0]), random_arrays(rng))
@@ -314,9 +314,9 @@ def test_a_broken_frame_stops_the_ranks_that_got_it(rng, monkeypatch):
     ("per_host", "size", "groups"), [(1, 4, []), (4, 4, []), (2, 4, [[0, 1], [2, 3], [0, 2], [1, 3]])]
 )
 def test_process_sets_for_horovods_init(monkeypatch, per_host, size, groups):
-    monkeypatch.setattr(comm, "_sets", {})
+    monkeypatch.setattr(levels, "_sets", {})
     assert [each.ranks for each in tfc.host_process_sets(per_host, size)] == groups
-    assert [list(ranks) for ranks in comm._sets] == groups
+    assert [list(ranks) for ranks in levels._sets] == groups
 
 
 def test_ranks_that_do_not_fill_hosts():

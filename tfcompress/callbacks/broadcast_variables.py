@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tfcompress import comm, keras_objects
+from tfcompress.broadcast import broadcast_variables
 from tfcompress.callbacks.end_rounds import EndRounds
 from tfcompress.callbacks.requirements import require_distributed
 from tfcompress.checkpoint import find_state
@@ -61,4 +62,4 @@ class BroadcastVariables(EndRounds):
             return
         variables = keras_objects.training_variables(self.model, self.model.optimizer)
         shared = [variable for variable in variables if id(variable) not in self._local]
-        comm.broadcast_variables(shared, self._root_rank)
+        broadcast_variables(shared, self._root_rank)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfcompress import clock, comm
-from tfcompress.comm import Levels
+from tfcompress.levels import Levels
 from tfcompress.parts import Part
 from tfcompress.route import COMPRESSED_DTYPES
 from tfcompress.routes.base import (
