@@ -193,6 +193,16 @@ def with_target(ratio: float, target: float | None) -> str:
     return f"{ratio:.2f} ({target}, {'met' if ratio <= target else '**missed**'})"
 
 
+def least_traffic(row: dict) -> tuple[float, float]:
+    """Returns what encoding and decoding have to read and write at least, in memcpys of the gradient.
+
+    Encoding reads the gradient, reads and writes the residual, and writes the frame; decoding reads the frame
+    and writes the sum. A memcpy reads and writes the gradient once.
+    """
+    frame = row["bytes"] / (8 * row["n"])
+    return 0.5 + frame + row["spec"].startswith("residual"), 0.5 + frame
+
+
 def speed(result: dict) -> str:
     """Returns a table of the ops that have targets, and of the same step in the core alone."""
     cores = {row["name"].split("/")[1]: row for row in result["core"] if row["name"].startswith("pipeline/")}
@@ -203,8 +213,9 @@ def speed(result: dict) -> str:
         parts = [with_target(row[part], row["targets"][part]) for part in ("encode", "decode", "further")]
         core = cores.get(row["spec"], {})
         alone = [f"{core[part]:.2f}" if part in core else "" for part in ("encode", "decode")]
-        rows.append([code(row["spec"]), *parts, *alone, f"{row['memory']:.1f}"])
-    own = ["encode", "decode", "each further rank"]
+        least = [f"{ratio:.2f}" for ratio in least_traffic(row)]
+        rows.append([code(row["spec"]), *parts, *least, *alone, f"{row['memory']:.1f}"])
+    own = ["encode", "decode", "each further rank", "least traffic: encode", "decode"]
     return measured_on(result) + table(["", *own, "core: encode", "decode", "memory"], rows)
 
 
