@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench lint format asan fuzz cuda gpu-test gpu-bench clean
+.PHONY: help tools setup demo test test-all bench lint format asan aarch64 fuzz cuda gpu-test gpu-bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -57,6 +57,12 @@ asan: tools  ## the core alone under the address and undefined-behaviour sanitiz
 	  -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON -DWITH_FUZZ=ON -DWITH_BENCH=ON >/dev/null
 	cmake --build build/asan --target core_tests codec_benchmark registry_names frame_fuzzer
 	ctest --test-dir build/asan --output-on-failure --parallel $$(nproc) -LE long -E '^cuda_'
+
+aarch64: tools  ## the core's tests compiled for aarch64, under qemu (CONTRIBUTING.md says what it needs)
+	cmake -S . -B build/aarch64 --toolchain scripts/aarch64.cmake \
+	  -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_TESTS=ON >/dev/null
+	cmake --build build/aarch64 --target core_tests
+	ctest --test-dir build/aarch64 --output-on-failure --parallel $$(nproc) -LE long -R '^core_tests_[0-9]'
 
 fuzz:  ## run every fuzzer for FUZZ_SECONDS=60 (FUZZ_CXX=<clang++>)
 	@FUZZ_CXX=$(FUZZ_CXX) scripts/setup.sh fuzz

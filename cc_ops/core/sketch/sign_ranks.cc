@@ -13,7 +13,7 @@ SignRanks::SignRanks(Span<const float> values, Executor* executor)
     Vectorized([=, x = values.data(), counts = num_negative_.data()] {
       int64_t i = begin;
       for (; i + static_cast<int64_t>(kGroup) <= end; i += kGroup) {
-        uint32_t count = 0;
+        int32_t count = 0;  // GCC 12 for aarch64 counts wrongly, at -O3, in an unsigned number.
         for (size_t j = 0; j < kGroup; ++j) count += IsNegative(x[i + j]);
         counts[i / kGroup] = static_cast<uint8_t>(count);
       }
