@@ -97,8 +97,11 @@ Bytes EncodeRows(const std::string& spec) {
   const RowsView slices = {values.data(), DType::kFloat32, ids.data(), IdType::kInt32,
                            ids.size(),    kWidth,          kElements};
   Bytes frame;
-  const Status status = EncodeRowsFrame(*compressor.value(), *row_sparsifier.value().object, slices,
-                                        nullptr, {kSeed}, &frame);
+  int64_t num_bytes = 0;
+  RowCounts counts{Span<int64_t>(&num_bytes, 1)};
+  const Status status =
+      EncodeRowsFrames(*compressor.value(), *row_sparsifier.value().object, slices, nullptr,
+                       {kSeed}, &frame, &counts);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }

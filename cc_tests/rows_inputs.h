@@ -46,7 +46,9 @@ inline Status EncodeRows(const std::string& spec, const std::string& row_sparsif
                          Bytes* frame) {
   TFC_ASSIGN_OR_RETURN(const auto compressor, Compressor::FromSpec(spec));
   TFC_ASSIGN_OR_RETURN(const auto part, ParsePart<Sparsifier>("row sparsifier", row_sparsifier));
-  return EncodeRowsFrame(*compressor, *part.object, slices, residual, context, frame);
+  int64_t num_bytes = 0;
+  RowCounts counts{Span<int64_t>(&num_bytes, 1)};
+  return EncodeRowsFrames(*compressor, *part.object, slices, residual, context, frame, &counts);
 }
 
 inline Bytes MustEncodeRows(const std::string& spec, const RowsInput& input,

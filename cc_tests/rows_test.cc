@@ -26,7 +26,7 @@ void ExpectError(const Status& status, StatusCode code, const std::string& messa
 SparseRows Merge(const std::vector<uint32_t>& ids, const std::vector<float>& values, uint64_t width,
                  float scale = 1.0f, Executor* executor = SerialExecutor()) {
   SparseRows merged;
-  MergeRows(ids, values, width, /*num_rows=*/1000, scale, executor, &merged);
+  AddRows(ids, values, width, /*num_rows=*/1000, scale, executor, &merged);
   return merged;
 }
 
@@ -34,28 +34,28 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
 }
 
-TEST(MergeRows, SumsTheSlicesOfARow) {
+TEST(AddRows, SumsTheSlicesOfARow) {
   const SparseRows merged = Merge({7, 2, 7, 999}, {1, 2, 3, 4, 10, 20, 5, 6}, 2);
   EXPECT_EQ(merged.ids, (std::vector<uint32_t>{2, 7, 999}));
   EXPECT_EQ(merged.values, (std::vector<float>{3, 4, 11, 22, 5, 6}));
 }
 
-TEST(MergeRows, SumsInTheOrderOfAppearance) {
+TEST(AddRows, SumsInTheOrderOfAppearance) {
   EXPECT_EQ(Merge({5, 5, 5}, {1e8f, 1, -1e8f}, 1).values, std::vector<float>{0});
   EXPECT_EQ(Merge({5, 5, 5}, {1e8f, -1e8f, 1}, 1).values, std::vector<float>{1});
 }
 
-TEST(MergeRows, ScalesEachSliceAndStartsFromZero) {
+TEST(AddRows, ScalesEachSliceAndStartsFromZero) {
   const SparseRows merged = Merge({0, 0, 1}, {1, 3, -0.0f}, 1, 0.5f);
   EXPECT_TRUE(SameBits(merged.values, {2.0f, 0.0f}));
 }
 
-TEST(MergeRows, TakesNothing) {
+TEST(AddRows, TakesNothing) {
   EXPECT_TRUE(Merge({}, {}, 3).ids.empty());
   EXPECT_TRUE(Merge({}, {}, 3).values.empty());
 }
 
-TEST(MergeRows, DoesNotDependOnTheExecutor) {
+TEST(AddRows, DoesNotDependOnTheExecutor) {
   ThreadExecutor threads(3);
   for (uint64_t width : {1, 3, 16}) {
     const RowsInput input = RandomRows(1000, width, 2 * kBlockElements / width + 5, width);
@@ -69,7 +69,7 @@ TEST(MergeRows, DoesNotDependOnTheExecutor) {
 }
 
 // Rank after rank: the bits of all rows together.
-TEST(AddRows, IsMergeRowsInParts) {
+TEST(AddRows, InPartsGivesTheBitsOfAll) {
   ThreadExecutor threads(3);
   for (uint64_t width : {1, 3, 16}) {
     std::vector<uint32_t> all_ids;
@@ -78,11 +78,10 @@ TEST(AddRows, IsMergeRowsInParts) {
     for (uint64_t rank = 0; rank < 5; ++rank) {
       const RowsInput input = RandomRows(1000, width, rank == 2 ? 0 : 300 * rank + 1, 10 + rank);
       const std::vector<uint32_t> ids(input.ids.begin(), input.ids.end());
-      const SparseRows of_rank = Merge(ids, input.values, width);
-      AddRows(of_rank, width, 0.3f, SerialExecutor(), &sum);
-      AddRows(of_rank, width, 0.3f, &threads, &parallel);
-      all_ids.insert(all_ids.end(), of_rank.ids.begin(), of_rank.ids.end());
-      all_values.insert(all_values.end(), of_rank.values.begin(), of_rank.values.end());
+      AddRows(ids, input.values, width, 1000, 0.3f, SerialExecutor(), &sum);
+      AddRows(ids, input.values, width, 1000, 0.3f, &threads, &parallel);
+      all_ids.insert(all_ids.end(), ids.begin(), ids.end());
+      all_values.insert(all_values.end(), input.values.begin(), input.values.end());
     }
     const SparseRows expected = Merge(all_ids, all_values, width, 0.3f);
     EXPECT_EQ(sum.ids, expected.ids);
@@ -90,12 +89,6 @@ TEST(AddRows, IsMergeRowsInParts) {
     EXPECT_EQ(parallel.ids, expected.ids);
     EXPECT_TRUE(SameBits(parallel.values, expected.values));
   }
-}
-
-TEST(AddRows, BeginsAtPositiveZero) {
-  SparseRows sum;
-  AddRows({{3}, {-0.0f}}, 1, 1.0f, SerialExecutor(), &sum);
-  EXPECT_TRUE(SameBits(sum.values, {0.0f}));
 }
 
 // FastSGD 3.2, phase 3: what the filter drops of a dense gradient it drops of rows.
@@ -335,6 +328,94 @@ TEST(EncodeRows, ANonFiniteRowLeavesTheResidualAlone) {
   }
 }
 
+// The frame of each owner.
+std::vector<Bytes> EncodeForOwners(const std::string& spec, const std::string& row_sparsifier,
+                                   const RowsInput& input, size_t num_owners,
+                                   std::vector<float>* residual, int64_t* num_sent) {
+  const auto compressor = Compressor::FromSpec(spec);
+  const auto part = ParsePart<Sparsifier>("row sparsifier", row_sparsifier);
+  std::vector<int64_t> num_bytes(num_owners);
+  RowCounts counts{Span<int64_t>(num_bytes)};
+  Bytes frames;
+  const Status status = EncodeRowsFrames(*compressor.value(), *part.value().object, input.view(),
+                                         residual->data(), {1}, &frames, &counts);
+  EXPECT_TRUE(status.ok()) << status.message();
+  *num_sent = counts.num_sent;
+  std::vector<Bytes> of_owners;
+  auto begin = frames.begin();
+  for (int64_t size : num_bytes) {
+    of_owners.emplace_back(begin, begin + size);
+    begin += size;
+  }
+  EXPECT_EQ(begin, frames.end());
+  return of_owners;
+}
+
+TEST(EncodeRows, OwnersGetTheirRowsOfThoseChosenAmongAll) {
+  constexpr uint32_t kOwners = 3;
+  const RowsInput input = RandomRows(100, 3, 60, 5);
+  std::vector<float> residual(300), alone(300);
+  int64_t num_sent = 0;
+  const std::vector<Bytes> frames =
+      EncodeForOwners("dense|raw|raw", "topk:ratio=0.5", input, kOwners, &residual, &num_sent);
+  const SparseRows expected = MustDecodeRows(
+      MustEncodeRows("dense|raw|raw", input, &alone, "topk:ratio=0.5"), input.table());
+  std::vector<float> sum(300);
+  for (uint32_t owner = 0; owner < kOwners; ++owner) {
+    const SparseRows rows = MustDecodeRows(frames[owner], input.table());
+    EXPECT_FALSE(rows.ids.empty());
+    for (uint32_t id : rows.ids) EXPECT_EQ(id % kOwners, owner);
+    const std::vector<float> table = ToTable(rows, input.table());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += table[i];
+  }
+  EXPECT_EQ(sum, ToTable(expected, input.table()));
+  EXPECT_EQ(num_sent, static_cast<int64_t>(expected.values.size()));
+  EXPECT_EQ(residual, alone);
+}
+
+TEST(EncodeRows, NothingIsLostBetweenOwners) {
+  const RowsInput input = RandomRows(200, 4, 150, 6);
+  const std::vector<float> merged = MergedTable(input);
+  for (const char* spec : {"dense|raw|uniform", "nonzero|sketchml", "nonzero|bloom:fpr=0.3|qsgd"}) {
+    SCOPED_TRACE(spec);
+    const std::vector<float> before = Gradient(merged.size(), 8);
+    std::vector<float> after = before, decoded(merged.size());
+    int64_t num_sent = 0;
+    for (const Bytes& frame : EncodeForOwners(spec, "dense", input, 4, &after, &num_sent)) {
+      const std::vector<float> table = ToTable(MustDecodeRows(frame, input.table()), input.table());
+      for (size_t i = 0; i < table.size(); ++i) decoded[i] += table[i];
+    }
+    EXPECT_GT(num_sent, 0);
+    for (size_t i = 0; i < merged.size(); ++i) {
+      const float tolerance = 1e-5f * (std::fabs(merged[i]) + std::fabs(decoded[i]) + 1);
+      ASSERT_NEAR(merged[i] + before[i], decoded[i] + after[i], tolerance) << i;
+    }
+  }
+}
+
+TEST(EncodeRows, ANonFiniteRowIsToldToAllOwners) {
+  const RowsInput input = {4, 2, {2, 1}, {1, 1, 0, kNaN}};
+  std::vector<float> residual(8, 1.0f);
+  int64_t num_sent = 0;
+  for (const Bytes& frame :
+       EncodeForOwners("dense|raw|raw", "dense", input, 3, &residual, &num_sent)) {
+    EXPECT_EQ(frame.size(), kFrameHeaderBytes);
+    EXPECT_EQ(frame[frame_fields::kFlags], 1);
+  }
+  EXPECT_EQ(residual, std::vector<float>(8, 1.0f));
+}
+
+TEST(EncodeRows, RefusesToEncodeForNobody) {
+  const RowsInput input = {4, 2, {2}, {1, 1}};
+  const auto compressor = Compressor::FromSpec("dense|raw|raw");
+  const auto part = ParsePart<Sparsifier>("row sparsifier", "dense");
+  RowCounts counts{Span<int64_t>()};
+  Bytes frames;
+  ExpectError(EncodeRowsFrames(*compressor.value(), *part.value().object, input.view(), nullptr, {},
+                               &frames, &counts),
+              StatusCode::kInvalidArgument, "need an owner");
+}
+
 void Append(const Bytes& bytes, Bytes* packets) {
   packets->insert(packets->end(), bytes.begin(), bytes.end());
 }
@@ -382,6 +463,34 @@ TEST(DecodeRowsSum, SumsInRankOrder) {
   EXPECT_EQ(sum.ids.size(), static_cast<size_t>(std::count(is_sent.begin(), is_sent.end(), true)));
   EXPECT_EQ(stats.num_bytes,
             static_cast<int64_t>(packets.size()) - kRanks * (2 * kFrameHeaderBytes + 5 * 4));
+}
+
+// As many frames as ranks of a large job have: bits do not depend on how their rows are added.
+TEST(DecodeRowsSum, ManyRanksGiveTheBitsOfOneAfterTheOther) {
+  constexpr int64_t kMany = 40;
+  Bytes packets;
+  std::vector<float> expected(300);
+  for (int64_t rank = 0; rank < kMany; ++rank) {
+    const RowsInput input = RandomRows(100, 3, rank % 7 * 5, 70 + rank);
+    Append(MustEncodeRows("dense|raw|raw", input), &packets);
+    const std::vector<float> merged = MergedTable(input);
+    for (size_t i = 0; i < merged.size(); ++i) expected[i] += 0.3f * merged[i];
+  }
+  const Table table = {100, 3, DType::kFloat32};
+  SparseRows sum;
+  ASSERT_TRUE(
+      DecodeRowsSum({packets, kMany, 1}, 0, table, 0.3f, SerialExecutor(), &sum, nullptr).ok());
+  EXPECT_TRUE(SameBits(ToTable(sum, table), expected));
+}
+
+TEST(DecodeRowsSum, FailsWithTheErrorOfARank) {
+  const RowsInput input = RandomRows(100, 3, 20, 1);
+  Bytes packets = MustEncodeRows("dense|raw|raw", input);
+  AppendError(DataLoss("rank 2, tensor 0: broken"), &packets);
+  SparseRows sum;
+  ExpectError(
+      DecodeRowsSum({packets, 2, 1}, 0, input.table(), 1.0f, SerialExecutor(), &sum, nullptr),
+      StatusCode::kDataLoss, "rank 1 could not sum its shard: rank 2, tensor 0: broken");
 }
 
 TEST(DecodeSum, WalksOverTheFramesOfOthers) {

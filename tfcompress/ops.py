@@ -209,10 +209,11 @@ def encode_rows(
     seed: tf.Tensor,
     spec: str | tf.Tensor,
     row_sparsifier: str = "dense",
-) -> tuple[tf.Tensor, tf.Tensor]:
+    num_owners: int | tf.Tensor = 1,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges, compensates, chooses and encodes some rows of a table (`tf.IndexedSlices`).
 
-    Takes time and memory of the order of the rows, never of the table. The spec's memory and
+    Makes a frame for each owner: row r belongs to owner r % num_owners. Takes time and memory of the order of the rows, never of the table. The spec's memory and
     sparsifier are not used.
 
     Args:
@@ -224,18 +225,21 @@ def encode_rows(
       spec: The spec whose codecs to apply, a string scalar.
       row_sparsifier: A sparsifier of a spec, such as "topk:ratio=0.1", that chooses among the touched
         rows by their Euclidean norms; "dense" for all.
+      num_owners: int32 scalar, at least 1.
 
     Returns:
-      The frame, uint8 of data-dependent length, and the time it took in nanoseconds, int64 scalar.
+      The frames, uint8 of data-dependent length; the time they took in nanoseconds, int64 scalar; the bytes
+      of each, int64 [owners]; and the elements in them, int64 scalar.
 
     Raises:
       tf.errors.InvalidArgumentError: An index is outside the table, a spec is not one or codes dense
-        tensors only (threelc), or the residual is of another size.
+        tensors only (threelc), the residual is of another size, or there is no owner.
     """
     return _library().tfcompress_encode_rows(
         values=values,
         indices=indices,
         num_rows=num_rows,
+        num_owners=num_owners,
         residual=[variable.handle for variable in residual],
         seed=seed,
         spec=spec,
@@ -252,7 +256,8 @@ def decode_rows(
     dtype: tf.DType,
     position: int = 0,
     num_frames: int = 1,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    tells_errors: bool = False,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Decodes one table's rows from the packets of all ranks and sums them in rank order.
 
     Args:
@@ -264,12 +269,14 @@ def decode_rows(
       dtype: dtype of the table's gradient.
       position: Where the table's frame stands in each packet.
       num_frames: Frames in each packet, of which the others are left alone.
+      tells_errors: Whether to return what is wrong with packets that only this rank has, instead of failing.
 
     Returns:
       The rows that any rank sent, ascending int64 [rows]; their sums, `dtype` [rows, row_shape...], NaN
       where any rank's gradient was not finite (of row 0 where no row was sent); the bytes of the
-      table's frames over all ranks, int64 scalar; the time it took in nanoseconds, int64 scalar; and
-      whether it was finite on every rank, bool scalar.
+      table's frames over all ranks, int64 scalar; the time it took in nanoseconds, int64 scalar;
+      whether it was finite on every rank, bool scalar; and the error, uint8, empty if there is none, which
+      this op, given it for a packet, fails with on every rank.
 
     Raises:
       tf.errors.DataLossError: A frame is broken; names rank, position and reason.
@@ -283,6 +290,7 @@ def decode_rows(
         T=dtype,
         position=position,
         num_frames=num_frames,
+        tells_errors=tells_errors,
     )
 
 

@@ -19,6 +19,9 @@ _ROW_SPARSIFIERS = ("topk", "threshold")
 
 # How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
 _EXCHANGES = ("gather", "shard", "auto")
+# The least numbers of ranks on which sharding moves fewer bytes: of gradients, and of rows of tables, which
+# ranks touch in common only in part (docs/results.md, "Rows of tables").
+_LEAST_SHARDING, _LEAST_SHARDING_ROWS = 3, 4
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
@@ -57,8 +60,9 @@ class Compressor:
         them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
-        what moves fewer bytes, "gather" on two ranks and "shard" on more, but "gather" in elastic jobs, where
-        "shard" is refused. Rows of tables are gathered, and what all-reduce carries is not affected.
+        what moves fewer bytes, "gather" on two ranks, for rows of tables on three, too, and "shard" on more,
+        but "gather" in elastic jobs, where "shard" is refused. Rows of tables are sharded by their numbers:
+        row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
@@ -159,11 +163,13 @@ class Compressor:
             return Transport.LINEAR
         return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
 
-    def transport_on(self, num_ranks: int | None) -> Transport:
+    def transport_on(self, num_ranks: int | None, is_table: bool = False) -> Transport:
         """Returns how gradients travel on so many ranks; None in elastic jobs, where "auto" gathers."""
-        shards = num_ranks is not None and num_ranks > 2
+        least = _LEAST_SHARDING_ROWS if is_table else _LEAST_SHARDING
         is_open = self.exchange == "auto" and self.transport is Transport.GATHER and self._may_be_sharded()
-        return Transport.SHARD if is_open and shards else self.transport
+        shards = is_open and num_ranks is not None and num_ranks >= least
+        transport = Transport.SHARD if shards else self.transport
+        return Transport.SHARD_ROWS if is_table and transport is Transport.SHARD else transport
 
     @property
     def linear(self) -> bool:
@@ -239,8 +245,8 @@ class Compressor:
           is_table: Whether the gradient is IndexedSlices.
           num_ranks: Of the exchange; None where it may change.
         """
-        transport = self.transport_on(num_ranks)
-        framed = Transport.SHARD if transport is Transport.SHARD and not is_table else Transport.GATHER
+        transport = self.transport_on(num_ranks, is_table)
+        framed = transport if transport in (Transport.SHARD, Transport.SHARD_ROWS) else Transport.GATHER
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
         if dtype not in PASS_THROUGH or self.transport is Transport.ALLREDUCE:
             is_cast = self.transport is Transport.ALLREDUCE

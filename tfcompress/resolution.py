@@ -76,7 +76,7 @@ def _with_memory(route: Route, memory: str) -> Route:
 
 def _as_rows(route: Route, dtype: str) -> Route:
     """All-reduced rows go through Horovod, which knows no residual: frames carry them, uncompressed."""
-    if route.transport is Transport.GATHER:
+    if route.carries_frames:
         return route
     return dataclasses.replace(route, transport=Transport.GATHER, spec=PASS_THROUGH[dtype], wire_dtype=None)
 

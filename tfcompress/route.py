@@ -21,6 +21,7 @@ class Transport(enum.Enum):
     ALLREDUCE = "all-reduce"  # Horovod sums the gradients as they are, or in half precision.
     GATHER = "gather"  # Each rank's frame travels to all ranks, which decode and sum.
     SHARD = "shard"  # Each rank sums a shard of all gradients, and sends the encoded sum to all ranks.
+    SHARD_ROWS = "rows by owner"  # Each rank sums rows of tables, and sends the encoded sums to all ranks.
     LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
 
 
@@ -72,7 +73,12 @@ class Route:
     @property
     def carries_frames(self) -> bool:
         """Whether the gradient travels in frames."""
-        return self.transport in (Transport.GATHER, Transport.SHARD)
+        return self.transport is Transport.GATHER or self.is_sharded
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank sums a part for all."""
+        return self.transport in (Transport.SHARD, Transport.SHARD_ROWS)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from tfcompress.options import Options
 from tfcompress.parts import WHOLE
 from tfcompress.plan import Given, compressors_of
 from tfcompress.route import Transport
-from tfcompress.routes import allreduce, gather, hierarchical, linear, shard
+from tfcompress.routes import allreduce, gather, hierarchical, linear, rows, shard, shard_rows
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter
@@ -20,6 +20,7 @@ from tfcompress.step_state import StepState
 _EXCHANGES = {
     Transport.GATHER: gather.exchange,
     Transport.SHARD: shard.exchange,
+    Transport.SHARD_ROWS: shard_rows.exchange,
     Transport.LINEAR: linear.exchange,
     Transport.ALLREDUCE: allreduce.exchange,
 }
@@ -114,7 +115,7 @@ class Step:
 
         reduced, columns, elapsed, padding = stages.switch(stage, exchange)
         counter.add(columns, elapsed, padding)
-        if any(route.transport is Transport.GATHER for route in stages.all_routes()):
+        if any(route.carries_frames for route in stages.all_routes()):
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]
         if trials is not None:
@@ -245,13 +246,13 @@ def _apply_alone(member: Member, gradient: Gradient) -> Gradient:
     if not member.slots:
         return gradient
     if member.is_table:
-        return gather.apply_rows_alone(member, gradient)
+        return rows.apply_alone(member, gradient)
     return allreduce.apply_alone(member, gradient)
 
 
 def _in_smaller_form(reduced: Gradient, gradient: Gradient, size: tf.Tensor) -> Gradient:
     if isinstance(reduced, tf.IndexedSlices):
-        return gather.smaller_form(reduced, gradient, size)
+        return rows.smaller_form(reduced, gradient, size)
     return reduced
 
 

@@ -1,4 +1,5 @@
 #include <limits>
+#include <utility>
 
 #include "core/float_mode.h"
 #include "core/frame_codecs.h"
@@ -51,6 +52,16 @@ Status DecodeProduct(const Frame& frame, const Table& table, const CodecContext&
       .WithContext("value section");
 }
 
+// Takes the rows of `more`, which may be some of `rows`, too.
+void Append(SparseRows* more, SparseRows* rows) {
+  if (rows->ids.empty()) {
+    std::swap(*more, *rows);
+    return;
+  }
+  rows->ids.insert(rows->ids.end(), more->ids.begin(), more->ids.end());
+  rows->values.insert(rows->values.end(), more->values.begin(), more->values.end());
+}
+
 // Where no row was sent, row 0 carries the news.
 void FillWithNaN(const Table& table, SparseRows* rows) {
   if (rows->ids.empty() && table.num_rows > 0) rows->ids.push_back(0);
@@ -100,13 +111,20 @@ Status DecodeRowsSum(const PacketsView& packets, int64_t position, const Table& 
                   [&](size_t, const FrameHeader& header) { return CheckTable(header, table); }));
   out->ids.clear();
   out->values.clear();
-  SparseRows of_rank;  // In rank order, which is that of the summation.
+  // In rank order, which is that of the summation. Rows wait until they are as many as the sum's:
+  // the time is that of the frames together, however many there are.
+  SparseRows of_rank, waiting;
   bool finite = true;
   int64_t num_bytes = 0;
   for (const PacketFrame& frame : frames) {
     TFC_RETURN_IF_ERROR(
         DecodeRowsFrame(frame, table, executor, &of_rank).WithContext(frame.name()));
-    AddRows(of_rank, table.width, scale, executor, out);
+    Append(&of_rank, &waiting);
+    const bool is_last = &frame == &frames.back();
+    if (is_last || waiting.values.size() >= out->values.size()) {
+      AddRows(waiting.ids, waiting.values, table.width, table.num_rows, scale, executor, out);
+      waiting = {};
+    }
     finite &= !frame.header.nonfinite;
     num_bytes += static_cast<int64_t>(frame.bytes.size());
   }

@@ -188,10 +188,7 @@ Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors
   std::vector<size_t> tensor_of;
   const size_t num_ranks = tensors.empty() ? 0 : tensors[0].cuts.size() - 1;
   for (size_t rank = 0; rank < num_ranks; ++rank) {
-    bool failed = false;
-    std::string message;
-    TFC_RETURN_IF_ERROR(ReadError(&reader, &failed, &message));
-    if (failed) return DataLoss("rank ", rank, " could not sum its shard: ", message);
+    TFC_RETURN_IF_ERROR(CheckNoError(static_cast<int64_t>(rank), reader));
     for (size_t i = 0; i < tensors.size(); ++i) {
       const int64_t begin = tensors[i].cuts[rank];
       const auto n = static_cast<uint64_t>(tensors[i].cuts[rank + 1] - begin);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/finite.h"
 #include "core/float_mode.h"
@@ -46,7 +47,7 @@ Status MergeSlices(const RowsView& slices, Executor* executor, SparseRows* merge
   std::vector<float> widened;
   const Span<const float> values = ViewAsFloat(
       slices.values, slices.dtype, slices.num_slices * slices.width, executor, &widened);
-  MergeRows(ids, values, slices.width, slices.num_rows, /*scale=*/1.0f, executor, merged);
+  AddRows(ids, values, slices.width, slices.num_rows, /*scale=*/1.0f, executor, merged);
   return OkStatus();
 }
 
@@ -97,16 +98,30 @@ SparseRows GatherRows(const SparseRows& rows, Span<const uint32_t> ids, uint64_t
   return gathered;
 }
 
+// The rows at these positions, ascending.
+SparseRows RowsAt(Span<const uint32_t> positions, const SparseRows& rows, uint64_t width,
+                  Executor* executor) {
+  SparseRows taken = {{}, std::vector<float>(positions.size() * width)};
+  taken.ids.resize(positions.size());
+  ForEachRowBlock(executor, positions.size(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      taken.ids[i] = rows.ids[positions[i]];
+      std::copy_n(rows.values.data() + positions[i] * width, width, taken.values.data() + i * width);
+    }
+  });
+  return taken;
+}
+
 // The rows to send: `touched` itself, or some of it in `storage`.
 Status ChooseRows(const Sparsifier& sparsifier, const SparseRows& touched, uint64_t width,
                   const CodecContext& context, SparseRows* storage, const SparseRows** chosen) {
   *chosen = &touched;
   if (sparsifier.implied() == Implied::kEverything) return OkStatus();
-  std::vector<uint32_t> ids;
-  TFC_RETURN_IF_ERROR(sparsifier.Select(Norms(touched, width, context.executor), context, &ids));
-  if (ids.size() == touched.ids.size()) return OkStatus();
-  for (uint32_t& id : ids) id = touched.ids[id];  // From positions to ids.
-  *storage = GatherRows(touched, ids, width, context.executor);
+  std::vector<uint32_t> positions;
+  TFC_RETURN_IF_ERROR(
+      sparsifier.Select(Norms(touched, width, context.executor), context, &positions));
+  if (positions.size() == touched.ids.size()) return OkStatus();
+  *storage = RowsAt(positions, touched, width, context.executor);
   *chosen = storage;
   return OkStatus();
 }
@@ -121,16 +136,28 @@ void NarrowRows(const ValueCodec& value, uint64_t width, Executor* executor, Spa
   if (least == 0) return;
   const auto is_sent = [=](float element) { return std::fabs(element) >= least; };
   std::vector<uint32_t> kept;
-  for (size_t row = 0; row < rows.ids.size(); ++row) {
+  for (uint32_t row = 0; row < rows.ids.size(); ++row) {
     const float* const elements = rows.values.data() + row * width;
-    if (std::any_of(elements, elements + width, is_sent)) kept.push_back(rows.ids[row]);
+    if (std::any_of(elements, elements + width, is_sent)) kept.push_back(row);
   }
   if (kept.size() == rows.ids.size()) return;
-  *storage = GatherRows(rows, kept, width, executor);
+  *storage = RowsAt(kept, rows, width, executor);
   *chosen = storage;
 }
 
-// One encoding: what is given, and what becomes of it.
+// The rows of one owner: `rows` itself where there is no other, or some of it in `storage`.
+const SparseRows* RowsOf(size_t owner, size_t num_owners, const SparseRows& rows, uint64_t width,
+                         Executor* executor, SparseRows* storage) {
+  if (num_owners == 1) return &rows;
+  std::vector<uint32_t> positions;
+  for (size_t row = 0; row < rows.ids.size(); ++row) {
+    if (rows.ids[row] % num_owners == owner) positions.push_back(static_cast<uint32_t>(row));
+  }
+  *storage = RowsAt(positions, rows, width, executor);
+  return storage;
+}
+
+// The encoding of one frame: what is given, and what becomes of it.
 struct RowsEncoding {
   const Compressor& compressor;
   const CodecContext& context;
@@ -228,48 +255,85 @@ Status CheckJoint(const Compressor& compressor, const RowsView& slices) {
   return OkStatus();
 }
 
+// Appends the frame, and sets `decoded` to what receivers decode, where a residual wants it. Adds
+// the elements of the frame to `num_sent`.
+Status EncodeFrameOfRows(RowsEncoding* rows, Bytes* frames, int64_t* num_sent) {
+  const bool is_joint = rows->header.support == SupportKind::kJoint;
+  SparseRows narrowed;
+  const auto append_sections = [&]() -> Result<uint64_t> {
+    if (is_joint) {
+      TFC_RETURN_IF_ERROR(EncodeJoint(rows, frames));
+      return uint64_t{0};
+    }
+    NarrowRows(*rows->compressor.value(), rows->width, rows->context.executor, &narrowed,
+               &rows->chosen);
+    return EncodeProduct(rows, frames);
+  };
+  TFC_RETURN_IF_ERROR(AppendFrame(append_sections, &rows->header, frames));
+  *num_sent += static_cast<int64_t>(rows->header.k * (is_joint ? 1 : rows->width));
+  return OkStatus();
+}
+
+FrameHeader HeaderOf(const Compressor& compressor, const RowsView& slices, uint64_t seed) {
+  const bool is_joint = compressor.support_kind() == SupportKind::kJoint;
+  FrameHeader header;
+  header.dtype = slices.dtype;
+  header.support = is_joint ? SupportKind::kJoint : SupportKind::kRows;
+  header.n = static_cast<uint32_t>(slices.num_rows * (is_joint ? slices.width : 1));
+  header.value_id = compressor.value_id();
+  header.seed = seed;
+  return header;
+}
+
 }  // namespace
 
-Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_sparsifier,
-                       const RowsView& slices, float* residual, const CodecContext& context,
-                       Bytes* frame) {
+Status EncodeRowsFrames(const Compressor& compressor, const Sparsifier& row_sparsifier,
+                        const RowsView& slices, float* residual, const CodecContext& context,
+                        Bytes* frames, RowCounts* counts) {
   const FloatModeScope mode;
+  const size_t num_owners = counts->num_bytes.size();
+  const uint64_t width = slices.width;
+  if (num_owners < 1) return InvalidArgument("rows need an owner");
   TFC_RETURN_IF_ERROR(CheckSizes(slices));
-  const bool is_joint = compressor.support_kind() == SupportKind::kJoint;
-  if (is_joint) TFC_RETURN_IF_ERROR(CheckJoint(compressor, slices));
+  if (compressor.joint() != nullptr) TFC_RETURN_IF_ERROR(CheckJoint(compressor, slices));
 
   SparseRows touched, storage;
   TFC_RETURN_IF_ERROR(MergeSlices(slices, context.executor, &touched));
   if (residual != nullptr) {
-    ForEachElement(touched, slices.width, residual, context.executor,
+    ForEachElement(touched, width, residual, context.executor,
                    [](float& merged, const float& kept) { merged += kept; });
   }
-  RowsEncoding rows = {compressor, context,  slices.width, residual != nullptr,
-                       &touched,   &touched, {},           {}};
-  rows.header.dtype = slices.dtype;
-  rows.header.support = is_joint ? SupportKind::kJoint : SupportKind::kRows;
-  rows.header.n = static_cast<uint32_t>(slices.num_rows * (is_joint ? slices.width : 1));
-  rows.header.value_id = compressor.value_id();
-  rows.header.seed = context.seed;
-  rows.header.nonfinite = !AllFinite(context.executor, touched.values.size(),
-                                     [x = touched.values.data()](int64_t i) { return x[i]; });
-  const auto append_sections = [&]() -> Result<uint64_t> {
-    TFC_RETURN_IF_ERROR(
-        ChooseRows(row_sparsifier, touched, slices.width, context, &storage, &rows.chosen));
-    if (is_joint) {
-      TFC_RETURN_IF_ERROR(EncodeJoint(&rows, frame));
-      return uint64_t{0};
-    }
-    NarrowRows(*compressor.value(), slices.width, context.executor, &storage, &rows.chosen);
-    return EncodeProduct(&rows, frame);
-  };
-  TFC_RETURN_IF_ERROR(AppendFrame(append_sections, &rows.header, frame));
+  FrameHeader header = HeaderOf(compressor, slices, context.seed);
+  header.nonfinite = !AllFinite(context.executor, touched.values.size(),
+                                [x = touched.values.data()](int64_t i) { return x[i]; });
+  const SparseRows* chosen = &touched;
+  if (!header.nonfinite) {
+    TFC_RETURN_IF_ERROR(ChooseRows(row_sparsifier, touched, width, context, &storage, &chosen));
+  }
+  counts->num_sent = 0;
+  std::vector<SparseRows> decoded;
+  for (size_t owner = 0; owner < num_owners; ++owner) {
+    SparseRows own, own_chosen;
+    const auto of_owner = [&](const SparseRows& rows, SparseRows* some) {
+      return RowsOf(owner, num_owners, rows, width, context.executor, some);
+    };
+    RowsEncoding rows = {compressor, context, width, residual != nullptr, nullptr, nullptr,
+                         header,     {}};
+    rows.touched = of_owner(touched, &own);
+    rows.chosen = chosen == &touched ? rows.touched : of_owner(*chosen, &own_chosen);
+    const size_t begin = frames->size();
+    TFC_RETURN_IF_ERROR(EncodeFrameOfRows(&rows, frames, &counts->num_sent));
+    counts->num_bytes[owner] = static_cast<int64_t>(frames->size() - begin);
+    decoded.push_back(std::move(rows.decoded));
+  }
 
-  if (residual == nullptr || rows.header.nonfinite) return OkStatus();
-  ForEachElement(touched, slices.width, residual, context.executor,
+  if (residual == nullptr || header.nonfinite) return OkStatus();
+  ForEachElement(touched, width, residual, context.executor,
                  [](const float& compensated, float& kept) { kept = compensated; });
-  ForEachElement(rows.decoded, slices.width, residual, context.executor,
-                 [](const float& decoded, float& kept) { kept -= decoded; });
+  for (const SparseRows& rows : decoded) {
+    ForEachElement(rows, width, residual, context.executor,
+                   [](const float& sent, float& kept) { kept -= sent; });
+  }
   return OkStatus();
 }
 

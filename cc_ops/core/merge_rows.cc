@@ -9,50 +9,7 @@
 
 namespace tfcompress {
 
-void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
-               uint64_t num_rows, float scale, Executor* executor, SparseRows* out) {
-  // A stable sort keeps the slices of a row in their order.
-  std::vector<uint64_t> slices(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) slices[i] = PackItem(ids[i], static_cast<uint32_t>(i));
-  RadixSort(32, BitsFor(num_rows), executor, &slices);
-
-  out->ids.clear();
-  std::vector<size_t> first;  // Of each row among the sorted slices.
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const uint32_t id = ItemKey(slices[i]);
-    if (!out->ids.empty() && id == out->ids.back()) continue;
-    out->ids.push_back(id);
-    first.push_back(i);
-  }
-  first.push_back(slices.size());
-
-  out->values.assign(out->ids.size() * width, 0.0f);
-  ForEachRowBlock(executor, out->ids.size(), width, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      float* sum = out->values.data() + row * width;
-      for (size_t i = first[row]; i < first[row + 1]; ++i) {
-        const float* slice = values.data() + ItemPayload(slices[i]) * width;
-        for (uint64_t column = 0; column < width; ++column) sum[column] += scale * slice[column];
-      }
-    }
-  });
-}
-
 namespace {
-
-// sum[i] += scale * more[i] for the rows of `more`, all of which `sum` has.
-void AddToRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
-               SparseRows* sum) {
-  ForEachRowBlock(executor, more.ids.size(), width, [&](int64_t begin, int64_t end) {
-    auto found = std::lower_bound(sum->ids.begin(), sum->ids.end(), more.ids[begin]);
-    for (int64_t row = begin; row < end; ++row) {
-      while (*found != more.ids[row]) ++found;
-      float* target = sum->values.data() + (found - sum->ids.begin()) * width;
-      const float* slice = more.values.data() + row * width;
-      for (uint64_t column = 0; column < width; ++column) target[column] += scale * slice[column];
-    }
-  });
-}
 
 // `rows` with zeros for the `ids` that it lacks; `ids` has all of its own.
 SparseRows WidenRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t width,
@@ -72,14 +29,39 @@ SparseRows WidenRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t
 
 }  // namespace
 
-void AddRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
-             SparseRows* sum) {
-  std::vector<uint32_t> ids;
-  ids.reserve(sum->ids.size() + more.ids.size());
-  std::set_union(sum->ids.begin(), sum->ids.end(), more.ids.begin(), more.ids.end(),
-                 std::back_inserter(ids));
-  if (ids.size() > sum->ids.size()) *sum = WidenRows(*sum, std::move(ids), width, executor);
-  AddToRows(more, width, scale, executor, sum);
+void AddRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width, uint64_t num_rows,
+             float scale, Executor* executor, SparseRows* sum) {
+  // A stable sort keeps the slices of a row in their order.
+  std::vector<uint64_t> slices(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) slices[i] = PackItem(ids[i], static_cast<uint32_t>(i));
+  RadixSort(32, BitsFor(num_rows), executor, &slices);
+
+  std::vector<uint32_t> rows;
+  std::vector<size_t> first;  // Of each row among the sorted slices.
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const uint32_t id = ItemKey(slices[i]);
+    if (!rows.empty() && id == rows.back()) continue;
+    rows.push_back(id);
+    first.push_back(i);
+  }
+  first.push_back(slices.size());
+
+  std::vector<uint32_t> all;
+  all.reserve(sum->ids.size() + rows.size());
+  std::set_union(sum->ids.begin(), sum->ids.end(), rows.begin(), rows.end(),
+                 std::back_inserter(all));
+  if (all.size() > sum->ids.size()) *sum = WidenRows(*sum, std::move(all), width, executor);
+  ForEachRowBlock(executor, rows.size(), width, [&](int64_t begin, int64_t end) {
+    auto found = std::lower_bound(sum->ids.begin(), sum->ids.end(), rows[begin]);
+    for (int64_t row = begin; row < end; ++row) {
+      while (*found != rows[row]) ++found;
+      float* target = sum->values.data() + (found - sum->ids.begin()) * width;
+      for (size_t i = first[row]; i < first[row + 1]; ++i) {
+        const float* slice = values.data() + ItemPayload(slices[i]) * width;
+        for (uint64_t column = 0; column < width; ++column) target[column] += scale * slice[column];
+      }
+    }
+  });
 }
 
 SparseRows ToRows(const SparseTensor& elements, uint32_t width) {

@@ -10,17 +10,12 @@
 
 namespace tfcompress {
 
-// Overwrites `out` with `scale` times the sum over the slices of every row: in float32, from +0, in
-// the order in which the slices stand. Slice i belongs to row ids[i] < num_rows; there are at
-// most kMaxElements. The same bits for every executor; O(values) time and memory.
-void MergeRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
-               uint64_t num_rows, float scale, Executor* executor, SparseRows* out);
-
-// Adds `scale` times `more` to `sum`: a row that `sum` lacks begins at +0. Adding the rows of one
-// rank after the other gives the bits of MergeRows over all of them, without holding more than the
-// sum and one rank. The same bits for every executor; O(values of both) time and memory.
-void AddRows(const SparseRows& more, uint64_t width, float scale, Executor* executor,
-             SparseRows* sum);
+// Adds `scale` times each slice to its row of `sum`: in float32, in the order in which the slices
+// stand; a row that `sum` lacks begins at +0. Slice i belongs to row ids[i] < num_rows; there are
+// at most kMaxElements. Adding some slices, and then the others, gives the bits of adding all. The
+// same bits for every executor; O(values of both) time and memory.
+void AddRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width, uint64_t num_rows,
+             float scale, Executor* executor, SparseRows* sum);
 
 // The rows that hold elements of a vector of num_rows * width, with zeros for their others.
 SparseRows ToRows(const SparseTensor& elements, uint32_t width);

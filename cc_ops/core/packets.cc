@@ -1,7 +1,12 @@
 #include "core/packets.h"
 
+#include <algorithm>
+
 namespace tfcompress {
 namespace {
+
+constexpr uint32_t kErrorMagic = 0x45434654;  // "TFCE"
+constexpr uint32_t kMaxErrorBytes = 4096;
 
 Status CheckArguments(const PacketsView& packets, Span<const int64_t> positions) {
   const int64_t least = packets.absent_rank < 0 ? 1 : 2;
@@ -39,6 +44,26 @@ Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype) {
   return CheckDType(header, dtype);
 }
 
+void AppendError(const Status& status, Bytes* packet) {
+  const std::string text = status.message().substr(0, kMaxErrorBytes);
+  ByteWriter writer(packet);
+  writer.Write(kErrorMagic);
+  writer.Write(static_cast<uint32_t>(text.size()));
+  std::copy(text.begin(), text.end(), writer.Extend(text.size()));
+}
+
+Status CheckNoError(int64_t rank, const ByteReader& packet) {
+  ByteReader reader = packet;
+  uint32_t magic = 0, size = 0;
+  if (!reader.Read("magic", &magic).ok() || magic != kErrorMagic) return OkStatus();
+  ByteSpan text;
+  TFC_RETURN_IF_ERROR(reader.Read("length of an error", &size));
+  TFC_RETURN_IF_ERROR(reader.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
+  std::string message;
+  for (unsigned char c : text) message.push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
+  return DataLoss("rank ", rank, " could not sum its shard: ", message);
+}
+
 Status ReadPacketFrame(int64_t rank, int64_t position,
                        const std::function<Status(const FrameHeader& header)>& check,
                        ByteReader* reader, PacketFrame* frame) {
@@ -58,6 +83,7 @@ Result<std::vector<PacketFrame>> ReadPackets(
   std::vector<PacketFrame> frames;
   for (int64_t rank = 0; packets.num_frames > 0 && rank < packets.num_ranks; ++rank) {
     if (rank == packets.absent_rank) continue;
+    TFC_RETURN_IF_ERROR(CheckNoError(rank, reader));
     size_t i = 0;
     for (int64_t position = 0; position < packets.num_frames; ++position) {
       const bool is_wanted = i < positions.size() && positions[i] == position;

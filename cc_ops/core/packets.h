@@ -45,6 +45,12 @@ Status CheckDType(const FrameHeader& header, DType dtype);
 // Fails with DataLoss unless the frame is of a dense tensor of n elements of this type.
 Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype);
 
+// What a rank sends instead of its sums where it could not read what others sent: every rank then
+// fails with that message, and none waits for one that has stopped. FORMAT.md, "Errors".
+void AppendError(const Status& status, Bytes* packet);
+// Fails with DataLoss and the message if the packet of this rank begins with an error.
+Status CheckNoError(int64_t rank, const ByteReader& packet);
+
 // Reads the next frame, and checks its tensor by `check(header)`. The status of a failure names
 // rank and position.
 Status ReadPacketFrame(int64_t rank, int64_t position,
@@ -55,7 +61,7 @@ Status ReadPacketFrame(int64_t rank, int64_t position,
 // i], without the rank that is absent. Skips the others by their headers, without decoding them;
 // all of `packets` must be frames. `check(i, header)` fails for an unexpected tensor. Fails with
 // InvalidArgument unless the positions ascend strictly in [0, num_frames) and there is a rank, and
-// with DataLoss, naming rank and position, for bytes that are not such packets.
+// with DataLoss, naming rank and position, for bytes that are not such packets, errors among them.
 Result<std::vector<PacketFrame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check);

@@ -9,9 +9,6 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kErrorMagic = 0x45434654;  // "TFCE"
-constexpr uint32_t kMaxErrorBytes = 4096;
-
 // The vectors from element `begin` on.
 template <typename T>
 std::vector<T*> From(int64_t begin, Span<T* const> vectors) {
@@ -68,29 +65,6 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
       counts->num_bytes[rank] = static_cast<int64_t>(frames->size() - num_bytes_before);
     }
   }
-  return OkStatus();
-}
-
-void AppendError(const Status& status, Bytes* packet) {
-  const std::string text = status.message().substr(0, kMaxErrorBytes);
-  ByteWriter writer(packet);
-  writer.Write(kErrorMagic);
-  writer.Write(static_cast<uint32_t>(text.size()));
-  std::copy(text.begin(), text.end(), writer.Extend(text.size()));
-}
-
-Status ReadError(ByteReader* reader, bool* is_error, std::string* message) {
-  ByteReader ahead = *reader;
-  uint32_t magic = 0, size = 0;
-  *is_error = ahead.remaining() >= sizeof(magic) && ahead.Read("magic", &magic).ok() &&
-              magic == kErrorMagic;
-  if (!*is_error) return OkStatus();
-  ByteSpan text;
-  TFC_RETURN_IF_ERROR(ahead.Read("length of an error", &size));
-  TFC_RETURN_IF_ERROR(ahead.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
-  for (unsigned char c : text)
-    message->push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
-  *reader = ahead;
   return OkStatus();
 }
 

@@ -45,12 +45,6 @@ Status EncodePieces(const Compressor& compressor, Span<const float> gradient,
 Status EncodeSum(const Compressor& compressor, const float* gradient, Span<float* const> slots,
                  Span<float> others, const CodecContext& context, Bytes* frame, int64_t* num_sent);
 
-// What a rank sends instead of its sums where it could not read what others sent: every rank then
-// fails with that message, and none waits for one that has stopped. FORMAT.md, "Errors".
-void AppendError(const Status& status, Bytes* packet);
-// Reads the next bytes if they are an error; `is_error` says whether they are.
-Status ReadError(ByteReader* reader, bool* is_error, std::string* message);
-
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_PIECES_H_

@@ -35,9 +35,17 @@ struct SparseRows {
   std::vector<float> values;
 };
 
+// What EncodeRowsFrames counts.
+struct RowCounts {
+  Span<int64_t> num_bytes;  // Of each owner's frame: as many elements as owners, overwritten.
+  int64_t num_sent = 0;     // Elements in the frames.
+};
+
 // Merges the slices of each row, chooses rows by `row_sparsifier`, which sees the Euclidean norms
-// of the touched rows, encodes them with the compressor's codecs, and appends one frame to `frame`.
-// Rows of which every element would be filtered by the value codec (log) are not sent.
+// of the touched rows, encodes them with the compressor's codecs, and appends a frame for each
+// owner, in their order: row r belongs to owner r % owners, and keeps its number. One owner has all
+// rows. The sharded exchange of rows has a frame for each rank, which sums its rows and encodes the
+// sums, for one owner: then the residual takes up what the second encoding leaves out, too. Rows of which every element would be filtered by the value codec (log) are not sent.
 // The compressor's sparsifier and memory are not used. A spec that sends no index (dense|raw|X,
 // randomk) codes its row ids by delta_binary; a joint codec codes the elements of the rows that are
 // not zero, among num_rows * width <= kMaxElements.
@@ -47,12 +55,12 @@ struct SparseRows {
 // theirs; at the end, merged + residual before == decoded + residual after, row by row. (A lossy
 // index codec adds rows: touched ones with their values, others with zeros.)
 //
-// A touched row with NaN or Inf makes the frame non-finite, and the residual is left alone; so it
-// is on failure. InvalidArgument: an id outside [0, num_rows), a width of 0, sizes above the
+// A touched row with NaN or Inf makes all frames non-finite, and the residual is left alone; so it
+// is on failure. InvalidArgument: no owner, an id outside [0, num_rows), a width of 0, sizes above the
 // limits, a joint codec that codes a whole dense vector (threelc).
-Status EncodeRowsFrame(const Compressor& compressor, const Sparsifier& row_sparsifier,
-                       const RowsView& slices, float* residual, const CodecContext& context,
-                       Bytes* frame);
+Status EncodeRowsFrames(const Compressor& compressor, const Sparsifier& row_sparsifier,
+                        const RowsView& slices, float* residual, const CodecContext& context,
+                        Bytes* frames, RowCounts* counts);
 
 // What receivers know of a table's frames before they read one.
 struct Table {

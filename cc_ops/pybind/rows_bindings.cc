@@ -47,11 +47,13 @@ py::bytes EncodeRows(const py::array& values, const std::string& dtype_name,
   const auto sparsifier = ValueOrThrow(ParsePart<Sparsifier>("row sparsifier", row_sparsifier));
   ThreadExecutor executor = MakeExecutor(num_threads);
   Bytes frame;
+  int64_t num_bytes = 0;
+  RowCounts counts{Span<int64_t>(&num_bytes, 1)};
   Status status;
   {
     py::gil_scoped_release release;
-    status =
-        EncodeRowsFrame(*compressor, *sparsifier.object, slices, kept, {seed, &executor}, &frame);
+    status = EncodeRowsFrames(*compressor, *sparsifier.object, slices, kept, {seed, &executor},
+                              &frame, &counts);
   }
   ThrowIfError(status);
   return ToBytes(frame);

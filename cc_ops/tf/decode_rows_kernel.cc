@@ -25,6 +25,7 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("num_frames", &num_frames_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("position", &position_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("T", &dtype_));
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("tells_errors", &tells_errors_));
   }
 
   void Compute(OpKernelContext* ctx) override {
@@ -50,12 +51,20 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
                          static_cast<uint64_t>(row_shape.num_elements()), ToDType(dtype_)};
     SparseRows sum;
     DecodeStats stats;
-    OP_REQUIRES_OK(
-        ctx, ToTensorFlow(DecodeRowsSum(view, position_, table, scale, &executor, &sum, &stats)));
+    const Status status =
+        DecodeRowsSum(view, position_, table, scale, &executor, &sum, &stats);
+    Bytes error;
+    if (tells_errors_ && status.code() == StatusCode::kDataLoss) {
+      AppendError(status, &error);
+      sum = {};
+    } else {
+      OP_REQUIRES_OK(ctx, ToTensorFlow(status));
+    }
     OP_REQUIRES_OK(ctx, OutputRows(ctx, sum, row_shape, &executor));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, stats.num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, stats.nanoseconds));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 4, stats.finite));
+    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 5, error));
   }
 
  private:
@@ -76,6 +85,7 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
   int64_t num_frames_;
   int64_t position_;
   tensorflow::DataType dtype_;
+  bool tells_errors_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>DecodeRows").Device(tensorflow::DEVICE_CPU),

@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -40,16 +41,25 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
   void Compute(OpKernelContext* ctx) override {
     RowsView slices;
     int64_t seed = 0;
+    int32_t num_owners = 0;
     tensorflow::tstring spec;
     OP_REQUIRES_OK(ctx, ReadSlices(ctx, &slices));
+    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "num_owners", &num_owners));
+    OP_REQUIRES(ctx, num_owners >= 1,
+                absl::InvalidArgumentError(
+                    absl::StrCat("num_owners must be at least 1, got ", num_owners)));
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
     std::shared_ptr<const Compressor> compressor;
     OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
-    Bytes frame;
+    Bytes frames;
+    std::vector<int64_t> num_bytes(num_owners);
+    RowCounts counts{Span<int64_t>(num_bytes)};
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, Encode(ctx, *compressor, slices, seed, &frame, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frame, nanoseconds));
+    OP_REQUIRES_OK(ctx, Encode(ctx, *compressor, slices, seed, &frames, &counts, &nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frames, nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 2, num_bytes));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, counts.num_sent));
   }
 
  private:
@@ -82,7 +92,8 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
 
   // Encodes, and holds the residual's lock only while doing so.
   absl::Status Encode(OpKernelContext* ctx, const Compressor& compressor, const RowsView& slices,
-                      int64_t seed, Bytes* frame, int64_t* nanoseconds) const {
+                      int64_t seed, Bytes* frames, RowCounts* counts,
+                      int64_t* nanoseconds) const {
     tensorflow::OpInputList handles;
     TF_RETURN_IF_ERROR(ctx->input_list("residual", &handles));
     LockedSlot residual;
@@ -93,8 +104,8 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
     PoolExecutor executor(ctx);
     const CodecContext context{static_cast<uint64_t>(seed), &executor};
     const Stopwatch stopwatch;
-    const Status status =
-        EncodeRowsFrame(compressor, *row_sparsifier_, slices, residual.data(), context, frame);
+    const Status status = EncodeRowsFrames(compressor, *row_sparsifier_, slices, residual.data(),
+                                           context, frames, counts);
     *nanoseconds = stopwatch.nanoseconds();
     return ToTensorFlow(status);
   }

@@ -35,8 +35,14 @@ absl::Status EncodeRowsShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(c->WithRank(c->input(1), 1, &indices));
   DimensionHandle unused;
   TF_RETURN_IF_ERROR(c->Merge(c->Dim(values, 0), c->Dim(indices, 0), &unused));
-  TF_RETURN_IF_ERROR(CheckScalar(c, "num_rows"));
-  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
+  for (const char* name : {"num_rows", "num_owners", "spec"}) {
+    TF_RETURN_IF_ERROR(CheckScalar(c, name));
+  }
+  DimensionHandle num_owners;
+  constexpr int kNumOwners = 3;
+  TF_RETURN_IF_ERROR(c->MakeDimForScalarInput(kNumOwners, &num_owners));
+  c->set_output(2, c->Vector(num_owners));
+  c->set_output(3, c->Scalar());
   return EncodeShape(c);
 }
 
@@ -54,6 +60,7 @@ absl::Status DecodeRowsShape(InferenceContext* c) {
   c->set_output(0, c->Vector(num_rows));
   c->set_output(1, values);
   for (int i = 2; i <= 4; ++i) c->set_output(i, c->Scalar());
+  c->set_output(5, c->Vector(InferenceContext::kUnknownDim));
   return absl::OkStatus();
 }
 
@@ -168,11 +175,14 @@ REGISTER_OP("Tfcompress>EncodeRows")
     .Input("values: T")
     .Input("indices: Tindices")
     .Input("num_rows: int64")
+    .Input("num_owners: int32")
     .Input("residual: num_residuals * resource")
     .Input("seed: int64")
     .Input("spec: string")
-    .Output("frame: uint8")
+    .Output("frames: uint8")
     .Output("nanoseconds: int64")
+    .Output("num_bytes: int64")
+    .Output("num_sent: int64")
     .Attr("T: {float, half, bfloat16}")
     .Attr("Tindices: {int32, int64}")
     .Attr("num_residuals: int >= 0")
@@ -180,7 +190,9 @@ REGISTER_OP("Tfcompress>EncodeRows")
     .SetIsStateful()
     .SetShapeFn(EncodeRowsShape)
     .Doc(R"doc(
-Compresses the gradient of some rows of a table (tf.IndexedSlices) into one frame.
+Compresses the gradient of some rows of a table (tf.IndexedSlices), a frame for each owner.
+
+Row r belongs to owner r % num_owners; one owner has all rows, in one frame.
 
 Sums the slices of each row, adds the residual of the row, chooses rows by their
 norms, encodes them, and writes back to the residual what receivers do not
@@ -191,22 +203,26 @@ are sent as zeros, or with their values if the gradient has them.
 
 The memory and the sparsifier of the spec are not used. A spec without index codec
 codes row ids by `delta_binary`; a joint codec codes the nonzero elements among the
-num_rows * w < 2^31 of the table. A gradient that is not finite becomes a frame that
-decodes to NaN on every rank, and leaves the residual unchanged.
+num_rows * w < 2^31 of the table. A gradient that is not finite becomes frames that
+decode to NaN on every rank, and leaves the residual unchanged.
 
 Fails with InvalidArgument for an invalid spec or sparsifier, an index outside
-[0, num_rows), a residual that is not float32 or of another size, and the spec
+[0, num_rows), no owner, a residual that is not float32 or of another size, and the spec
 `threelc`, which codes dense tensors only; with FailedPrecondition for a residual
 that is not initialized. The residual then remains unchanged.
 
 values: [m, ...]. Slice i belongs to row indices[i]; a slice has w >= 1 elements.
 indices: [m]. In any order, repeated if a row has several slices.
 num_rows: Scalar, below 2^31. Rows of the table.
+num_owners: Scalar, at least 1.
 residual: None, or one float32 variable of num_rows * w elements, updated in place.
 seed: Scalar. Seeds random selection and rounding; travels in the frame.
 spec: Scalar, as for Encode.
-frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
-nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
+frames: 1-D. The owners' self-delimiting frames, in order; frames laid end to end
+  make a packet.
+nanoseconds: Scalar. Time spent compressing, without the copy into `frames`.
+num_bytes: [num_owners]. Of each frame.
+num_sent: Scalar. Elements in the frames.
 num_residuals: 0 or 1.
 row_sparsifier: A sparsifier that selects by the Euclidean norms of the touched rows,
   e.g. `dense` for all of them, `topk:ratio=0.1` or `threshold:tau=0.01`.
@@ -223,9 +239,11 @@ REGISTER_OP("Tfcompress>DecodeRows")
     .Output("num_bytes: int64")
     .Output("nanoseconds: int64")
     .Output("finite: bool")
+    .Output("error: uint8")
     .Attr("num_frames: int >= 1")
     .Attr("position: int >= 0")
     .Attr("T: {float, half, bfloat16}")
+    .Attr("tells_errors: bool = false")
     .SetShapeFn(DecodeRowsShape)
     .Doc(R"doc(
 Decodes one table's rows from the packets of all ranks and sums them.
@@ -237,7 +255,8 @@ on some rank, all rows that were sent are NaN; if no row was sent, a NaN row 0 i
 returned.
 
 Fails with DataLoss, naming rank and position, for bytes that are not the packets
-described; with InvalidArgument for a bad num_ranks, num_rows or row_shape.
+described, unless it tells errors; with InvalidArgument for a bad num_ranks, num_rows
+or row_shape.
 
 packets: 1-D. The packets of ranks 0 to num_ranks - 1 end to end.
 num_ranks: Scalar, at least 1.
@@ -249,9 +268,13 @@ values: [u, row_shape...].
 num_bytes: Scalar. Bytes of the table's frames over all ranks, headers included.
 nanoseconds: Scalar. Time spent decoding and summing.
 finite: Scalar. Whether the table was finite on every rank.
+error: 1-D. Empty, or what to send to all ranks instead of frames of the sums: who
+  decodes it fails with it.
 num_frames: Frames in each packet.
 position: Position of the table's frame in each packet.
 T: The table's type, which must be that of its frames.
+tells_errors: Whether packets are this rank's alone, so that other ranks do not know
+  that they are broken: `error` then says so, and there are no rows.
 )doc");
 
 }  // namespace tfcompress

@@ -500,7 +500,7 @@ class TestPadding:
         sums, num_bytes, _, finite = ops.decode_sum(
             packets, self.num_ranks, 0.5, [[1000], [10]], [tf.float32] * 2, [0, 2], num_frames=3
         )
-        rows, values, table_bytes, _, table_finite = ops.decode_rows(
+        rows, values, table_bytes, _, table_finite, _ = ops.decode_rows(
             packets, self.num_ranks, 0.5, 100, [4], tf.float32, position=1, num_frames=3
         )
         found = (*sums, num_bytes, finite, rows, values, table_bytes, table_finite)
@@ -545,7 +545,7 @@ def slices_of(num_rows: int, row_shape=(4,), count: int = 50, seed: int = 0, dty
 
 
 def encode_rows(values, indices, num_rows, residual=(), spec="dense|raw|raw", row_sparsifier="dense", seed=7):
-    frame, nanoseconds = ops.encode_rows(
+    frame, nanoseconds, num_bytes, num_sent = ops.encode_rows(
         values,
         indices,
         tf.constant(num_rows, tf.int64),
@@ -554,15 +554,16 @@ def encode_rows(values, indices, num_rows, residual=(), spec="dense|raw|raw", ro
         spec,
         row_sparsifier,
     )
-    assert nanoseconds.shape == []
+    assert nanoseconds.shape == num_sent.shape == [] and num_bytes.shape == [1]
     return frame
 
 
 def decode_rows(packets, num_rows, num_ranks=1, scale=1.0, row_shape=(4,), dtype=tf.float32, **position):
-    rows, values, num_bytes, nanoseconds, finite = ops.decode_rows(
+    rows, values, num_bytes, nanoseconds, finite, error = ops.decode_rows(
         packets, num_ranks, scale, num_rows, list(row_shape), dtype, **position
     )
     assert rows.dtype == num_bytes.dtype == nanoseconds.dtype == tf.int64 and finite.dtype == tf.bool
+    assert error.dtype == tf.uint8 and error.shape.rank == 1
     assert num_bytes.shape == nanoseconds.shape == finite.shape == []
     return rows, values
 
@@ -660,8 +661,30 @@ class TestRows:
         good = encode_rows(values, indices, 100, spec=spec)
         bad = encode_rows(tf.fill(values.shape, np.nan), indices, 100, spec=spec)
         for frames, expected in (([good, good], True), ([good, bad], False), ([bad, good], False)):
-            *_, finite = ops.decode_rows(tf.concat(frames, 0), 2, 0.5, 100, [4], tf.float32)
+            *_, finite, _ = ops.decode_rows(tf.concat(frames, 0), 2, 0.5, 100, [4], tf.float32)
             assert bool(finite) is expected
+
+    def test_owners_get_their_rows(self):
+        values, indices = slices_of(100)
+        frames, _, num_bytes, num_sent = ops.encode_rows(
+            values, indices, 100, [], 7, "dense|raw|raw", num_owners=3
+        )
+        assert num_bytes.shape == [3] and int(num_sent) == 4 * len(np.unique(indices))
+        expected = tf.math.unsorted_segment_sum(values, indices, 100)
+        for owner, frame in enumerate(tf.split(frames, num_bytes)):
+            rows, found = decode_rows(frame, 100)
+            np.testing.assert_array_equal(rows, [i for i in np.unique(indices) if i % 3 == owner])
+            np.testing.assert_array_equal(found, tf.gather(expected, rows))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_owners must be at least 1, got 0"):
+            ops.encode_rows(values, indices, 100, [], 7, "dense|raw|raw", num_owners=0)
+
+    def test_an_error_is_told_and_fails_where_it_arrives(self):
+        frame = encode_rows(*slices_of(100), 100)
+        arguments = 1, 1.0, 100, [4], tf.float32
+        rows, values, *_, error = ops.decode_rows(frame[:-1], *arguments, tells_errors=True)
+        assert rows.shape == [0] and values.shape == [0, 4] and error.shape[0] > 0
+        with pytest.raises(tf.errors.DataLossError, match="rank 0 could not sum its shard: rank 0, tensor 0: "):
+            ops.decode_rows(error, *arguments)
 
     def test_spec_may_change_from_step_to_step(self):
         spec, num_traces = tf.Variable(EXACT, trainable=False), 0
