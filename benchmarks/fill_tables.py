@@ -255,6 +255,29 @@ def measured_on(result: dict) -> str:
     return f"Measured on {where}, load average {result['load']} when it began.\n\n"
 
 
+def row_sharding(result: dict) -> str:
+    """Returns a table of what a rank moves and decodes, rows gathered and summed by owner."""
+    measured = {point["ranks"]: point for point in result["measured"]}
+    rows = []
+    for name, points in result["simulated"].items():
+        for point in points:
+            real = measured.get(point["ranks"]) if name == "Zipf" else None
+            rows.append(
+                [
+                    name,
+                    str(point["ranks"]),
+                    f"{point['gathered_bytes'] / 1e3:,.0f}",
+                    f"{point['sharded_bytes'] / 1e3:,.0f}",
+                    f"{point['sharded_bytes'] / point['gathered_bytes']:.2f}",
+                    f"{real['shard_wire_bytes'] / real['gather_wire_bytes']:.2f}" if real else "",
+                    f"{point['gathered_ms']:.2f}",
+                    f"{point['sharded_ms']:.2f}",
+                ]
+            )
+    columns = ["gathered kB", "sharded kB", "ratio", "of a job", "gathered: decode ms", "sharded: decode ms"]
+    return table(["words", "ranks", *columns], rows)
+
+
 TABLES = {
     "speed": speed,
     "speed_grid": speed_grid,
@@ -268,6 +291,7 @@ TABLES = {
     "messages": messages,
     "codec_choice": codec_choice,
     "hierarchical": hierarchical,
+    "row_sharding": row_sharding,
     **paper_tables.TABLES,
 }
 

@@ -99,9 +99,8 @@ Bytes EncodeRows(const std::string& spec) {
   Bytes frame;
   int64_t num_bytes = 0;
   RowCounts counts{Span<int64_t>(&num_bytes, 1)};
-  const Status status =
-      EncodeRowsFrames(*compressor.value(), *row_sparsifier.value().object, slices, nullptr,
-                       {kSeed}, &frame, &counts);
+  const Status status = EncodeRowsFrames(*compressor.value(), *row_sparsifier.value().object,
+                                         slices, nullptr, {kSeed}, &frame, &counts);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }

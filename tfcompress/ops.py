@@ -213,8 +213,8 @@ def encode_rows(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges, compensates, chooses and encodes some rows of a table (`tf.IndexedSlices`).
 
-    Makes a frame for each owner: row r belongs to owner r % num_owners. Takes time and memory of the order of the rows, never of the table. The spec's memory and
-    sparsifier are not used.
+    Makes a frame for each owner: row r belongs to owner r % num_owners. Takes time and memory of the order of
+    the rows, never of the table. The spec's memory and sparsifier are not used.
 
     Args:
       values: float32, float16 or bfloat16 [m, ...], one slice an index.

@@ -20,7 +20,7 @@ _ROW_SPARSIFIERS = ("topk", "threshold")
 # How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
 _EXCHANGES = ("gather", "shard", "auto")
 # The least numbers of ranks on which sharding moves fewer bytes: of gradients, and of rows of tables, which
-# ranks touch in common only in part (docs/results.md, "Rows of tables").
+# ranks touch in common only in part (docs/convergence.md, "Rows of tables").
 _LEAST_SHARDING, _LEAST_SHARDING_ROWS = 3, 4
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.

@@ -106,7 +106,8 @@ SparseRows RowsAt(Span<const uint32_t> positions, const SparseRows& rows, uint64
   ForEachRowBlock(executor, positions.size(), width, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       taken.ids[i] = rows.ids[positions[i]];
-      std::copy_n(rows.values.data() + positions[i] * width, width, taken.values.data() + i * width);
+      std::copy_n(rows.values.data() + positions[i] * width, width,
+                  taken.values.data() + i * width);
     }
   });
   return taken;
@@ -317,8 +318,8 @@ Status EncodeRowsFrames(const Compressor& compressor, const Sparsifier& row_spar
     const auto of_owner = [&](const SparseRows& rows, SparseRows* some) {
       return RowsOf(owner, num_owners, rows, width, context.executor, some);
     };
-    RowsEncoding rows = {compressor, context, width, residual != nullptr, nullptr, nullptr,
-                         header,     {}};
+    RowsEncoding rows = {compressor, context, width,  residual != nullptr,
+                         nullptr,    nullptr, header, {}};
     rows.touched = of_owner(touched, &own);
     rows.chosen = chosen == &touched ? rows.touched : of_owner(*chosen, &own_chosen);
     const size_t begin = frames->size();

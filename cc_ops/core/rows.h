@@ -45,10 +45,11 @@ struct RowCounts {
 // of the touched rows, encodes them with the compressor's codecs, and appends a frame for each
 // owner, in their order: row r belongs to owner r % owners, and keeps its number. One owner has all
 // rows. The sharded exchange of rows has a frame for each rank, which sums its rows and encodes the
-// sums, for one owner: then the residual takes up what the second encoding leaves out, too. Rows of which every element would be filtered by the value codec (log) are not sent.
-// The compressor's sparsifier and memory are not used. A spec that sends no index (dense|raw|X,
-// randomk) codes its row ids by delta_binary; a joint codec codes the elements of the rows that are
-// not zero, among num_rows * width <= kMaxElements.
+// sums, for one owner: then the residual takes up what the second encoding leaves out, too. Rows of
+// which every element would be filtered by the value codec (log) are not sent. The compressor's
+// sparsifier and memory are not used. A spec that sends no index (dense|raw|X, randomk) codes its
+// row ids by delta_binary; a joint codec codes the elements of the rows that are not zero, among
+// num_rows * width <= kMaxElements.
 //
 // `residual`, unless it is null, is error feedback: num_rows * width floats, row-major, of which
 // only rows that are touched or decoded are read and written. Touched rows are compensated by
@@ -56,8 +57,8 @@ struct RowCounts {
 // index codec adds rows: touched ones with their values, others with zeros.)
 //
 // A touched row with NaN or Inf makes all frames non-finite, and the residual is left alone; so it
-// is on failure. InvalidArgument: no owner, an id outside [0, num_rows), a width of 0, sizes above the
-// limits, a joint codec that codes a whole dense vector (threelc).
+// is on failure. InvalidArgument: no owner, an id outside [0, num_rows), a width of 0, sizes above
+// the limits, a joint codec that codes a whole dense vector (threelc).
 Status EncodeRowsFrames(const Compressor& compressor, const Sparsifier& row_sparsifier,
                         const RowsView& slices, float* residual, const CodecContext& context,
                         Bytes* frames, RowCounts* counts);

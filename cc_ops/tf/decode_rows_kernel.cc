@@ -51,8 +51,7 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
                          static_cast<uint64_t>(row_shape.num_elements()), ToDType(dtype_)};
     SparseRows sum;
     DecodeStats stats;
-    const Status status =
-        DecodeRowsSum(view, position_, table, scale, &executor, &sum, &stats);
+    const Status status = DecodeRowsSum(view, position_, table, scale, &executor, &sum, &stats);
     Bytes error;
     if (tells_errors_ && status.code() == StatusCode::kDataLoss) {
       AppendError(status, &error);

@@ -92,8 +92,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
 
   // Encodes, and holds the residual's lock only while doing so.
   absl::Status Encode(OpKernelContext* ctx, const Compressor& compressor, const RowsView& slices,
-                      int64_t seed, Bytes* frames, RowCounts* counts,
-                      int64_t* nanoseconds) const {
+                      int64_t seed, Bytes* frames, RowCounts* counts, int64_t* nanoseconds) const {
     tensorflow::OpInputList handles;
     TF_RETURN_IF_ERROR(ctx->input_list("residual", &handles));
     LockedSlot residual;

@@ -57,7 +57,9 @@ def test_rows_are_exact_and_stay_rows(rng, op, assert_same_on_all_ranks):
         assert_same_on_all_ranks(dense(results))
 
 
-@pytest.mark.parametrize("spec", ["nonzero|sketchml", "nonzero|delta_binary|qsgd", "topk|bloom:policy=p0|raw"])
+@pytest.mark.parametrize(
+    "spec", ["nonzero|sketchml", "nonzero|delta_binary|qsgd", "topk|bloom:policy=p0|raw"]
+)
 def test_lossy_codecs(rng, spec, assert_same_on_all_ranks):
     gradients = gradients_of(rng)
     results = dense(Stepper(sharded(spec)).run(gradients, NAMES))
@@ -213,7 +215,9 @@ def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
 
 def test_a_schedule_from_gather_to_shard_keeps_the_residual(rng):
     arguments = {"row_sparsifier": "topk:ratio=0.3", "row_residual": True, "min_elements": 0}
-    gather, shard = (tfc.Compressor("topk|raw|fp16", exchange=each, **arguments) for each in ("gather", "shard"))
+    gather, shard = (
+        tfc.Compressor("topk|raw|fp16", exchange=each, **arguments) for each in ("gather", "shard")
+    )
     stepper = Stepper(tfc.Schedule([(2, gather)], then=shard), hvd.Sum)
     given = arrived = np.zeros(TABLES[0])
     for _ in range(5):

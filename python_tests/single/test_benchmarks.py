@@ -13,11 +13,12 @@ import tfcompress as tfc
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def results_of(name, folder):
-    """Runs a benchmark with --quick; returns the numbers it wrote."""
+def results_of(name, folder, *, draws=True):
+    """Runs a benchmark with --quick, which draws a figure or not; returns the numbers it wrote."""
     script = ROOT / "benchmarks" / f"{name}.py"
     subprocess.run([sys.executable, str(script), "--quick", "--output", str(folder)], check=True)
-    assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
+    figure = folder / "figures" / f"{name}.png"
+    assert figure.stat().st_size > 10_000 if draws else not figure.exists()
     return json.loads((folder / "results" / f"{name}.json").read_text())
 
 
@@ -68,6 +69,13 @@ def test_a_sharded_rank_moves_in_proportion_to_an_all_reduce(tmp_path):
     for name in ("int8", "int4"):
         np.testing.assert_allclose(of_two[name], ring, rtol=0.03)
     assert (of_two["topk, sharded"] < 1.2 * ring).all()
+
+
+def test_rows_summed_by_owners_cost_less_the_more_ranks_share_them(tmp_path):
+    points = results_of("row_sharding", tmp_path, draws=False)["simulated"]["Zipf"]
+    ratios = [point["sharded_bytes"] / point["gathered_bytes"] for point in points]
+    assert [point["ranks"] for point in points] == [2, 3, 4, 8]
+    assert ratios == sorted(ratios, reverse=True) and ratios[-1] < 0.8
 
 
 def curves(strongly_convex, method):

@@ -683,7 +683,9 @@ class TestRows:
         arguments = 1, 1.0, 100, [4], tf.float32
         rows, values, *_, error = ops.decode_rows(frame[:-1], *arguments, tells_errors=True)
         assert rows.shape == [0] and values.shape == [0, 4] and error.shape[0] > 0
-        with pytest.raises(tf.errors.DataLossError, match="rank 0 could not sum its shard: rank 0, tensor 0: "):
+        with pytest.raises(
+            tf.errors.DataLossError, match="rank 0 could not sum its shard: rank 0, tensor 0: "
+        ):
             ops.decode_rows(error, *arguments)
 
     def test_spec_may_change_from_step_to_step(self):
