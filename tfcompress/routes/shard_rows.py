@@ -1,10 +1,10 @@
 """The shard route of tables: each rank sums the rows that it owns, and sends the encoded sums to all ranks.
 
-Row r belongs to rank r % ranks: vocabularies are often sorted by frequency, so neighbours are touched alike. A
-rank encodes its rows for their owners, an all-to-all moves them, an owner sums its rows of all ranks, its own
-among them, and encodes the sum; an all-gather moves the sums. What the second encoding leaves out goes to the
-owner's residual, which the first one used for the same rows, too. A row that all ranks touch travels to its
-owner and back, and not to every rank.
+Row r belongs to rank r % ranks: vocabularies are often sorted by frequency, so neighbours are touched alike.
+A rank encodes its rows for their owners, an all-to-all moves them, an owner sums its rows of all ranks, its
+own among them, and encodes the sum; an all-gather moves the sums. What the second encoding leaves out goes to
+the owner's residual, which the first one used for the same rows, too. A row that all ranks touch travels to
+its owner and back, and not to every rank.
 """
 
 import functools
