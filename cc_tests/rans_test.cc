@@ -34,9 +34,12 @@ std::vector<Symbols> RandomSymbols(int count) {
   return all;
 }
 
-Bytes Encode(const std::vector<Symbols>& all) {
-  RansEncoder coder;
-  NibbleModel nibbles = NibbleModel::Geometric(200);
+NibbleModel GeometricModel() { return NibbleModel::Geometric(/*ratio=*/200, /*weight=*/16); }
+
+Bytes Encode(const std::vector<Symbols>& all, int num_lanes) {
+  Bytes bytes;
+  RansEncoder coder(&bytes);
+  NibbleModel nibbles = GeometricModel();
   BitModel bits;
   for (const Symbols& s : all) {
     coder.Put(s.nibble, &nibbles);
@@ -44,17 +47,34 @@ Bytes Encode(const std::vector<Symbols>& all) {
     coder.PutBits(s.bits, s.num_bits);
     coder.PutNumber(s.number);
   }
-  Bytes bytes;
-  coder.Finish(&bytes);
+  coder.Finish(num_lanes);
   return bytes;
 }
 
-TEST(RansTest, DecodesWhatWasPut) {
+class RansTest : public testing::TestWithParam<int> {
+ protected:
+  static int num_lanes() { return GetParam(); }
+  // Whether `bytes` end after `count` of the symbols.
+  static bool EndsWell(const Bytes& bytes, const std::vector<Symbols>& all, size_t count) {
+    RansDecoder coder(num_lanes(), ByteSpan(bytes));
+    NibbleModel nibbles = GeometricModel();
+    BitModel bits;
+    for (size_t i = 0; i < count; ++i) {
+      coder.Get(&nibbles);
+      coder.Get(&bits);
+      coder.GetBits(all[i].num_bits);
+      coder.GetNumber();
+    }
+    return coder.ExpectEnd("test").ok();
+  }
+};
+
+TEST_P(RansTest, DecodesWhatWasPut) {
   for (const int count : {0, 1, 2, 1000}) {
     const std::vector<Symbols> all = RandomSymbols(count);
-    const Bytes bytes = Encode(all);
-    RansDecoder coder((ByteSpan(bytes)));
-    NibbleModel nibbles = NibbleModel::Geometric(200);
+    const Bytes bytes = Encode(all, num_lanes());
+    RansDecoder coder(num_lanes(), ByteSpan(bytes));
+    NibbleModel nibbles = GeometricModel();
     BitModel bits;
     for (const Symbols& s : all) {
       ASSERT_EQ(coder.Get(&nibbles), s.nibble);
@@ -66,40 +86,66 @@ TEST(RansTest, DecodesWhatWasPut) {
   }
 }
 
-TEST(RansTest, LargestNumberRoundTrips) {
-  RansEncoder encoder;
-  encoder.PutNumber(0xFFFFFFFFu);
+TEST_P(RansTest, LargestNumberRoundTrips) {
   Bytes bytes;
-  encoder.Finish(&bytes);
-  RansDecoder decoder((ByteSpan(bytes)));
+  RansEncoder encoder(&bytes);
+  encoder.PutNumber(0xFFFFFFFFu);
+  encoder.Finish(num_lanes());
+  RansDecoder decoder(num_lanes(), ByteSpan(bytes));
   EXPECT_EQ(decoder.GetNumber(), 0xFFFFFFFFu);
 }
 
-TEST(RansTest, OtherLengthsAndEndsAreRefused) {
-  const std::vector<Symbols> all = RandomSymbols(100);
-  const auto ends_well = [&](const Bytes& bytes, size_t count) {
-    RansDecoder coder((ByteSpan(bytes)));
-    NibbleModel nibbles = NibbleModel::Geometric(200);
-    BitModel bits;
-    for (size_t i = 0; i < count; ++i) {
-      coder.Get(&nibbles);
-      coder.Get(&bits);
-      coder.GetBits(all[i].num_bits);
-      coder.GetNumber();
+// Symbols of almost no information: a lane's state stays where it is while others take words.
+TEST_P(RansTest, LanesOfDifferentInformation) {
+  constexpr int kCount = 1000;
+  Bytes bytes;
+  RansEncoder encoder(&bytes);
+  NibbleModel model;
+  for (int i = 0; i < 64 * 40; ++i) model.Learn(0);
+  NibbleModel certain = model;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    i % 4 == 1 ? encoder.PutBits(i, 12) : encoder.Put(0, &certain);
+  }
+  encoder.Finish(num_lanes());
+  RansDecoder decoder(num_lanes(), ByteSpan(bytes));
+  certain = model;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if (i % 4 == 1) {
+      ASSERT_EQ(decoder.GetBits(12), i);
+    } else {
+      ASSERT_EQ(decoder.Get(&certain), 0);
     }
-    return coder.ExpectEnd("test").ok();
-  };
-  const Bytes bytes = Encode(all);
-  EXPECT_TRUE(ends_well(bytes, all.size()));
-  EXPECT_FALSE(ends_well(bytes, all.size() - 1));
+  }
+  EXPECT_TRUE(decoder.ExpectEnd("test").ok());
+}
+
+TEST_P(RansTest, OtherLengthsAndEndsAreRefused) {
+  const std::vector<Symbols> all = RandomSymbols(100);
+  const Bytes bytes = Encode(all, num_lanes());
+  EXPECT_TRUE(EndsWell(bytes, all, all.size()));
+  EXPECT_FALSE(EndsWell(bytes, all, all.size() - 1));
   Bytes longer = bytes;
   longer.push_back(0);
-  EXPECT_FALSE(ends_well(longer, all.size()));
+  EXPECT_FALSE(EndsWell(longer, all, all.size()));
   Bytes shorter = bytes;
   shorter.resize(bytes.size() - 2);
-  EXPECT_FALSE(ends_well(shorter, all.size()));
-  EXPECT_FALSE(ends_well(Bytes(), 0));
+  EXPECT_FALSE(EndsWell(shorter, all, all.size()));
+  EXPECT_FALSE(EndsWell(Bytes(), all, 0));
 }
+
+TEST_P(RansTest, AppendsToWhatIsThere) {
+  const std::vector<Symbols> all = RandomSymbols(100);
+  Bytes bytes = {1, 2, 3};
+  RansEncoder coder(&bytes);
+  for (const Symbols& s : all) coder.PutBits(s.bits, s.num_bits);
+  coder.Finish(num_lanes());
+  EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 3), (Bytes{1, 2, 3}));
+  RansDecoder decoder(num_lanes(), ByteSpan(bytes.data() + 3, bytes.size() - 3));
+  for (const Symbols& s : all) ASSERT_EQ(decoder.GetBits(s.num_bits), s.bits);
+  EXPECT_TRUE(decoder.ExpectEnd("test").ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, RansTest, testing::Values(1, kMaxRansLanes));
 
 TEST(AdaptiveModelTest, RangesCoverTheScaleAndNoneIsEmpty) {
   NibbleModel model;
@@ -123,7 +169,8 @@ TEST(AdaptiveModelTest, RangesCoverTheScaleAndNoneIsEmpty) {
 // A tenth of symbols are 1 to 15: bytes are within 3 % of the entropy.
 TEST(AdaptiveModelTest, BytesAreNearTheEntropy) {
   constexpr int kCount = 20000;
-  RansEncoder coder;
+  Bytes bytes;
+  RansEncoder coder(&bytes);
   NibbleModel model;
   std::vector<int> counts(NibbleModel::kSymbols);
   for (int i = 0; i < kCount; ++i) {
@@ -134,8 +181,7 @@ TEST(AdaptiveModelTest, BytesAreNearTheEntropy) {
   }
   double bits = 0;
   for (const int count : counts) bits += count * std::log2(double{kCount} / count);
-  Bytes bytes;
-  coder.Finish(&bytes);
+  coder.Finish(kMaxRansLanes);
   EXPECT_LT(8.0 * bytes.size(), 1.03 * bits);
 }
 

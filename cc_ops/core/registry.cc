@@ -82,7 +82,7 @@ const std::vector<RegistryRow<IndexCodec>>& Registry<IndexCodec>() {
       {6, "huffman", HuffmanIndex()},
       {7, "delta_adaptive", DeltaAdaptiveIndex()},
       {8, "delta_flag", DeltaFlagIndex()},
-      {9, "rowcol", RowcolIndex()},
+      {11, "rowcol", RowcolIndex()},
       {10, "bloom", BloomIndex()},
   };
   return *rows;
@@ -106,7 +106,7 @@ const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
       {13, "poly", PolyValue()},
       {14, "minmax", MinmaxValue()},
       {15, "block_int", BlockIntValue()},
-      {16, "ecsq", EcsqValue()},
+      {17, "ecsq", EcsqValue()},
   };
   return *rows;
 }

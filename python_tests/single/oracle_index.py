@@ -163,7 +163,7 @@ INDEX_IDS = {
     "huffman": 6,
     "delta_adaptive": 7,
     "delta_flag": 8,
-    "rowcol": 9,
+    "rowcol": 11,
     "bloom": 10,
 }
 INDEX_READERS = {
@@ -174,7 +174,7 @@ INDEX_READERS = {
     6: read_huffman,
     7: read_delta_adaptive,
     8: read_delta_flag,
-    9: read_rowcol,
+    11: read_rowcol,
     10: read_bloom,
 }
 # Of those whose bytes the page determines and that lose nothing.

@@ -1,64 +1,71 @@
-""" "Adaptive models" and "rANS" of cc_ops/FORMAT.md, in Python integers."""
+""" "rANS and adaptive models" of cc_ops/FORMAT.md, in Python integers."""
 
 from oracle_wire import require
 
-SCALE = 1 << 15
+SCALE = 1 << 12
 NUM_SYMBOLS = 16
-FREE = SCALE - 8 * NUM_SYMBOLS
+ONE = 32  # What a symbol adds to its count.
 
 
-class Rate:
-    def __init__(self, weight: int):
-        self.seen = weight
+def num_lanes(count: int) -> int:
+    return 1 if count < 8192 else 4
 
-    def next(self) -> int:
-        shift = self.seen.bit_length()
-        self.seen = min(self.seen + 1, 511)
-        return shift
+
+def first_state(lanes: int) -> int:
+    return 1 if lanes == 1 else 1 << 16
 
 
 class Nibble:
     """A model of 16 symbols; `ratio` None for all alike."""
 
-    def __init__(self, ratio: int | None = None):
-        self.rate = Rate(1 if ratio is None else 16)
+    def __init__(self, ratio: int | None = None, weight: int = 2):
         share, shares = 1 << 16, []
         for _ in range(NUM_SYMBOLS - 1):
             shares.append(share)
             share = share * (ratio or 256) >> 8
         shares.append(share if ratio is None else share * 256 // (256 - ratio))
-        self.starts = [(sum(shares[:i]) * FREE << 16) // sum(shares) for i in range(NUM_SYMBOLS)]
+        self.counts = [each * weight * ONE // sum(shares) for each in shares]
+        self.update()
+
+    def update(self) -> None:
+        if sum(self.counts) > 1024 * ONE:
+            self.counts = [count >> 1 for count in self.counts]
+        total = sum(self.counts)
+        scale = ((SCALE - NUM_SYMBOLS) << 16) // total
+        self.starts = [(sum(self.counts[:i]) * scale >> 16) + i for i in range(NUM_SYMBOLS)] + [SCALE]
+        self.left = min(max(total // (8 * ONE), 1), 64)
 
     def range(self, symbol: int) -> tuple[int, int]:
-        start = (self.starts[symbol] >> 16) + 8 * symbol
-        last = symbol == NUM_SYMBOLS - 1
-        return start, (SCALE if last else (self.starts[symbol + 1] >> 16) + 8 * symbol + 8) - start
+        return self.starts[symbol], self.starts[symbol + 1] - self.starts[symbol]
 
     def find(self, point: int) -> int:
         symbol = NUM_SYMBOLS - 1
-        while (self.starts[symbol] >> 16) + 8 * symbol > point:
+        while self.starts[symbol] > point:
             symbol -= 1
         return symbol
 
     def learn(self, symbol: int) -> None:
-        shift, above = self.rate.next(), FREE << 16
-        low, high = self.starts[: symbol + 1], self.starts[symbol + 1 :]
-        self.starts = [s + (-s >> shift) for s in low] + [s + (above - s >> shift) for s in high]
+        self.counts[symbol] += ONE
+        self.left -= 1
+        if self.left == 0:
+            self.update()
 
 
 class Bit:
     def __init__(self):
-        self.rate, self.zeros = Rate(1), SCALE // 2
+        self.seen, self.zeros = 1, 1 << 19
 
     def range(self, bit: int) -> tuple[int, int]:
-        return (self.zeros, SCALE - self.zeros) if bit else (0, self.zeros)
+        zeros = self.zeros >> 8
+        return (zeros, SCALE - zeros) if bit else (0, zeros)
 
     def find(self, point: int) -> int:
-        return int(point >= self.zeros)
+        return int(point >= self.zeros >> 8)
 
     def learn(self, bit: int) -> None:
-        self.zeros += ((32 if bit else SCALE - 32) - self.zeros) >> self.rate.next()
-        self.zeros = min(max(self.zeros, 32), SCALE - 32)
+        goal = 1024 if bit else (1 << 20) - 1024
+        self.zeros += (goal - self.zeros) >> self.seen.bit_length()
+        self.seen = min(self.seen + 1, 511)
 
 
 class Encoder:
@@ -71,8 +78,8 @@ class Encoder:
 
     def bits(self, value: int, num_bits: int) -> None:
         while num_bits > 0:
-            size = min(num_bits, 15)
-            self.ranges.append(((value % (1 << size)) << (15 - size), 1 << (15 - size)))
+            size = min(num_bits, 12)
+            self.ranges.append(((value % (1 << size)) << (12 - size), 1 << (12 - size)))
             value, num_bits = value >> size, num_bits - size
 
     def number(self, value: int) -> None:
@@ -80,29 +87,41 @@ class Encoder:
         self.bits(size, 6)
         self.bits(value + 1 - (1 << size), size)
 
-    def bytes(self) -> bytes:
-        state, words = 1, []
-        for start, frequency in reversed(self.ranges):
-            if state >= frequency << 17:
+    def bytes(self, lanes: int) -> bytes:
+        states, words = [first_state(lanes)] * lanes, []
+        for i in reversed(range(len(self.ranges))):
+            (start, frequency), state = self.ranges[i], states[i % lanes]
+            if state >= frequency << 20:
                 words.append(state & 0xFFFF)
                 state >>= 16
-            state = (state // frequency << 15) + state % frequency + start
-        return state.to_bytes(4, "little") + b"".join(word.to_bytes(2, "little") for word in reversed(words))
+            states[i % lanes] = (state // frequency << 12) + state % frequency + start
+        words.reverse()
+        return b"".join([w.to_bytes(2, "little") for w in words] + [s.to_bytes(4, "little") for s in states])
 
 
 class Decoder:
-    def __init__(self, data: bytes):
-        self.data, self.at = data, 4
-        self.state = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
+    def __init__(self, data: bytes, lanes: int):
+        self.words, self.at, self.turn = [], 0, 0
+        self.states, self.whole = [0] * lanes, len(data) % 2 == 0 and len(data) >= 4 * lanes
+        if self.whole:
+            numbers = [int.from_bytes(data[i : i + 2], "little") for i in range(0, len(data), 2)]
+            self.words, last = numbers[: -2 * lanes], numbers[-2 * lanes :]
+            self.states = [low | high << 16 for low, high in zip(last[::2], last[1::2], strict=True)]
+
+    def point(self) -> int:
+        return self.states[self.turn] % SCALE
 
     def advance(self, start: int, frequency: int) -> None:
-        self.state = frequency * (self.state >> 15) + self.state % SCALE - start
-        if self.state < 1 << 16 and self.at + 2 <= len(self.data):
-            self.state = self.state << 16 | int.from_bytes(self.data[self.at : self.at + 2], "little")
-            self.at += 2
+        state = self.states[self.turn]
+        state = (frequency * (state // SCALE) + state % SCALE - start) % (1 << 32)
+        if state < 1 << 16 and self.at < len(self.words):
+            state = state << 16 | self.words[self.at]
+            self.at += 1
+        self.states[self.turn] = state
+        self.turn = (self.turn + 1) % len(self.states)
 
     def get(self, model) -> int:
-        symbol = model.find(self.state % SCALE)
+        symbol = model.find(self.point())
         self.advance(*model.range(symbol))
         model.learn(symbol)
         return symbol
@@ -110,9 +129,9 @@ class Decoder:
     def bits(self, num_bits: int) -> int:
         value = shift = 0
         while num_bits > 0:
-            size = min(num_bits, 15)
-            part = self.state % SCALE >> (15 - size)
-            self.advance(part << (15 - size), 1 << (15 - size))
+            size = min(num_bits, 12)
+            part = self.point() >> (12 - size)
+            self.advance(part << (12 - size), 1 << (12 - size))
             value |= part << shift
             num_bits, shift = num_bits - size, shift + size
         return value
@@ -124,4 +143,6 @@ class Decoder:
         return ((1 << size) + self.bits(size) - 1) % (1 << 32)
 
     def end(self) -> None:
-        require(self.at == len(self.data) and self.state == 1, "the code does not end with its symbols")
+        first = first_state(len(self.states))
+        done = self.whole and self.at == len(self.words) and all(state == first for state in self.states)
+        require(done, "the code does not end with its symbols")

@@ -4,7 +4,7 @@ import math
 import struct
 
 import numpy as np
-from oracle_rans import Bit, Decoder, Encoder, Nibble
+from oracle_rans import Bit, Decoder, Encoder, Nibble, num_lanes
 from oracle_wire import Reader, require
 
 NUM_CLASSES = 16
@@ -37,7 +37,7 @@ class Gaps:
     """The gaps of groups."""
 
     def __init__(self):
-        self.models = [Nibble(ratio) for ratio in RATIOS]
+        self.models = [Nibble(ratio, 16) for ratio in RATIOS]
         self.scales, self.expected = Nibble(), 12
 
     def shape(self, half: int):
@@ -131,7 +131,7 @@ def write_rowcol(indices, n: int, width: int = 0, first_column: int = 0) -> byte
     gaps = Gaps()
     if width == 0:
         gaps.put(n, [int(i) for i in indices], coder)
-        return coder.bytes()
+        return coder.bytes(num_lanes(len(indices)))
     coder.number(first_column)
     rows, columns = grid_classes(indices, n, width, first_column)
     put_classes(columns, coder)
@@ -139,12 +139,12 @@ def write_rowcol(indices, n: int, width: int = 0, first_column: int = 0) -> byte
     chosen = set(zip(*(part.tolist() for part in cells(indices, width, first_column)), strict=True))
     for members in group_cells(rows, columns).values():
         gaps.put(len(members), [i for i, cell in enumerate(members) if cell in chosen], coder)
-    return coder.bytes()
+    return coder.bytes(num_lanes(len(indices)))
 
 
 def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
     require(len(section) >= max(4, k // 1600), "a nibble takes a 1514th of a byte")
-    coder = Decoder(section)
+    coder = Decoder(section, num_lanes(k))
     width = coder.number()
     if width == 0:
         indices = Gaps().get(n, k, coder)
@@ -165,8 +165,8 @@ def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
 
 
 def ecsq_contexts(indices, n: int, width: int, first_column: int):
-    """Yields (element, level model, sign model, expected sign), and is sent whether it is negative."""
-    levels = [Nibble(192) for _ in range(2 * NUM_CLASSES - 1)]
+    """Yields (element, level model, sign model, expected sign), and is sent the sign: -1, 0 or 1."""
+    levels = [Nibble(192, 4) for _ in range(2 * NUM_CLASSES - 1)]
     signs = [Bit() for _ in range(3)]
     if width == 0:
         for i in range(len(indices)):
@@ -181,29 +181,38 @@ def ecsq_contexts(indices, n: int, width: int, first_column: int):
             row, elements, agreement = r, [], 0
         vote = agreement * column_signs[c]
         strength = int(vote != 0) + int(abs(vote) > 4)
-        sign = -1 if (yield i, levels[row_classes[r] + column_classes[c]], signs[strength], vote < 0) else 1
+        sign = yield i, levels[row_classes[r] + column_classes[c]], signs[strength], vote < 0
         agreement += int(np.sign(column_signs[c])) * sign
         elements.append((c, sign))
 
 
+def read_quantizer(header: bytes):
+    """The least magnitude, the step, the place in a step, and whether there is a dead zone."""
+    least, step = (int.from_bytes(header[at : at + 2], "little") for at in (0, 2))
+    center = np.float32(header[4]) / np.float32(256)
+    return from_bfloat16(least & 0x7FFF), from_bfloat16(step), center, least >> 15
+
+
 def write_ecsq(values, indices, header: bytes, width: int = 0, first_column: int = 0) -> bytes:
     """The section of these values; `header` has the least magnitude, the step and the center."""
-    least, step = (from_bfloat16(int.from_bytes(header[at : at + 2], "little")) for at in (0, 2))
+    least, step, _, dead = read_quantizer(header)
     coder, lengths = Encoder(), Nibble()
     coder.number(width)
     coder.number(first_column)
     contexts, sent = ecsq_contexts(indices, int(indices[-1]) + 1, width, first_column), None
     for value in np.asarray(values, np.float32):
         _, levels, signs, expected = contexts.send(sent)
-        level = int(min((abs(value) - least) / step, np.float32(1 << 15)))
+        level = int(min((abs(value) - least) / step + np.float32(dead), np.float32(1 << 15)))
         coder.put(min(level, 15), levels)
         if level >= 15:
             size = (level - 14).bit_length() - 1
             coder.put(size, lengths)
             coder.bits(level - 14 - (1 << size), size)
-        sent = bool(value < 0)
-        coder.put(int(sent != expected), signs)
-    return header + coder.bytes()
+        sent = 0
+        if level >= dead:
+            sent = -1 if value < 0 else 1
+            coder.put(int((sent < 0) != expected), signs)
+    return header + coder.bytes(num_lanes(len(values)))
 
 
 def from_bfloat16(bits: int) -> np.float32:
@@ -211,12 +220,11 @@ def from_bfloat16(bits: int) -> np.float32:
 
 
 def read_ecsq(section: bytes, k: int, indices=None, seed: int = 0) -> np.ndarray:
-    reader = Reader(section)
-    least, step = from_bfloat16(reader.u16()), from_bfloat16(reader.u16())
-    center = np.float32(reader.u8()) / np.float32(256)
+    header = Reader(section).take(5)
+    least, step, center, dead = read_quantizer(header)
     largest = from_bfloat16(0x7F7F)
     require(0 <= least <= largest and np.float32(2.0**-100) <= step <= largest, "steps out of range")
-    coder = Decoder(section[5:])
+    coder = Decoder(section[5:], num_lanes(k))
     width, first_column = coder.number(), coder.number()
     indices = np.arange(k) if indices is None else np.asarray(indices)
     n = int(indices[-1]) + 1
@@ -231,8 +239,9 @@ def read_ecsq(section: bytes, k: int, indices=None, seed: int = 0) -> np.ndarray
             if level == 15:
                 size = coder.get(lengths)
                 level = 14 + (1 << size) + coder.bits(size)
-            magnitude = min(least + (np.float32(level) + center) * step, largest)
-            sent = bool(coder.get(signs)) != expected
-            values[i] = -magnitude if sent else magnitude
+            sent = 0
+            if level >= dead:
+                sent = -1 if bool(coder.get(signs)) != expected else 1
+                values[i] = sent * min(least + (np.float32(level - dead) + center) * step, largest)
     coder.end()
     return values

@@ -160,7 +160,7 @@ VALUE_READERS = {
     13: read_poly,
     14: read_minmax,
     15: read_block_int,
-    16: read_ecsq,
+    17: read_ecsq,
 }
 VALUE_IDS = {
     "raw": 1,
@@ -178,7 +178,7 @@ VALUE_IDS = {
     "poly": 13,
     "minmax": 14,
     "block_int": 15,
-    "ecsq": 16,
+    "ecsq": 17,
 }
 # Of those whose bytes the page determines.
 VALUE_WRITERS = {

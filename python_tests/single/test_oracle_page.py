@@ -120,9 +120,15 @@ class TestExamplesOfTheValueCodecs:
             ),
             (
                 "ecsq",
-                oracle_rowcol.write_ecsq([1, -2, 3], [0, 1, 2], bytes.fromhex("803ffa3e0c")),
-                "803F FA3E 0C 8501 0500 6D80",
-                [1.0228882, -1.9994507, 2.9760132],
+                oracle_rowcol.write_ecsq([1, -2, 3], [0, 1, 2], bytes.fromhex("803f003f00")),
+                "803F 003F 00 1300 08F9",
+                [1, -2, 3],
+            ),
+            (
+                "ecsq",
+                oracle_rowcol.write_ecsq([0.1, -2, 0, 3], range(4), bytes.fromhex("f9bf50402b")),
+                "F9BF 5040 2B 0900 0C3F",
+                [0, -2.491211, 0, 2.491211],
             ),
             (
                 "ternary",
@@ -177,7 +183,7 @@ class TestExamplesOfTheEntropyCodes:
                 "02 28 24 0a 49 32 92 09 32 04 19",
             ),
             ("delta_flag", [200, 432, 575, 578], 579, "02 08 23 8f fe 23 03"),
-            ("rowcol", [0, 1, 4, 5, 8], 9, "30 00 15 00 c2 7f"),
+            ("rowcol", [0, 1, 4, 5, 8], 9, "d2 0f 11 80 02 00"),
         ],
     )
     def test_indices(self, name, indices, n, expected):

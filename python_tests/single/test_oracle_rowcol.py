@@ -62,6 +62,25 @@ class TestMatrices:
         decoded = _core.decode_values("ecsq", section, indices, n)
         assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
 
+    @pytest.mark.parametrize("ratio", [0.1, 1.0])
+    def test_many_elements(self, ratio):
+        """In several lanes; with `ratio` 1 all elements, most of them in the dead zone."""
+        rng = np.random.default_rng(4)
+        matrix = np.outer(rng.normal(size=250), rng.normal(size=400)) + rng.normal(size=(250, 400))
+        values, n, width = matrix.astype(np.float32).ravel(), matrix.size, matrix.shape[1]
+        indices = np.sort(np.argsort(-np.abs(values))[: int(ratio * n)]).astype(np.uint32)
+        if ratio < 1:
+            section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
+            assert section == oracle_rowcol.write_rowcol(indices, n, width)
+            assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
+            assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
+        values = values[indices]
+        section = _core.encode_values("ecsq:snr=3", values, indices, n, 0, width)
+        assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width)
+        decoded = _core.decode_values("ecsq", section, indices, n)
+        assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+        assert (np.mean(decoded == 0) > 0.5) == (ratio == 1)
+
     @given(case=outer_products(), damage=damages())
     @property_test
     def test_damage_is_refused_or_read_alike(self, case, damage):
@@ -113,3 +132,12 @@ class TestBytes:
         decoded = _core.decode_values("ecsq", section, indices, values.size)
         found = 10 * np.log10(np.sum(chosen**2) / np.sum((chosen - decoded) ** 2))
         assert found >= snr - 0.1
+
+    @pytest.mark.parametrize(("snr", "most_bits"), [(3.01, 0.49), (18, 3.2), (40, 6.9)])
+    def test_all_elements_take_their_entropy(self, snr, most_bits):
+        """Of Laplace's distribution: 0.48 bits for half of its energy, by a dead zone."""
+        values = np.random.default_rng(5).laplace(size=500_000).astype(np.float32)
+        section = _core.encode_values(f"ecsq:snr={snr}", values, None, values.size)
+        error = _core.decode_values("ecsq", section, None, values.size) - values
+        assert 10 * np.log10(np.sum(values**2) / np.sum(error**2)) >= snr - 0.02
+        assert 8 * len(section) / values.size <= most_bits

@@ -226,9 +226,10 @@ class TestExchange:
         linear = tfc.Compressor("shared_randomk:ratio=0.1", exchange="auto")
         assert linear.route("kernel", "float32", (100, 100), num_ranks=8).transport.name == "LINEAR"
 
-    def test_rows_are_gathered(self):
-        route = tfc.Compression.int8().route("table", "float32", (100, 100), is_table=True, num_ranks=8)
-        assert route.transport.name == "GATHER"
+    @pytest.mark.parametrize(("ranks", "transport"), [(3, "GATHER"), (4, "SHARD_ROWS"), (None, "GATHER")])
+    def test_rows_go_to_their_owners_on_more_ranks(self, ranks, transport):
+        route = tfc.Compression.int8().route("table", "float32", (100, 100), is_table=True, num_ranks=ranks)
+        assert route.transport.name == transport
 
     def test_tensors_of_one_dimension_are_exact(self):
         route = tfc.Compression.int8().route("bias", "float32", (5000,), num_ranks=4)

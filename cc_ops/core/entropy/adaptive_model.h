@@ -5,17 +5,105 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace tfcompress {
 
 // Frequencies are shares of 2^kProbabilityBits.
-inline constexpr int kProbabilityBits = 15;
+inline constexpr int kProbabilityBits = 12;
 inline constexpr uint32_t kProbabilityScale = 1u << kProbabilityBits;
 
 // The part of [0, kProbabilityScale) that stands for a symbol; frequency > 0.
 struct SymbolRange {
   uint32_t start;
   uint32_t frequency;
+};
+
+// One of 16 symbols, by their counts. Ranges follow from the counts at times, less and less often:
+// between them a model is a table, and symbols do not wait for each other. Every symbol has a range
+// of at least 1, which is 12 bits; so none takes less than a 1514th of a byte.
+class NibbleModel {
+ public:
+  // Lower bound of the bytes of `count` symbols.
+  static uint64_t MinBytes(uint64_t count) { return count / 1600; }
+  static constexpr int kSymbols = 16;
+  static constexpr int kLast = kSymbols - 1;
+
+  // All alike.
+  NibbleModel() : NibbleModel(kUniform, kUniformWeight) {}
+  // Symbol i + 1 is as likely as symbol i times `ratio` / 256, ratio < 256 (a geometric
+  // distribution); the last symbol stands for itself and all above it. What is learned outweighs
+  // that from `weight` symbols on.
+  static NibbleModel Geometric(uint32_t ratio, uint32_t weight) {
+    return NibbleModel(ratio, weight);
+  }
+
+  SymbolRange Range(int symbol) const {
+    const uint32_t start = starts_[symbol];
+    return {start, starts_[symbol + 1] - start};
+  }
+  // The symbol whose range has `point`.
+  int Find(uint32_t point) const {
+    // Counts starts in vectors, then in the quarters of a number.
+    const auto p = static_cast<int16_t>(point);
+    Starts low, high;
+    std::memcpy(&low, starts_, sizeof(low));
+    std::memcpy(&high, starts_ + kSymbols / 2, sizeof(high));
+    const Starts counts = -((low <= p) + (high <= p));
+    uint64_t quarters[2];
+    std::memcpy(quarters, &counts, sizeof(counts));
+    return static_cast<int>((quarters[0] + quarters[1]) * 0x0001000100010001 >> 48) - 1;
+  }
+  void Learn(int symbol) {
+    counts_[symbol] = static_cast<uint16_t>(counts_[symbol] + kOne);
+    if (--num_left_ == 0) Update();
+  }
+
+ private:
+  typedef int16_t Starts __attribute__((vector_size(16)));
+
+  static constexpr uint32_t kUniform = 256;
+  static constexpr uint32_t kUniformWeight = 2;
+  // What a symbol adds to its count; priors have fractions of it.
+  static constexpr uint32_t kOne = 32;
+  // Counts are halved above it.
+  static constexpr uint32_t kMostTotal = 1024 * kOne;
+  // Symbols from one update to the next: this part of those seen, and no more than the most.
+  static constexpr uint32_t kUpdatePart = 8;
+  static constexpr uint32_t kMostLeft = 64;
+
+  NibbleModel(uint32_t ratio, uint32_t weight) {
+    uint32_t shares[kSymbols];
+    uint32_t sum = 0;
+    uint32_t share = 1u << 16;
+    for (int i = 0; i + 1 < kSymbols; ++i, share = share * ratio >> 8) sum += shares[i] = share;
+    shares[kSymbols - 1] = ratio < 256 ? share * 256 / (256 - ratio) : share;
+    sum += shares[kSymbols - 1];
+    for (int i = 0; i < kSymbols; ++i)
+      counts_[i] = static_cast<uint16_t>(uint64_t{shares[i]} * weight * kOne / sum);
+    Update();
+  }
+  // Makes the ranges those of the counts.
+  void Update() {
+    uint32_t total = 0;
+    for (const uint16_t count : counts_) total += count;
+    if (total > kMostTotal) {
+      total = 0;
+      for (uint16_t& count : counts_) total += count = static_cast<uint16_t>(count >> 1);
+    }
+    const uint32_t scale = ((kProbabilityScale - kSymbols) << 16) / total;
+    uint32_t before = 0;
+    for (int i = 0; i < kSymbols; ++i) {
+      starts_[i] = static_cast<int16_t>((before * scale >> 16) + static_cast<uint32_t>(i));
+      before += counts_[i];
+    }
+    starts_[kSymbols] = kProbabilityScale;
+    num_left_ = std::clamp<uint32_t>(total / (kUpdatePart * kOne), 1, kMostLeft);
+  }
+
+  int16_t starts_[kSymbols + 1];
+  uint16_t counts_[kSymbols];
+  uint32_t num_left_;  // Symbols to the next update.
 };
 
 // Halves the weight of what was learned every 2^shift symbols. After few symbols it is their mean:
@@ -35,83 +123,27 @@ class LearningRate {
   int seen_;
 };
 
-// One of 16 symbols. No symbol is ever rarer than kLeast of kProbabilityScale, which is 12 bits; so
-// none takes less than a 1514th of a byte.
-class NibbleModel {
- public:
-  // Lower bound of the bytes of `count` symbols.
-  static uint64_t MinBytes(uint64_t count) { return count / 1600; }
-  static constexpr int kSymbols = 16;
-  static constexpr int kLast = kSymbols - 1;
-
-  // All alike.
-  NibbleModel() : NibbleModel(kUniform, 1) {}
-  // Symbol i + 1 is as likely as symbol i times `ratio` / 256, ratio < 256 (a geometric
-  // distribution); the last symbol stands for itself and all above it.
-  static NibbleModel Geometric(uint32_t ratio) { return NibbleModel(ratio, kGeometricWeight); }
-
-  SymbolRange Range(int symbol) const {
-    const uint32_t end = symbol + 1 < kSymbols ? Start(symbol + 1) : kProbabilityScale;
-    return {Start(symbol), end - Start(symbol)};
-  }
-  // The symbol whose range has `point`.
-  int Find(uint32_t point) const {
-    int symbol = 0;
-    for (int i = 1; i < kSymbols; ++i) symbol += Start(i) <= point;
-    return symbol;
-  }
-  void Learn(int symbol) {
-    const int shift = rate_.Next();
-    for (int i = 1; i < kSymbols; ++i) {
-      const int32_t target = i <= symbol ? 0 : kFree << kFractionBits;
-      starts_[i] += (target - starts_[i]) >> shift;
-    }
-  }
-
- private:
-  static constexpr int kLeast = 8;
-  static constexpr int kFree = static_cast<int>(kProbabilityScale) - kLeast * kSymbols;
-  static constexpr int kFractionBits = 16;  // Of starts_.
-  static constexpr uint32_t kUniform = 256;
-  static constexpr int kGeometricWeight = 16;
-
-  NibbleModel(uint32_t ratio, int weight) : rate_(weight) {
-    uint32_t shares[kSymbols];
-    uint32_t sum = 0;
-    uint32_t share = 1u << 16;
-    for (int i = 0; i + 1 < kSymbols; ++i, share = share * ratio >> 8) sum += shares[i] = share;
-    shares[kSymbols - 1] = ratio < 256 ? share * 256 / (256 - ratio) : share;
-    sum += shares[kSymbols - 1];
-    uint64_t before = 0;
-    for (int i = 0; i < kSymbols; ++i) {
-      starts_[i] = static_cast<int32_t>((before * kFree << kFractionBits) / sum);
-      before += shares[i];
-    }
-  }
-  uint32_t Start(int symbol) const {
-    return static_cast<uint32_t>((starts_[symbol] >> kFractionBits) + kLeast * symbol);
-  }
-
-  int32_t starts_[kSymbols];  // Ascending, from 0 to at most kFree; without the least shares.
-  LearningRate rate_;
-};
-
 // One of two symbols.
 class BitModel {
  public:
   SymbolRange Range(int bit) const {
-    return bit == 0 ? SymbolRange{0, zeros_} : SymbolRange{zeros_, kProbabilityScale - zeros_};
+    // Products, not branches, which could not be foretold.
+    const uint32_t zeros = zeros_ >> kFractionBits;
+    const auto one = static_cast<uint32_t>(bit);
+    return {one * zeros, zeros + one * (kProbabilityScale - 2 * zeros)};
   }
-  int Find(uint32_t point) const { return point >= zeros_; }
+  int Find(uint32_t point) const { return point >= zeros_ >> kFractionBits; }
   void Learn(int bit) {
-    const int target = bit == 0 ? static_cast<int>(kProbabilityScale) - kLeast : kLeast;
-    zeros_ += (target - static_cast<int>(zeros_)) >> rate_.Next();
-    zeros_ = std::clamp<uint32_t>(zeros_, kLeast, kProbabilityScale - kLeast);
+    const int goal =
+        static_cast<int>(kScale) - kLeast - bit * (static_cast<int>(kScale) - 2 * kLeast);
+    zeros_ += static_cast<uint32_t>((goal - static_cast<int>(zeros_)) >> rate_.Next());
   }
 
  private:
-  static constexpr int kLeast = 32;
-  uint32_t zeros_ = kProbabilityScale / 2;
+  static constexpr int kFractionBits = 8;
+  static constexpr uint32_t kScale = kProbabilityScale << kFractionBits;
+  static constexpr int kLeast = 4 << kFractionBits;
+  uint32_t zeros_ = kScale / 2;
   LearningRate rate_{1};
 };
 

@@ -45,42 +45,48 @@ class GapCoder {
   GapCoder() {
     // An element is not chosen with probability 1 - 2^(-model / 2), in 1/256.
     constexpr uint32_t kRatios[GapScale::kNumModels] = {20, 75, 128, 165, 192, 211};
-    for (int i = 0; i < GapScale::kNumModels; ++i) models_[i] = NibbleModel::Geometric(kRatios[i]);
+    constexpr uint32_t kWeight = 16;
+    for (int i = 0; i < GapScale::kNumModels; ++i)
+      models_[i] = NibbleModel::Geometric(kRatios[i], kWeight);
   }
 
   // Codes the gaps between chosen elements, which are some of `size` > 0. The expected scale is
   // that of the group before, whose gaps are twice as long.
-  void Put(uint64_t size, Span<const uint64_t> gaps, RansEncoder* coder) {
+  void Put(uint64_t size, Span<const uint32_t> gaps, RansEncoder* coder) {
     if (gaps.empty()) return PutScale(kNoElements, coder);
     const GapScale scale = GapScale::Of(size, gaps.size());
     PutScale(scale.half, coder);
     uint64_t next = 0;
-    for (const uint64_t gap : gaps) {
+    for (const uint32_t gap : gaps) {
       PutGap(gap, scale, coder);
-      next += gap + 1;
+      next += uint64_t{gap} + 1;
     }
     // The shortest gap that leaves the group.
     const uint64_t step = uint64_t{1} << scale.shift();
     if (next < size) PutGap((size - next + step - 1) / step * step, scale, coder);
   }
 
-  // Calls take(position) for the chosen elements of a group, ascending, at most max_chosen times.
-  // Fails where there are more, or gaps of more symbols than an encoder writes.
-  template <typename Take>
-  Status Get(uint64_t size, uint64_t max_chosen, RansDecoder* coder, const Take& take) {
+  // Fills the front of `chosen` with the positions of the chosen elements of a group, ascending,
+  // and says how many there are. Fails where there are more, or gaps of more symbols than an
+  // encoder writes.
+  Status Get(uint64_t size, RansDecoder* coder, Span<uint32_t> chosen, size_t* num_chosen) {
+    *num_chosen = 0;
     const int half = GetScale(coder);
     if (half == kNoElements) return OkStatus();
     const GapScale scale{half};
-    uint64_t num_escapes = max_chosen + 1;
-    uint64_t num_left = max_chosen;
-    for (uint64_t position = 0; true; ++position) {
-      position += GetGap(scale, coder, &num_escapes);
+    RansDecoder local = *coder;  // Which a compiler keeps in registers.
+    uint64_t num_escapes = chosen.size() + 1;
+    size_t i = 0;
+    for (uint64_t position = 0; position < size; ++position) {
+      position += GetGap(scale, &local, &num_escapes);
       if (num_escapes == 0) return DataLoss("a gap that no encoder writes");
-      if (position >= size) return OkStatus();
-      if (num_left-- == 0) return DataLoss("more gaps than indices");
-      take(position);
-      if (position + 1 == size) return OkStatus();
+      if (position >= size) break;
+      if (i == chosen.size()) return DataLoss("more gaps than indices");
+      chosen[i++] = static_cast<uint32_t>(position);
     }
+    *coder = local;
+    *num_chosen = i;
+    return OkStatus();
   }
 
  private:

@@ -1,11 +1,32 @@
 #include "core/entropy/rans.h"
 
+#include <algorithm>
+
 namespace tfcompress {
 namespace {
 
 constexpr int kLengthBits = 6;
-// The encoder's first state and the decoder's last.
-constexpr uint32_t kEmpty = 1;
+// The encoder's first state and the decoder's last. A single lane that holds less than a word takes
+// none, as there is none; among several the words may be another one's.
+uint32_t EmptyState(size_t num_lanes) { return num_lanes == 1 ? 1 : kLeastRansState; }
+
+// Read where a code is too short for its states.
+constexpr unsigned char kNothing[sizeof(uint16_t)] = {};
+
+// 2^63 by each frequency, rounded up: a product's upper half is the quotient of any state.
+struct Reciprocals {
+  uint64_t of[kProbabilityScale] = {};
+
+  constexpr Reciprocals() {
+    for (uint64_t f = 1; f < kProbabilityScale; ++f) of[f] = ((uint64_t{1} << 63) + f - 1) / f;
+  }
+};
+constexpr Reciprocals kReciprocals;
+
+uint32_t Divide(uint32_t state, uint32_t frequency) {
+  const auto twice = static_cast<unsigned __int128>(uint64_t{state} << 1);
+  return static_cast<uint32_t>(twice * kReciprocals.of[frequency] >> 64);
+}
 
 }  // namespace
 
@@ -22,35 +43,58 @@ uint32_t RansDecoder::GetNumber() {
   return static_cast<uint32_t>((uint64_t{1} << num_bits) + GetBits(num_bits) - 1);
 }
 
-void RansEncoder::Finish(Bytes* out) const {
-  // The words of the last symbol come first.
-  std::vector<uint16_t> words;
-  words.reserve(symbols_.size() / 2 + 2);
-  uint64_t state = kEmpty;
-  for (size_t i = symbols_.size(); i-- > 0;) {
-    const uint32_t frequency = symbols_[i] & 0xFFFF;
-    const uint32_t start = symbols_[i] >> 16;
-    if (state >= uint64_t{frequency} << (32 - kProbabilityBits)) {
-      words.push_back(static_cast<uint16_t>(state));
-      state >>= 16;
-    }
-    const auto x = static_cast<uint32_t>(state);
-    state = (uint64_t{x / frequency} << kProbabilityBits) + x % frequency + start;
-  }
-  ByteWriter writer(out);
-  writer.Write(static_cast<uint32_t>(state));
-  unsigned char* bytes = writer.Extend(2 * words.size());
-  for (size_t i = 0; i < words.size(); ++i)
-    StoreUnaligned(bytes + 2 * i, words[words.size() - 1 - i]);
+void RansEncoder::Grow() {
+  const size_t size = static_cast<size_t>(next_ - out_->data());
+  constexpr size_t kLeast = 64;
+  const size_t spare = out_->capacity() - size;
+  const size_t more = std::max(size - begin_, std::max(kLeast, spare));
+  out_->resize(size + more / sizeof(uint32_t) * sizeof(uint32_t));
+  next_ = out_->data() + size;
+  end_ = end();
 }
 
-RansDecoder::RansDecoder(ByteSpan bytes) : bytes_(bytes), position_(sizeof(state_)) {
-  if (bytes.size() >= sizeof(state_)) state_ = LoadUnaligned<uint32_t>(bytes.data());
+void RansEncoder::Finish(int num_lanes) {
+  uint32_t states[kMaxRansLanes];
+  std::fill_n(states, num_lanes, EmptyState(num_lanes));
+  const auto lane_mask = static_cast<size_t>(num_lanes - 1);
+  // The words of the last symbol come first. They end where the ranges do, and need less space.
+  unsigned char* const ranges = out_->data() + begin_;
+  unsigned char* first = next_;
+  for (size_t i = static_cast<size_t>(next_ - ranges) / sizeof(uint32_t); i-- > 0;) {
+    const auto range = LoadUnaligned<uint32_t>(ranges + sizeof(uint32_t) * i);
+    const uint32_t frequency = range & 0xFFFF;
+    uint32_t state = states[i & lane_mask];
+    // Without a branch, which could not be foretold.
+    const uint32_t num_words = state >> (32 - kProbabilityBits) >= frequency;
+    StoreUnaligned(first - sizeof(uint16_t), static_cast<uint16_t>(state));
+    first -= sizeof(uint16_t) * num_words;
+    state >>= 16 * num_words;
+    // (state / frequency) 2^kProbabilityBits + state % frequency + start.
+    states[i & lane_mask] =
+        state + (range >> 16) + Divide(state, frequency) * (kProbabilityScale - frequency);
+  }
+  const auto num_bytes = static_cast<size_t>(next_ - first);
+  std::memmove(ranges, first, num_bytes);
+  out_->resize(begin_ + num_bytes);
+  ByteWriter(out_).WriteArray(Span<const uint32_t>(states, static_cast<size_t>(num_lanes)));
+}
+
+RansDecoder::RansDecoder(int num_lanes, ByteSpan bytes)
+    : lane_mask_(static_cast<uint32_t>(num_lanes - 1)), next_(kNothing), end_(kNothing) {
+  const size_t num_state_bytes = sizeof(uint32_t) * static_cast<size_t>(num_lanes);
+  is_whole_ = bytes.size() >= num_state_bytes && bytes.size() % sizeof(uint16_t) == 0;
+  if (!is_whole_) return;
+  next_ = bytes.data();
+  end_ = bytes.data() + (bytes.size() - num_state_bytes);
+  std::memcpy(states_, end_, num_state_bytes);
 }
 
 Status RansDecoder::ExpectEnd(const char* what) const {
-  if (position_ == bytes_.size() && state_ == kEmpty) return OkStatus();
-  return DataLoss(what, ": the code of ", bytes_.size(), " bytes does not end with its symbols");
+  const size_t num_lanes = lane_mask_ + size_t{1};
+  const bool empty = std::all_of(states_, states_ + num_lanes,
+                                 [&](uint32_t state) { return state == EmptyState(num_lanes); });
+  if (is_whole_ && next_ == end_ && empty) return OkStatus();
+  return DataLoss(what, ": the code does not end with its symbols");
 }
 
 }  // namespace tfcompress

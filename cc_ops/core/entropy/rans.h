@@ -1,8 +1,9 @@
 // Range asymmetric numeral systems (Duda 2013): symbols in as many bits as their probabilities say,
-// by one multiplication each. A 32-bit state, words of 16 bits.
+// by one multiplication each. 32-bit states, words of 16 bits.
 //
 // The coder is last in, first out: the encoder keeps the symbols' ranges and codes them backwards
-// when it is finished, so that the decoder, and both sides' models, go forwards.
+// when it is finished, so that the decoder, and both sides' models, go forwards. Symbols take turns
+// among several states, the lanes, so that a processor need not finish one before the next.
 #ifndef TFCOMPRESS_CORE_ENTROPY_RANS_H_
 #define TFCOMPRESS_CORE_ENTROPY_RANS_H_
 
@@ -16,8 +17,23 @@
 
 namespace tfcompress {
 
+inline constexpr int kMaxRansLanes = 4;
+
+// Lanes for the code of `count` items. Each but the first takes four bytes more.
+inline int RansLanes(uint64_t count) {
+  constexpr uint64_t kLeastOfMany = 8192;
+  return count < kLeastOfMany ? 1 : kMaxRansLanes;
+}
+
+// Below it, a state takes the next word, if any is left.
+inline constexpr uint32_t kLeastRansState = 1u << 16;
+
+// Appends a code to `out`, which nothing else appends to before it is finished: until then the
+// symbols' ranges stand there, so that a caller who keeps the vector's memory spares theirs.
 class RansEncoder {
  public:
+  explicit RansEncoder(Bytes* out) : out_(out), begin_(out->size()), next_(end()), end_(end()) {}
+
   // Codes the symbol, and teaches it to the model.
   template <typename Model>
   void Put(int symbol, Model* model) {
@@ -26,38 +42,43 @@ class RansEncoder {
   }
   // Codes `value` < 2^num_bits in num_bits bits, 0 <= num_bits <= 32.
   void PutBits(uint32_t value, int num_bits) {
-    for (; num_bits > kMaxRawBits; num_bits -= kMaxRawBits, value >>= kMaxRawBits) {
-      AppendBits(value & ((1u << kMaxRawBits) - 1), kMaxRawBits);
-    }
+    for (; num_bits > kProbabilityBits; num_bits -= kProbabilityBits, value >>= kProbabilityBits)
+      AppendBits(value & (kProbabilityScale - 1), kProbabilityBits);
     if (num_bits > 0) AppendBits(value, num_bits);
   }
   // Codes any number: its length, and the bits below its first.
   void PutNumber(uint32_t value);
 
-  void Clear() { symbols_.clear(); }
-  // Appends all that was put.
-  void Finish(Bytes* out) const;
+  // Turns what was put into its code.
+  void Finish(int num_lanes);
 
  private:
-  static constexpr int kMaxRawBits = kProbabilityBits;
-
-  void Append(SymbolRange range) { symbols_.push_back(range.start << 16 | range.frequency); }
+  unsigned char* end() { return out_->data() + out_->size(); }
+  void Append(SymbolRange range) {
+    if (next_ == end_) Grow();
+    StoreUnaligned(next_, range.start << 16 | range.frequency);
+    next_ += sizeof(uint32_t);
+  }
   void AppendBits(uint32_t value, int num_bits) {
     const int shift = kProbabilityBits - num_bits;
     Append({value << shift, 1u << shift});
   }
+  void Grow();
 
-  std::vector<uint32_t> symbols_;  // Start and frequency.
+  Bytes* out_;
+  size_t begin_;         // Of the code.
+  unsigned char* next_;  // Range.
+  unsigned char* end_;
 };
 
 // Trusts nothing: past the end it yields any symbols, and ExpectEnd says so.
 class RansDecoder {
  public:
-  explicit RansDecoder(ByteSpan bytes);
+  RansDecoder(int num_lanes, ByteSpan bytes);
 
   template <typename Model>
   int Get(Model* model) {
-    const int symbol = model->Find(state_ & (kProbabilityScale - 1));
+    const int symbol = model->Find(states_[lane_] & (kProbabilityScale - 1));
     Advance(model->Range(symbol));
     model->Learn(symbol);
     return symbol;
@@ -72,31 +93,35 @@ class RansDecoder {
   }
   uint32_t GetNumber();
 
-  // Fails with DataLoss unless all bytes were read, and the state is the encoder's first.
+  // Fails with DataLoss unless all bytes were read, and the states are the encoder's first.
   Status ExpectEnd(const char* what) const;
 
  private:
   void Advance(SymbolRange range) {
-    state_ = range.frequency * (state_ >> kProbabilityBits) + (state_ & (kProbabilityScale - 1)) -
-             range.start;
-    if (state_ < kLeastState && position_ + 2 <= bytes_.size()) {
-      state_ = state_ << 16 | LoadUnaligned<uint16_t>(bytes_.data() + position_);
-      position_ += 2;
-    }
+    uint32_t state = states_[lane_];
+    state = range.frequency * (state >> kProbabilityBits) + (state & (kProbabilityScale - 1)) -
+            range.start;
+    // Without a branch, which could not be foretold.
+    const uint32_t num_words = (state < kLeastRansState) & (next_ != end_);
+    states_[lane_] = state << (16 * num_words) | (LoadUnaligned<uint16_t>(next_) & (0 - num_words));
+    next_ += sizeof(uint16_t) * num_words;
+    lane_ = (lane_ + 1) & lane_mask_;
   }
   uint32_t TakeBits(int num_bits) {
     const int shift = kProbabilityBits - num_bits;
-    const uint32_t value = (state_ & (kProbabilityScale - 1)) >> shift;
+    const uint32_t value = (states_[lane_] & (kProbabilityScale - 1)) >> shift;
     Advance({value << shift, 1u << shift});
     return value;
   }
 
-  // Below it, a state takes the next word. The last states of all have none to take.
-  static constexpr uint32_t kLeastState = 1u << 16;
-
-  ByteSpan bytes_;
-  size_t position_;  // Of the next word.
-  uint32_t state_ = 0;
+  uint32_t states_[kMaxRansLanes] = {};
+  uint32_t lane_ = 0;  // Of the next symbol.
+  uint32_t lane_mask_;
+  // The next word, and the end of all. The states are behind them, so that there is always
+  // something to load.
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool is_whole_;
 };
 
 }  // namespace tfcompress

@@ -36,7 +36,7 @@ struct Groups {
   std::array<uint64_t, kNumGroups> size{};
 };
 
-using GroupGaps = std::array<std::vector<uint64_t>, kNumGroups>;
+using GroupGaps = std::array<std::vector<uint32_t>, kNumGroups>;
 
 GroupGaps FindGaps(const GridClasses& classes, const Groups& groups, const Grid& grid,
                    Span<const uint32_t> indices) {
@@ -55,7 +55,7 @@ GroupGaps FindGaps(const GridClasses& classes, const Groups& groups, const Grid&
     }
     const int group = classes.rows[row] + classes.columns[column];
     const uint64_t position = row_begin[group] + rank[column];
-    gaps[group].push_back(position - next[group]);
+    gaps[group].push_back(static_cast<uint32_t>(position - next[group]));
     next[group] = position + 1;
   });
   return gaps;
@@ -103,15 +103,13 @@ double IdealBits(const std::vector<uint8_t>& classes) {
 }
 
 // The indices as those of a vector: one group.
-void PutVector(Span<const uint32_t> indices, uint32_t n, RansEncoder* coder) {
-  std::vector<uint64_t> gaps(indices.size());
-  uint64_t next = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    gaps[i] = indices[i] - next;
-    next = uint64_t{indices[i]} + 1;
-  }
-  coder->PutNumber(0);  // Columns.
-  GapCoder().Put(n, gaps, coder);
+void PutVector(Span<const uint32_t> indices, uint32_t n, Bytes* out) {
+  std::vector<uint32_t> gaps(indices.begin(), indices.end());
+  for (size_t i = gaps.size(); i-- > 1;) gaps[i] -= gaps[i - 1] + 1;
+  RansEncoder coder(out);
+  coder.PutNumber(0);  // Columns.
+  GapCoder().Put(n, gaps, &coder);
+  coder.Finish(RansLanes(indices.size()));
 }
 
 // The indices as those of a matrix.
@@ -131,15 +129,19 @@ class Matrix {
     return bits;
   }
 
-  void Put(RansEncoder* coder) const {
-    coder->PutNumber(grid_.width);
-    coder->PutNumber(grid_.first_column);
-    PutClasses(classes_.columns, coder);
-    PutClasses(classes_.rows, coder);
+  void Put(Bytes* out) const {
+    RansEncoder coder(out);
+    coder.PutNumber(grid_.width);
+    coder.PutNumber(grid_.first_column);
+    PutClasses(classes_.columns, &coder);
+    PutClasses(classes_.rows, &coder);
     GapCoder gap_coder;
+    size_t k = 0;
     for (int g = 0; g < kNumGroups; ++g) {
-      if (groups_.size[g] > 0) gap_coder.Put(groups_.size[g], gaps_[g], coder);
+      if (groups_.size[g] > 0) gap_coder.Put(groups_.size[g], gaps_[g], &coder);
+      k += gaps_[g].size();
     }
+    coder.Finish(RansLanes(k));
   }
 
  private:
@@ -149,8 +151,32 @@ class Matrix {
   GroupGaps gaps_;
 };
 
-Status DecodeMatrix(const Grid& grid, uint32_t n, uint32_t k, RansDecoder* coder,
-                    std::vector<uint32_t>* indices) {
+// Converts positions in group g to indices, in place, and returns how many are outside [0, n).
+uint64_t PlaceGroup(int g, const Grid& grid, uint32_t n, const GridClasses& classes,
+                    const Groups& groups,
+                    const std::array<std::vector<uint32_t>, kNumCountClasses>& columns,
+                    Span<uint32_t> positions) {
+  // Elements of the group in a row of class a, if it has any.
+  std::array<uint32_t, kNumCountClasses> row_size{};
+  for (int a = std::max(1, g - kNumCountClasses + 1); a < std::min(g, kNumCountClasses); ++a)
+    row_size[a] = groups.row_size[g - a];
+  uint64_t num_outside = 0;
+  uint64_t row = 0;
+  uint64_t row_begin = 0;
+  for (uint32_t& position : positions) {
+    while (position - row_begin >= row_size[classes.rows[row]])
+      row_begin += row_size[classes.rows[row++]];
+    const uint32_t column = columns[g - classes.rows[row]][position - row_begin];
+    const uint64_t index = row * grid.width + column - grid.first_column;
+    num_outside += index >= n;  // Also where it is negative.
+    position = static_cast<uint32_t>(index);
+  }
+  return num_outside;
+}
+
+// Fills the front of `indices`, and says how many there are.
+Status DecodeMatrix(const Grid& grid, uint32_t n, RansDecoder* coder, Span<uint32_t> indices,
+                    size_t* num_found) {
   GridClasses classes;
   classes.columns = GetClasses(grid.width, coder);
   classes.rows = GetClasses(grid.NumRows(n), coder);
@@ -163,21 +189,11 @@ Status DecodeMatrix(const Grid& grid, uint32_t n, uint32_t k, RansDecoder* coder
   GapCoder gap_coder;
   for (int g = 0; g < kNumGroups; ++g) {
     if (groups.size[g] == 0) continue;
-    // Elements of the group in a row of class a, if it has any.
-    std::array<uint32_t, kNumCountClasses> row_size{};
-    for (int a = std::max(1, g - kNumCountClasses + 1); a < std::min(g, kNumCountClasses); ++a)
-      row_size[a] = groups.row_size[g - a];
-    uint64_t row = 0;
-    uint64_t row_begin = 0;
-    const auto take = [&](uint64_t position) {
-      while (position - row_begin >= row_size[classes.rows[row]])
-        row_begin += row_size[classes.rows[row++]];
-      const uint32_t column = columns[g - classes.rows[row]][position - row_begin];
-      const uint64_t index = row * grid.width + column - grid.first_column;
-      num_outside += index >= n;  // Also where it is negative.
-      indices->push_back(static_cast<uint32_t>(index));
-    };
-    TFC_RETURN_IF_ERROR(gap_coder.Get(groups.size[g], k - indices->size(), coder, take));
+    const Span<uint32_t> rest = indices.subspan(*num_found, indices.size() - *num_found);
+    size_t num_chosen;
+    TFC_RETURN_IF_ERROR(gap_coder.Get(groups.size[g], coder, rest, &num_chosen));
+    num_outside += PlaceGroup(g, grid, n, classes, groups, columns, rest.subspan(0, num_chosen));
+    *num_found += num_chosen;
   }
   if (num_outside > 0)
     return DataLoss("rowcol: ", num_outside, " indices are outside [0, ", n, ")");
@@ -189,10 +205,8 @@ class RowcolIndexCodec : public IndexCodec {
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
     const auto k = static_cast<uint32_t>(indices.size());
-    RansEncoder coder;
     if (!MayPay(context.grid, n, k)) {
-      PutVector(indices, n, &coder);
-      coder.Finish(out);
+      PutVector(indices, n, out);
       return DecodedIndices();
     }
     // Codes both where it is not clear which one is shorter: where models have much to learn, or
@@ -202,41 +216,38 @@ class RowcolIndexCodec : public IndexCodec {
     constexpr double kManyBits = 1 << 14;
     constexpr double kClearlyShorter = 0.85;
     const double ratio = bits < kManyBits ? 1 : matrix.ideal_bits() / bits;
-    Bytes as_vector, as_matrix;
-    if (ratio > kClearlyShorter) {
-      PutVector(indices, n, &coder);
-      coder.Finish(&as_vector);
+    const size_t begin = out->size();
+    if (ratio < 1 / kClearlyShorter) matrix.Put(out);
+    const size_t as_matrix = out->size() - begin;
+    if (ratio > kClearlyShorter) PutVector(indices, n, out);
+    const size_t as_vector = out->size() - begin - as_matrix;
+    if (as_matrix > 0 && as_vector > 0) {
+      const bool takes_matrix = as_matrix < as_vector;
+      const auto first = out->begin() + static_cast<ptrdiff_t>(begin);
+      const auto middle = first + static_cast<ptrdiff_t>(as_matrix);
+      takes_matrix ? out->erase(middle, out->end()) : out->erase(first, middle);
     }
-    if (ratio < 1 / kClearlyShorter) {
-      coder.Clear();
-      matrix.Put(&coder);
-      coder.Finish(&as_matrix);
-    }
-    const bool takes_matrix =
-        as_vector.empty() || (!as_matrix.empty() && as_matrix.size() < as_vector.size());
-    ByteWriter(out).WriteArray(ByteSpan(takes_matrix ? as_matrix : as_vector));
     return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
                 std::vector<uint32_t>* indices) const override {
     TFC_RETURN_IF_ERROR(CheckSectionBytes("rowcol", section, MinEncodedBytes(n, k)));
-    RansDecoder coder(section);
-    indices->clear();
+    RansDecoder coder(RansLanes(k), section);
+    indices->resize(k);
+    size_t num_found = 0;
     Grid grid;
     grid.width = coder.GetNumber();
     if (grid.known()) {
       grid.first_column = coder.GetNumber();
       if (!MayPay(grid, n, k) || grid.first_column >= grid.width)
         return DataLoss("rowcol: ", grid.width, " columns of ", n, " elements");
-      TFC_RETURN_IF_ERROR(DecodeMatrix(grid, n, k, &coder, indices));
+      TFC_RETURN_IF_ERROR(DecodeMatrix(grid, n, &coder, Span<uint32_t>(*indices), &num_found));
       RadixSort(0, BitsFor(n), context.executor, indices);
     } else {
-      const auto take = [&](uint64_t index) { indices->push_back(static_cast<uint32_t>(index)); };
-      TFC_RETURN_IF_ERROR(GapCoder().Get(n, k, &coder, take));
+      TFC_RETURN_IF_ERROR(GapCoder().Get(n, &coder, Span<uint32_t>(*indices), &num_found));
     }
-    if (indices->size() != k)
-      return DataLoss("rowcol: ", indices->size(), " indices, ", k, " expected");
+    if (num_found != k) return DataLoss("rowcol: ", num_found, " indices, ", k, " expected");
     return coder.ExpectEnd("rowcol");
   }
 
@@ -245,7 +256,7 @@ class RowcolIndexCodec : public IndexCodec {
   }
   // The bytes of one group: a gap has at most two symbols and a half, of 12 bits, by its model, and
   // 29 bits below them.
-  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return 24 + uint64_t{8} * k; }
+  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return 40 + uint64_t{8} * k; }
 };
 
 }  // namespace
