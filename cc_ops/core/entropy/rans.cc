@@ -74,7 +74,7 @@ void RansEncoder::Finish(int num_lanes) {
         state + (range >> 16) + Divide(state, frequency) * (kProbabilityScale - frequency);
   }
   const auto num_bytes = static_cast<size_t>(next_ - first);
-  std::memmove(ranges, first, num_bytes);
+  if (num_bytes > 0) std::memmove(ranges, first, num_bytes);  // Else there may be no memory.
   out_->resize(begin_ + num_bytes);
   ByteWriter(out_).WriteArray(Span<const uint32_t>(states, static_cast<size_t>(num_lanes)));
 }
