@@ -28,7 +28,7 @@ class Nibble:
         self.update()
 
     def update(self) -> None:
-        if sum(self.counts) > 1024 * ONE:
+        if sum(self.counts) > 512 * ONE:
             self.counts = [count >> 1 for count in self.counts]
         total = sum(self.counts)
         scale = ((SCALE - NUM_SYMBOLS) << 16) // total

@@ -67,7 +67,7 @@ class NibbleModel {
   // What a symbol adds to its count; priors have fractions of it.
   static constexpr uint32_t kOne = 32;
   // Counts are halved above it.
-  static constexpr uint32_t kMostTotal = 1024 * kOne;
+  static constexpr uint32_t kMostTotal = 512 * kOne;
   // Symbols from one update to the next: this part of those seen, and no more than the most.
   static constexpr uint32_t kUpdatePart = 8;
   static constexpr uint32_t kMostLeft = 64;
