@@ -3,6 +3,7 @@
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+from tfcompress import comm
 from tfcompress.options import Options
 from tfcompress.plan import as_plan
 from tfcompress.state import Parameter
@@ -45,3 +46,16 @@ def break_last_frame(packets):
     """Changes a bit of the last frame in packets, uint8; what its checksum finds."""
     packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
     return packets
+
+
+def break_packets(monkeypatch, collective, rank=None):
+    """Breaks what a collective of comm.Ranks yields from now on, on one rank or on all."""
+    honest = getattr(comm.Ranks, collective)
+
+    def flip(packets):
+        return break_last_frame(packets) if rank in (None, hvd.rank()) else packets
+
+    def broken(self, *arguments, **named):
+        return tf.numpy_function(flip, [honest(self, *arguments, **named)], tf.uint8)
+
+    monkeypatch.setattr(comm.Ranks, collective, broken)

@@ -6,11 +6,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, break_last_frame, names_of, run, slots_of, sum_over_ranks
+from stepping import Stepper, break_packets, names_of, run, slots_of, sum_over_ranks
 from training import keras
 
 import tfcompress as tfc
-from tfcompress import comm
 
 SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2), (1,)]
 SPECS = [
@@ -198,12 +197,7 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     stepper = Stepper(sharded(SPECS[0]))
     run(stepper, random_arrays(rng))
     before = slots_of(stepper)
-    honest = comm.Ranks.allgather_packet
-
-    def broken(self, packet, name):
-        return tf.numpy_function(break_last_frame, [honest(self, packet, name)], tf.uint8)
-
-    monkeypatch.setattr(comm.Ranks, "allgather_packet", broken)
+    break_packets(monkeypatch, "allgather_packet")
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor .*checksum"):
         run(stepper, random_arrays(rng))
     for old, new in zip(before, slots_of(stepper), strict=True):
@@ -214,15 +208,7 @@ def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
     """Only the rank that sums it can see it."""
     stepper = Stepper(sharded(SPECS[0]))
     run(stepper, random_arrays(rng))
-    honest = comm.Ranks.alltoall_packet
-
-    def flip(packets):
-        return break_last_frame(packets) if hvd.rank() == 0 else packets
-
-    def broken(self, packet, splits, name):
-        return tf.numpy_function(flip, [honest(self, packet, splits, name)], tf.uint8)
-
-    monkeypatch.setattr(comm.Ranks, "alltoall_packet", broken)
+    break_packets(monkeypatch, "alltoall_packet", rank=0)
     message = "rank 0 could not sum its shard: rank .*, tensor .*checksum"
     with pytest.raises(tf.errors.DataLossError, match=message):
         run(stepper, random_arrays(rng))

@@ -4,10 +4,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, break_last_frame, slots_of, sum_over_ranks
+from stepping import Stepper, break_packets, slots_of, sum_over_ranks
 
 import tfcompress as tfc
-from tfcompress import comm
 from tfcompress.route import Transport
 
 # Rows and width of each table; the last one has fewer rows than there may be ranks.
@@ -185,12 +184,7 @@ def test_a_process_set_shards_among_its_ranks(rng, some_ranks):
 def test_a_broken_sum_is_named(rng, monkeypatch):
     stepper = Stepper(sharded())
     stepper.run(gradients_of(rng)[:2], NAMES[:2])
-    honest = comm.Ranks.allgather_packet
-
-    def broken(self, packet, name):
-        return tf.numpy_function(break_last_frame, [honest(self, packet, name)], tf.uint8)
-
-    monkeypatch.setattr(comm.Ranks, "allgather_packet", broken)
+    break_packets(monkeypatch, "allgather_packet")
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 1.*checksum"):
         stepper.run(gradients_of(rng)[:2], NAMES[:2])
 
@@ -199,15 +193,7 @@ def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
     """Only the rank that sums it can see it."""
     stepper = Stepper(sharded())
     stepper.run(gradients_of(rng)[:2], NAMES[:2])
-    honest = comm.Ranks.alltoall_packet
-
-    def flip(packets):
-        return break_last_frame(packets) if hvd.rank() == 0 else packets
-
-    def broken(self, packet, splits, name):
-        return tf.numpy_function(flip, [honest(self, packet, splits, name)], tf.uint8)
-
-    monkeypatch.setattr(comm.Ranks, "alltoall_packet", broken)
+    break_packets(monkeypatch, "alltoall_packet", rank=0)
     message = "rank 0 could not sum its shard: rank .*, tensor 1.*checksum"
     with pytest.raises(tf.errors.DataLossError, match=message):
         stepper.run(gradients_of(rng)[:2], NAMES[:2])
