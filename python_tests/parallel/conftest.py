@@ -30,6 +30,14 @@ def _several_ranks():
     assert hvd.size() > 1, "start these tests with horovodrun -np 2 or more: one rank exchanges nothing"
 
 
+@pytest.fixture
+def some_ranks():
+    """A process set of all ranks but the first."""
+    process_set = hvd.add_process_set(range(1, hvd.size()))
+    yield process_set
+    hvd.remove_process_set(process_set)
+
+
 @pytest.fixture(autouse=True)
 def _autograph_has_nothing_to_say():
     """It reads what a program's tf.function calls, and warns of what it cannot."""

@@ -156,14 +156,6 @@ def test_wire_bytes_do_not_grow_with_the_ranks(rng):
     assert row.sent_elements == n
 
 
-@pytest.fixture
-def some_ranks():
-    """A process set of all ranks but the first."""
-    process_set = hvd.add_process_set(range(1, hvd.size()))
-    yield process_set
-    hvd.remove_process_set(process_set)
-
-
 @pytest.mark.ranks
 @pytest.mark.skipif(hvd.size() < 3, reason="a process set of one rank exchanges nothing")
 @pytest.mark.parametrize("spec", [SPECS[0], SPECS[2]])

@@ -156,14 +156,6 @@ def test_auto_shards_from_four_ranks_on(rng):
     assert kernel is (Transport.GATHER if hvd.size() == 2 else Transport.SHARD)
 
 
-@pytest.fixture
-def some_ranks():
-    """A process set of all ranks but the first."""
-    process_set = hvd.add_process_set(range(1, hvd.size()))
-    yield process_set
-    hvd.remove_process_set(process_set)
-
-
 @pytest.mark.ranks
 @pytest.mark.skipif(hvd.size() < 3, reason="a process set of one rank exchanges nothing")
 def test_a_process_set_shards_among_its_ranks(rng, some_ranks):
