@@ -246,7 +246,7 @@ class Compressor:
           num_ranks: Of the exchange; None where it may change.
         """
         transport = self.transport_on(num_ranks, is_table)
-        framed = transport if transport in (Transport.SHARD, Transport.SHARD_ROWS) else Transport.GATHER
+        framed = transport if transport.is_sharded else Transport.GATHER
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
         if dtype not in PASS_THROUGH or self.transport is Transport.ALLREDUCE:
             is_cast = self.transport is Transport.ALLREDUCE

@@ -24,6 +24,11 @@ class Transport(enum.Enum):
     SHARD_ROWS = "rows by owner"  # Each rank sums rows of tables, and sends the encoded sums to all ranks.
     LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank sums a part for all."""
+        return self in (Transport.SHARD, Transport.SHARD_ROWS)
+
 
 @dataclasses.dataclass(frozen=True)
 class Route:
@@ -73,12 +78,7 @@ class Route:
     @property
     def carries_frames(self) -> bool:
         """Whether the gradient travels in frames."""
-        return self.transport is Transport.GATHER or self.is_sharded
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether each rank sums a part for all."""
-        return self.transport in (Transport.SHARD, Transport.SHARD_ROWS)
+        return self.transport is Transport.GATHER or self.transport.is_sharded
 
 
 @functools.lru_cache(maxsize=1024)

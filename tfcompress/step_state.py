@@ -113,7 +113,7 @@ class StepState:
         described = describe(names, gradients, parameters)
         settled = self._settle(plan, described) if isinstance(plan, Auto) else plan
         made = Stages.resolve(settled, described, held, num_ranks)
-        if num_ranks is None and any(route.is_sharded for route in made.all_routes()):
+        if num_ranks is None and any(route.transport.is_sharded for route in made.all_routes()):
             raise ValueError(
                 "exchange='shard' does not work in elastic jobs: Horovod's elastic loop does not take the "
                 "failure of an all-to-all for one. Use exchange='gather' or 'auto', which gathers there"

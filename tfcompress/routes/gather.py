@@ -23,8 +23,8 @@ from tfcompress.routes.base import (
     seeds_of,
 )
 
-# In a frame's header (FORMAT.md, "Frame"): the number of elements, and what comes before its end.
-_COUNT, _HEADER_BYTES = slice(16, 20), 20
+# In a frame's header (FORMAT.md, "Frame"): where the number of elements begins, and its bytes.
+_COUNT, _COUNT_BYTES = 16, 4
 
 # Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
 # A length that changes makes Horovod negotiate again, for about 1.5 kB and 30 packets; beyond 128 KiB lengths
@@ -51,8 +51,8 @@ class _Encoded:
     def sent_elements(self) -> tf.Tensor:
         """What the frame's header says: int64 scalar."""
         with tf.device(HOST):
-            header = tf.slice(self.frames, tf.constant([0]), tf.constant([_HEADER_BYTES]))
-            return tf.cast(tf.bitcast(header[_COUNT], tf.int32), tf.int64)
+            count = tf.slice(self.frames, tf.constant([_COUNT]), tf.constant([_COUNT_BYTES]))
+            return tf.cast(tf.bitcast(count, tf.int32), tf.int64)
 
 
 @dataclasses.dataclass(frozen=True)
