@@ -214,8 +214,9 @@ def speed(result: dict) -> str:
         core = cores.get(row["spec"], {})
         alone = [f"{core[part]:.2f}" if part in core else "" for part in ("encode", "decode")]
         least = [f"{ratio:.2f}" for ratio in least_traffic(row)]
-        rows.append([code(row["spec"]), *parts, *least, *alone, f"{row['memory']:.1f}"])
-    own = ["encode", "decode", "each further rank", "least traffic: encode", "decode"]
+        addition = "" if row["addition"] is None else f"{row['addition']:.2f}"
+        rows.append([code(row["spec"]), *parts, addition, *least, *alone, f"{row['memory']:.1f}"])
+    own = ["encode", "decode", "each further rank", "addition alone", "least traffic: encode", "decode"]
     return measured_on(result) + table(["", *own, "core: encode", "decode", "memory"], rows)
 
 

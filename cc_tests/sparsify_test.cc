@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/collect.h"
+#include "core/float_filter.h"
 #include "core/hash.h"
 #include "core/registry.h"
 #include "make_part.h"
@@ -121,6 +122,15 @@ TEST(TopK, SurvivesAMisleadingSample) {
   ExpectTopK(ascending, 2000);
 }
 
+// The bound of the sample is then among the small ones, far below the cut.
+TEST(TopK, CutsFarAboveItsBound) {
+  std::vector<float> dense = Gaussian(100000, 5);
+  for (size_t i = 0; i < dense.size(); i += 100) dense[i] = 1000 + 3 * dense[i];
+  ExpectTopK(dense, 1000);
+  ExpectTopK(dense, 900);
+  ExpectTopK(dense, 1100);
+}
+
 TEST(Nonzero, DropsBothZeros) {
   const float denormal = std::numeric_limits<float>::denorm_min();
   const auto nonzero = MakePart<Sparsifier>("nonzero");
@@ -139,6 +149,47 @@ TEST(Dense, IsEverything) {
   const auto dense = MakePart<Sparsifier>("dense");
   EXPECT_EQ(dense->implied(), Implied::kEverything);
   EXPECT_EQ(Select(*dense, {0, 1, 0}), (std::vector<uint32_t>{0, 1, 2}));
+}
+
+TEST(MakeElements, ListsWhatItMakes) {
+  const std::vector<float> gradient = Gaussian(1000, 8);
+  for (const int64_t size : {0, 1, 63, 64, 65, 1000}) {
+    std::vector<float> made(size), values(size);
+    std::vector<uint32_t> found(size), expected;
+    FloatList list{FloatFilter::AtLeast(FloatBits(1.5f)), found.data(), values.data()};
+    const auto twice = [from = gradient.data(), to = made.data()](int64_t i) {
+      return to[i] = 2 * from[i];
+    };
+    EXPECT_TRUE(MakeElements(twice, made.data(), size, 7, &list));
+    for (int64_t i = 0; i < size; ++i) {
+      EXPECT_EQ(made[i], 2 * gradient[i]);
+      if (std::fabs(made[i]) >= 1.5f) expected.push_back(static_cast<uint32_t>(7 + i));
+    }
+    found.resize(list.count);
+    EXPECT_EQ(found, expected);
+    for (int64_t i = 0; i < list.count; ++i) EXPECT_EQ(values[i], made[found[i] - 7]);
+  }
+}
+
+TEST(MakeElements, FindsEveryElementThatIsNotFinite) {
+  std::vector<float> elements = Gaussian(150, 9), values(150);
+  std::vector<uint32_t> found(150);
+  const auto is_finite = [&](FloatList* list) {
+    const auto keep = [from = elements.data()](int64_t i) { return from[i]; };
+    return MakeElements(keep, elements.data(), 150, 0, list);
+  };
+  for (float& element : elements) {
+    const float before = element;
+    for (const float bad : {std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      element = bad;
+      FloatList list{FloatFilter::AtLeast(FloatBits(100.0f)), found.data(), values.data()};
+      EXPECT_FALSE(is_finite(nullptr));
+      EXPECT_FALSE(is_finite(&list));
+    }
+    element = before;
+  }
+  EXPECT_TRUE(is_finite(nullptr));
 }
 
 TEST(CollectAtLeast, AgreesWithTheDefinition) {

@@ -75,7 +75,9 @@ enum class Implied {
   kSeeded,      // It is SeededSupport(n, k, seed), see seeded_support.h.
 };
 
+class Collector;
 class SparsifierByMagnitude;
+struct FloatList;
 
 // Chooses the support of a dense vector.
 class Sparsifier {
@@ -248,10 +250,11 @@ inline constexpr int64_t kCompensateChunk = 1024;
 
 // Is shown a vector while it is made: elements [begin, end), which are made[0], made[1], ...,
 // right after they were made. `begin` is a multiple of `chunk`, and end - begin at most that. From
-// several threads at once.
+// several threads at once. A collector finds elements in the very loop that makes them.
 struct ChunkVisitor {
   int64_t chunk = kCompensateChunk;
   std::function<void(int64_t begin, int64_t end, const float* made)> visit;
+  Collector* collector = nullptr;
 };
 
 // What is carried from step to step for one tensor: `num_slots` float vectors of n elements that
@@ -288,13 +291,15 @@ class Memory {
  protected:
   static constexpr int kMaxSlots = 2;
 
-  // Makes `count` elements of the result, slots.after[0] where there are slots, and says whether
-  // they are all finite. The pointers are those of the first of these elements.
+  // Makes elements [first, first + count) of the result, slots.after[0] where there are slots, says
+  // whether they are all finite, and lists what `list` looks for, unless it is null. The pointers
+  // are those of the first of these elements. See MakeElements.
   virtual bool CompensateChunk(const float* gradient, const float* const* before,
-                               float* const* after, int64_t count) const = 0;
+                               float* const* after, int64_t count, uint32_t first,
+                               FloatList* list) const = 0;
   // The rule of a residual, and of all memories for sums: adds to what is pending.
   static bool AddChunk(const float* gradient, const float* const* before, float* const* after,
-                       int64_t count);
+                       int64_t count, uint32_t first, FloatList* list);
   // Clears what the other slots hold of sent elements.
   virtual void ForgetSent(const Support& /*sent*/, const MemorySlots& /*slots*/,
                           const CodecContext& /*context*/) const {}
@@ -302,7 +307,8 @@ class Memory {
  private:
   // Makes a chunk of the result and of the slots, as `slots` says.
   bool MakeChunk(const MemorySlots& slots, const float* gradient, const float* const* before,
-                 float* const* after, int64_t count) const;
+                 float* const* after, int64_t count, uint32_t first = 0,
+                 FloatList* list = nullptr) const;
 };
 
 // Fails with DataLoss for a section of less than `least` bytes; `what` names it, "index section".

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/float_filter.h"
 #include "core/huge_pages.h"
 
 namespace tfcompress {
 namespace {
 
-// Elements filtered at a time into buffers that stay in L1.
-constexpr int64_t kPieceElements = 1024;
-static_assert(kBlockElements % kPieceElements == 0);
+static_assert(kBlockElements % Collector::kChunk == 0);
 
 // The first slab has room for one element of so many.
 constexpr int64_t kElementsPerSlot = 32;
@@ -20,26 +17,19 @@ constexpr int64_t kElementsPerSlot = 32;
 
 Collector::Collector(int64_t n, uint32_t min_magnitude)
     : min_magnitude_(min_magnitude),
-      next_slab_size_(static_cast<size_t>(std::max(n / kElementsPerSlot, kPieceElements))),
-      pieces_(static_cast<size_t>(NumBlocks(n, kPieceElements))) {}
+      next_slab_size_(static_cast<size_t>(std::max(n / kElementsPerSlot, kChunk))),
+      pieces_(static_cast<size_t>(NumBlocks(n, kChunk))) {}
 
-void Collector::Look(int64_t begin, int64_t end, const float* values) {
-  const FloatFilter filter = FloatFilter::AtLeast(min_magnitude_);
-  uint32_t found[kPieceElements];
-  float found_values[kPieceElements];
-  for (; begin < end; begin += kPieceElements, values += kPieceElements) {
-    const int64_t size = std::min(end - begin, kPieceElements);
-    const int64_t count = filter(values, size, static_cast<uint32_t>(begin), found, found_values);
-    Piece& piece = pieces_[begin / kPieceElements];
-    if (count == size) {
-      piece = {static_cast<size_t>(count), nullptr, values};
-    } else if (count > 0) {
-      piece = Keep(found, found_values, static_cast<size_t>(count));
-    }
+void Collector::Keep(int64_t begin, int64_t end, const float* values, const FloatList& found) {
+  if (found.count == end - begin) {
+    pieces_[begin / kChunk] = {static_cast<size_t>(found.count), nullptr, values};
+  } else if (found.count > 0) {
+    pieces_[begin / kChunk] = Copy(found);
   }
 }
 
-Collector::Piece Collector::Keep(const uint32_t* indices, const float* values, size_t count) {
+Collector::Piece Collector::Copy(const FloatList& found) {
+  const auto count = static_cast<size_t>(found.count);
   Slab* slab = nullptr;
   size_t begin = 0;
   {
@@ -54,8 +44,8 @@ Collector::Piece Collector::Keep(const uint32_t* indices, const float* values, s
     slab = &slabs_.back();
     begin = num_free_;
   }
-  std::copy_n(indices, count, slab->indices.get() + begin);
-  std::copy_n(values, count, slab->values.get() + begin);
+  std::copy_n(found.found, count, slab->indices.get() + begin);
+  std::copy_n(found.values, count, slab->values.get() + begin);
   return {count, slab->indices.get() + begin, slab->values.get() + begin};
 }
 
@@ -69,14 +59,13 @@ Candidates Collector::Take() {
   Candidates all;
   ReserveHuge(size(), &all.indices);
   ReserveHuge(size(), &all.values);
-  uint32_t of_whole_piece[kPieceElements];
+  uint32_t of_whole_piece[kChunk];
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     const uint32_t* indices = piece.indices;
     if (indices == nullptr) {
       indices = of_whole_piece;
-      std::iota(of_whole_piece, of_whole_piece + piece.count,
-                static_cast<uint32_t>(i * kPieceElements));
+      std::iota(of_whole_piece, of_whole_piece + piece.count, static_cast<uint32_t>(i * kChunk));
     }
     all.indices.insert(all.indices.end(), indices, indices + piece.count);
     all.values.insert(all.values.end(), piece.values, piece.values + piece.count);
@@ -88,7 +77,14 @@ Candidates CollectAtLeast(Span<const float> dense, uint32_t min_magnitude, Execu
   const auto n = static_cast<int64_t>(dense.size());
   Collector collector(n, min_magnitude);
   ForEachBlock(executor, n, [&](int64_t, int64_t begin, int64_t end) {
-    collector.Look(begin, end, dense.data() + begin);
+    uint32_t found[Collector::kChunk];
+    float values[Collector::kChunk];
+    for (; begin < end; begin += Collector::kChunk) {
+      const int64_t chunk_end = std::min(end, begin + Collector::kChunk);
+      FloatList list{collector.filter(), found, values};
+      ListThose(dense.data() + begin, chunk_end - begin, static_cast<uint32_t>(begin), &list);
+      collector.Keep(begin, chunk_end, dense.data() + begin, list);
+    }
   });
   return collector.Take();
 }

@@ -11,6 +11,7 @@
 
 #include "core/byte_io.h"
 #include "core/executor.h"
+#include "core/float_filter.h"
 #include "core/host_device.h"
 #include "core/span.h"
 
@@ -27,17 +28,21 @@ struct Candidates {
   std::vector<float> values;
 };
 
-// Lists every element with MagnitudeBits >= min_magnitude, which is at most 2^31. Is shown the
-// vector chunk by chunk, right after each was made: no pass of its own over memory. What it finds
-// lies in a few slabs, whatever n, each twice as large as the one before.
+// Lists every element with MagnitudeBits >= min_magnitude, which is at most 2^31, chunk by chunk,
+// while the vector is made: no pass of its own over memory. What it finds lies in a few slabs,
+// whatever n, each twice as large as the one before.
 class Collector {
  public:
+  static constexpr int64_t kChunk = 4096;  // 16 KiB of floats: they stay in a core's L1.
+
   Collector(int64_t n, uint32_t min_magnitude);
 
-  // Elements [begin, end), which are values[0], values[1], ... and stay where and what they are
-  // until Take: a block of ForEachBlock, or chunks of it of kDecodeChunk. From several threads at
-  // once.
-  void Look(int64_t begin, int64_t end, const float* values);
+  // What is looked for.
+  FloatFilter filter() const { return FloatFilter::AtLeast(min_magnitude_); }
+  // Copies what was found in chunk [begin, end), whose elements are values[0], values[1], ... and
+  // stay where and what they are until Take. `begin` is a multiple of kChunk. From several threads
+  // at once.
+  void Keep(int64_t begin, int64_t end, const float* values, const FloatList& found);
   // The number of elements found.
   size_t size() const;
   Candidates Take();
@@ -55,7 +60,7 @@ class Collector {
     const float* values = nullptr;
   };
 
-  Piece Keep(const uint32_t* indices, const float* values, size_t count);
+  Piece Copy(const FloatList& found);
 
   uint32_t min_magnitude_;
   std::mutex mutex_;        // Of the slabs.

@@ -104,7 +104,7 @@ TFC_CRC32C uint32_t ExtendByInstruction(ByteSpan bytes, uint32_t state) {
 
 uint32_t Crc32c(ByteSpan bytes, uint32_t crc) {
 #ifdef TFC_CRC32C
-  if (CurrentSimd() >= Simd::kCrc32c) return ~ExtendByInstruction(bytes, ~crc);
+  if (CurrentSimd() != Simd::kBaseline) return ~ExtendByInstruction(bytes, ~crc);
 #endif
   return ~ExtendByTable(bytes, ~crc);
 }

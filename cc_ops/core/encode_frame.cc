@@ -172,9 +172,8 @@ Status EncodeFrame(const Compressor& compressor, const GradientView& gradient,
     if (encoder) {
       visitor = encoding.VisitorOf(encoder);
     } else if (collector) {
-      visitor.visit = [&](int64_t from, int64_t to, const float* made) {
-        collector->Look(from, to, made);
-      };
+      visitor.chunk = Collector::kChunk;
+      visitor.collector = &*collector;
     }
     bool finite = true;
     encoding.dense = memory.Compensate(given, slots, context, &finite, visitor);

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/codec.h"
-#include "core/finite.h"
+#include "core/collect.h"
 
 namespace tfcompress {
 namespace {
@@ -23,29 +23,21 @@ std::array<T*, kSize> From(int64_t begin, Span<T* const> vectors) {
 }  // namespace
 
 bool Memory::AddChunk(const float* gradient, const float* const* before, float* const* after,
-                      int64_t count) {
-  uint32_t any_bad = 0;
-  Vectorized([=, pending = before[0], sum = after[0], out = &any_bad] {
-    uint32_t bad = 0;
-    TFC_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) {
-      const float compensated = gradient[i] + pending[i];
-      sum[i] = compensated;
-      bad |= !IsFiniteBits(FloatBits(compensated));
-    }
-    *out = bad;
-  });
-  return any_bad == 0;
+                      int64_t count, uint32_t first, FloatList* list) {
+  const auto add = [=, pending = before[0], sum = after[0]](int64_t i) {
+    return sum[i] = gradient[i] + pending[i];
+  };
+  return MakeElements(add, after[0], count, first, list);
 }
 
 bool Memory::MakeChunk(const MemorySlots& slots, const float* gradient, const float* const* before,
-                       float* const* after, int64_t count) const {
+                       float* const* after, int64_t count, uint32_t first, FloatList* list) const {
   if (slots.compensation == Compensation::kOfGradient)
-    return CompensateChunk(gradient, before, after, count);
+    return CompensateChunk(gradient, before, after, count, first, list);
   for (size_t i = 1; i < slots.size(); ++i) {
     if (after[i] != before[i]) std::copy_n(before[i], count, after[i]);
   }
-  return AddChunk(gradient, before, after, count);
+  return AddChunk(gradient, before, after, count, first, list);
 }
 
 void Memory::CompensateRange(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
@@ -118,7 +110,17 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   const auto make = [&](int64_t begin, int64_t end) {
     const auto before = From<const float, kMaxSlots>(begin, slots.before);
     const auto after = From<float, kMaxSlots>(begin, slots.after);
-    if (!MakeChunk(slots, gradient.data() + begin, before.data(), after.data(), end - begin)) {
+    const auto make_chunk = [&](FloatList* list) {
+      return MakeChunk(slots, gradient.data() + begin, before.data(), after.data(), end - begin,
+                       static_cast<uint32_t>(begin), list);
+    };
+    if (visitor.collector != nullptr) {
+      uint32_t found[Collector::kChunk];
+      float values[Collector::kChunk];
+      FloatList list{visitor.collector->filter(), found, values};
+      if (!make_chunk(&list)) return void(all_finite = false);
+      visitor.collector->Keep(begin, end, result + begin, list);
+    } else if (!make_chunk(nullptr)) {
       all_finite = false;
     } else if (visitor.visit) {
       visitor.visit(begin, end, result + begin);

@@ -11,15 +11,18 @@
 namespace tfcompress {
 namespace {
 
-constexpr Simd kAll[] = {Simd::kBaseline, Simd::kCrc32c, Simd::kAvx2, Simd::kAvx512};
+constexpr Simd kAll[] = {Simd::kBaseline, Simd::kArmCrc, Simd::kSse4, Simd::kAvx2, Simd::kAvx512};
 
 bool IsSupported(Simd simd) {
 #ifdef TFC_HAS_X86_SIMD
   switch (simd) {
     case Simd::kBaseline:
       return true;
-    case Simd::kCrc32c:
-      return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+    case Simd::kArmCrc:
+      return false;
+    case Simd::kSse4:
+      return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
+             __builtin_cpu_supports("popcnt");
     case Simd::kAvx2:
       // Every processor with AVX2 and BMI2 has F16C and LZCNT, for which not every compiler tests.
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
@@ -30,9 +33,9 @@ bool IsSupported(Simd simd) {
   }
 #endif
 #if defined(TFC_HAS_ARM_SIMD) && defined(__linux__)
-  if (simd == Simd::kCrc32c) return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+  if (simd == Simd::kArmCrc) return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #elif defined(TFC_HAS_ARM_SIMD) && defined(__APPLE__)
-  if (simd == Simd::kCrc32c) return true;
+  if (simd == Simd::kArmCrc) return true;
 #endif
   return simd == Simd::kBaseline;
 }
@@ -41,8 +44,7 @@ Simd Choose() {
   const char* name = std::getenv("TFC_SIMD");
   Simd last = Simd::kBaseline;
   for (Simd simd : kAll) {
-    if (!IsSupported(simd)) break;
-    last = simd;
+    if (IsSupported(simd)) last = simd;
     if (name != nullptr && std::strcmp(name, SimdName(simd)) == 0) break;
   }
   return last;
@@ -51,7 +53,7 @@ Simd Choose() {
 }  // namespace
 
 const char* SimdName(Simd simd) {
-  constexpr const char* kNames[] = {"baseline", "crc32c", "avx2", "avx512"};
+  constexpr const char* kNames[] = {"baseline", "arm_crc", "sse4", "avx2", "avx512"};
   return kNames[static_cast<int>(simd)];
 }
 

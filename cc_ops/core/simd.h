@@ -8,7 +8,8 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define TFC_HAS_X86_SIMD 1
-#define TFC_CRC32C __attribute__((target("sse4.2")))
+#define TFC_SSE4 __attribute__((target("sse4.2,ssse3,popcnt")))
+#define TFC_CRC32C TFC_SSE4
 #define TFC_AVX2 __attribute__((target("avx2,bmi,bmi2,f16c,lzcnt,popcnt")))
 #ifdef __clang__
 #define TFC_VECTOR_WIDTH ""
@@ -36,10 +37,10 @@
 
 namespace tfcompress {
 
-// Ascending: each has what those before it have. kBaseline is what the compiler may use anywhere:
-// SSE2 on x86-64, NEON on aarch64. kCrc32c adds the instruction for CRC-32C: SSE 4.2 on x86-64, an
-// extension on aarch64, which has nothing beyond.
-enum class Simd { kBaseline, kCrc32c, kAvx2, kAvx512 };
+// Ascending: each has what those of its processor before it have. kBaseline is what the compiler
+// may use anywhere: SSE2 on x86-64, NEON on aarch64, to which kArmCrc adds instructions for
+// CRC-32C. kSse4 is SSE 4.2, which has them, too.
+enum class Simd { kBaseline, kArmCrc, kSse4, kAvx2, kAvx512 };
 
 const char* SimdName(Simd simd);
 // The last one that this processor has, or an earlier one that the environment variable TFC_SIMD
@@ -47,6 +48,10 @@ const char* SimdName(Simd simd);
 Simd CurrentSimd();
 
 #ifdef TFC_HAS_X86_SIMD
+template <typename Body>
+TFC_SSE4 __attribute__((flatten)) void RunSse4(Body body) {
+  body();
+}
 template <typename Body>
 TFC_AVX2 __attribute__((flatten)) void RunAvx2(Body body) {
   body();
@@ -68,6 +73,8 @@ void Vectorized(Body body) {
       return RunAvx512(body);
     case Simd::kAvx2:
       return RunAvx2(body);
+    case Simd::kSse4:
+      return RunSse4(body);
     default:
       break;
   }

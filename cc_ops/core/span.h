@@ -51,9 +51,12 @@ class Span {
 };
 
 // std::allocator, but resize(n) leaves new elements as they are: what a codec appends is written
-// once and not cleared before.
+// once and not cleared before. Memory begins at a cache line, as that of a framework's tensors has
+// to: a frame becomes one without a copy.
 template <typename T>
 struct UninitializedAllocator : std::allocator<T> {
+  static constexpr std::align_val_t kCacheLine{64};
+
   template <typename U>
   struct rebind {
     using other = UninitializedAllocator<U>;
@@ -61,6 +64,9 @@ struct UninitializedAllocator : std::allocator<T> {
   UninitializedAllocator() = default;
   template <typename U>
   UninitializedAllocator(const UninitializedAllocator<U>&) {}  // NOLINT
+
+  T* allocate(size_t size) { return static_cast<T*>(::operator new(size * sizeof(T), kCacheLine)); }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, kCacheLine); }
 
   template <typename U>
   void construct(U* element) {

@@ -1,10 +1,11 @@
+#include <utility>
+
 #include "core/pipeline.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
-#include "tf/scratch.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -23,17 +24,15 @@ class EncodeKernel : public tensorflow::OpKernel {
         ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kBecomesFirstSlot, &inputs));
     PoolExecutor executor(ctx);
     const CodecContext context{inputs.seed, &executor, inputs.grid};
-    Scratch<Bytes>::Lease frame = frames_.Take();
-    frame->clear();
+    Bytes frame;
     const Stopwatch stopwatch;
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeFrame(*inputs.compressor, inputs.gradient,
-                                                 inputs.slots.slots(), context, frame.get())));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, *frame, stopwatch.nanoseconds()));
+                                                 inputs.slots.slots(), context, &frame)));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, std::move(frame), stopwatch.nanoseconds()));
   }
 
  private:
   CompressorCache compressors_;
-  Scratch<Bytes> frames_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode").Device(tensorflow::DEVICE_CPU), EncodeKernel);

@@ -57,7 +57,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
     RowCounts counts{Span<int64_t>(num_bytes)};
     int64_t nanoseconds = 0;
     OP_REQUIRES_OK(ctx, Encode(ctx, *compressor, slices, seed, &frames, &counts, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, frames, nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrame(ctx, std::move(frames), nanoseconds));
     OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 2, num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, counts.num_sent));
   }

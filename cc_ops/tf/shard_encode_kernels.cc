@@ -1,6 +1,7 @@
 // Both encodings of the sharded exchange: pieces of the own gradient, and sums of the own piece.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +11,6 @@
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
-#include "tf/scratch.h"
 #include "tf/slot_vectors.h"
 #include "tf/status_conversion.h"
 
@@ -48,13 +48,12 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
     PieceCounts counts{Span<int64_t>(num_bytes)};
     PoolExecutor executor(ctx);
     const CodecContext context{seed, &executor, GridOf(gradient)};
-    Scratch<Bytes>::Lease frames = frames_.Take();
-    frames->clear();
+    Bytes frames;
     const Stopwatch stopwatch;
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodePieces(*compressor, elements, bounds, own, slots.slots(),
-                                                  context, frames.get(), &counts)));
+                                                  context, &frames, &counts)));
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, *frames));
+    OutputFrames(ctx, std::move(frames));
     OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 1, num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, counts.num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, nanoseconds));
@@ -62,7 +61,6 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
 
  private:
   CompressorCache compressors_;
-  Scratch<Bytes> frames_;
 };
 
 class EncodeSumKernel : public tensorflow::OpKernel {
@@ -110,16 +108,15 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
     const CodecContext context{seed, &executor, GridOf(own[0]).From(begin)};
-    Scratch<Bytes>::Lease frame = frames_.Take();
-    frame->clear();
+    Bytes frame;
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
       OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeSum(*compressor, gradient, slots, piece, context,
-                                                 frame.get(), &num_sent)));
+                                                 &frame, &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 0, *frame));
+    OutputFrames(ctx, std::move(frame));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, nanoseconds));
   }
@@ -150,7 +147,6 @@ class EncodeSumKernel : public tensorflow::OpKernel {
   }
 
   CompressorCache compressors_;
-  Scratch<Bytes> frames_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodePieces").Device(tensorflow::DEVICE_CPU),

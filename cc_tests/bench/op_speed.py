@@ -4,7 +4,8 @@
     python cc_tests/bench/op_speed.py --n 1e6 --threads 2
 
 A step makes a gradient, encodes it, and assigns the new slots, as a training step does. Decoding is
-`decode_sum` of the packets of one rank, and what each further rank adds. The time of the same function
+`decode_sum` of the packets of one rank, and what each further rank adds. With error feedback, the addition of a
+gradient to a variable by TensorFlow is timed, too: no encoding can take less. The time of the same function
 without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
 is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes included:
 of the first spec alone, since a process keeps much of it for the next.
@@ -96,6 +97,28 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
     return seconds / times, num_bytes, frames[0]
 
 
+def addition_seconds(source: tf.Variable, repeats: int) -> float:
+    """Returns the time in which TensorFlow adds a new gradient to a variable: what an error feedback cannot
+    do without, in the memory that it has to do it in."""
+    slot = tf.Variable(tf.zeros_like(source))
+
+    @tf.function
+    def make() -> tf.Tensor:
+        return (source * tf.constant(1.0))[0]
+
+    @tf.function
+    def add() -> tf.Tensor:
+        gradient = source * tf.constant(1.0)
+        for _ in range(times):
+            slot.assign_add(gradient)
+        return gradient[0]
+
+    times = times_a_call(int(source.shape[0]))
+    add()
+    make()
+    return (best_seconds(add, repeats=repeats) - best_seconds(make, repeats=repeats)) / times
+
+
 def times_a_call(n: int) -> int:
     """Returns how often a gradient of so many elements is encoded or decoded in a call."""
     return max(1, min(64, _ELEMENTS_A_CALL // n))
@@ -129,6 +152,7 @@ def measure(spec: str, source: tf.Variable, threads: int, repeats: int) -> dict:
     one, more = (decode_seconds(frame, n, ranks, repeats) for ranks in (1, RANKS))
     copy = min(copy, memcpy_seconds(n))
     seconds = (encode, one, (more - one) / (RANKS - 1))
+    addition = addition_seconds(source, repeats) / copy if spec.startswith("residual|") else None
     targets = SPECS.get(spec, (None, None, None))
     return {
         "spec": spec,
@@ -136,6 +160,7 @@ def measure(spec: str, source: tf.Variable, threads: int, repeats: int) -> dict:
         "threads": threads,
         "memcpy_ms": 1e3 * copy,
         **{part: each / copy for part, each in zip(PARTS, seconds, strict=True)},
+        "addition": addition,
         "targets": dict(zip(PARTS, targets, strict=True)),
         "bytes": int(frame.shape[0]),
         "memory": num_bytes / (4 * n),
@@ -169,11 +194,14 @@ def main() -> None:
         pathlib.Path(arguments.output).write_text(json.dumps(rows))
         return
     table = rich.table.Table(
-        "spec", "memcpy ms", "encode", "decode", "further rank", "memory", box=rich.box.MARKDOWN
+        "spec", "memcpy ms", "encode", "addition", "decode", "further rank", "memory", box=rich.box.MARKDOWN
     )
     for row in rows:
-        cells = (cell(row[part], row["targets"][part]) for part in PARTS)
-        table.add_row(row["spec"], f"{row['memcpy_ms']:.1f}", *cells, f"{row['memory']:.1f}")
+        encode, *others = (cell(row[part], row["targets"][part]) for part in PARTS)
+        addition = "" if row["addition"] is None else cell(row["addition"], None)
+        table.add_row(
+            row["spec"], f"{row['memcpy_ms']:.1f}", encode, addition, *others, f"{row['memory']:.1f}"
+        )
     console = rich.console.Console(width=140)
     console.print(
         f"{n:,} elements, {arguments.threads} of {os.cpu_count()} threads, times in memcpys / target"

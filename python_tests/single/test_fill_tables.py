@@ -26,13 +26,14 @@ def test_a_page_is_filled_between_its_marks_only():
 
 def test_speed_says_which_targets_are_met():
     row = {"spec": "residual|b", "n": 10_000_000, "threads": 1, "memory": 1.0, "encode": 2.5, "decode": 0.5}
+    row["addition"] = 1.5
     row |= {"bytes": 20_000_000, "further": 0.25, "targets": {"encode": 2, "decode": 0.5, "further": None}}
     other = row | {"spec": "c|d", "threads": 2}
     core = [{"name": "pipeline/residual|b/0.01", "encode": 2.25}, {"name": "index/raw/0.01", "decode": 0.125}]
     result = {"processor": "P", "cores": 2, "load": 0.1, "ops": [row, other], "core": core}
     text = fill_tables.speed(result)
     assert "| `residual\\|b` | 2.50 (2, **missed**) | 0.50 (0.5, met) | 0.25 |" in text
-    assert "| 0.25 | 1.75 | 0.75 | 2.25 |  | 1.0 |" in text
+    assert "| 0.25 | 1.50 | 1.75 | 0.75 | 2.25 |  | 1.0 |" in text
     assert "c\\|d" not in text
     assert "| `raw` index |  | 0.12 |  |  |" in fill_tables.speed_core(result)
 

@@ -92,9 +92,10 @@ BucketSums GroupLists::ListBlock(const Source& source, size_t position, int64_t 
   for (int64_t listed = 0; listed < size; position += kChunk) {
     const auto rest = static_cast<int64_t>(source.values.size() - position);
     uint32_t* const found = keys.get() + listed;
-    const int64_t num_found = filter(source.values.data() + position, std::min(kChunk, rest),
-                                     static_cast<uint32_t>(position), found, magnitudes);
-    const int64_t count = std::min(num_found, size - listed);
+    FloatList list{filter, found, magnitudes};
+    ListThose(source.values.data() + position, std::min(kChunk, rest),
+              static_cast<uint32_t>(position), &list);
+    const int64_t count = std::min(list.count, size - listed);
     for (int64_t i = 0; i < count; ++i) magnitudes[i] = Magnitude(magnitudes[i]);
     if (!source.support.everything()) {
       for (int64_t i = 0; i < count; ++i) found[i] = source.support.indices()[found[i]];

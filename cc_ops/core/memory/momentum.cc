@@ -8,7 +8,7 @@
 // The residual after the step doubles as the compensated vector, as in `residual`. At the sent
 // indices both are cleared: a stale velocity there would overshoot what was just applied. If
 // everything is sent, nothing is stale and the velocity stays: plain momentum.
-#include "core/finite.h"
+#include "core/float_filter.h"
 #include "core/memory/momentum_step.h"
 #include "core/registry.h"
 
@@ -32,30 +32,19 @@ class Momentum : public Memory {
   }
 
   bool CompensateChunk(const float* gradient, const float* const* before, float* const* after,
-                       int64_t count) const override {
-    return nesterov_ ? Accumulate(gradient, before, after, count, NesterovMomentum{rate_})
-                     : Accumulate(gradient, before, after, count, PlainMomentum{rate_});
-  }
-
-  // Only the residual is checked: it is not finite if the velocity is not.
-  template <typename Next>
-  static bool Accumulate(const float* gradient, const float* const* before, float* const* after,
-                         int64_t count, Next next) {
-    uint32_t any_bad = 0;
-    Vectorized([=, residual = before[kResidualSlot], velocity = before[kVelocitySlot],
-                residual_after = after[kResidualSlot], velocity_after = after[kVelocitySlot],
-                out = &any_bad] {
-      uint32_t bad = 0;
-      TFC_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i) {
+                       int64_t count, uint32_t first, FloatList* list) const override {
+    const auto accumulate = [=](auto next) {
+      // The velocity is finite where the residual is.
+      const auto make = [=, residual = before[kResidualSlot], velocity = before[kVelocitySlot],
+                         residual_after = after[kResidualSlot],
+                         velocity_after = after[kVelocitySlot]](int64_t i) {
         const MomentumState state = next(gradient[i], {residual[i], velocity[i]});
         velocity_after[i] = state.velocity;
-        residual_after[i] = state.residual;
-        bad |= !IsFiniteBits(FloatBits(state.residual));
-      }
-      *out = bad;
-    });
-    return any_bad == 0;
+        return residual_after[i] = state.residual;
+      };
+      return MakeElements(make, after[kResidualSlot], count, first, list);
+    };
+    return nesterov_ ? accumulate(NesterovMomentum{rate_}) : accumulate(PlainMomentum{rate_});
   }
 
   float rate_;

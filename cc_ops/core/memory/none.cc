@@ -1,4 +1,4 @@
-#include "core/finite.h"
+#include "core/float_filter.h"
 #include "core/registry.h"
 
 namespace tfcompress {
@@ -9,9 +9,9 @@ class None : public Memory {
   int num_slots() const override { return 0; }
 
  private:
-  bool CompensateChunk(const float* gradient, const float* const*, float* const*,
-                       int64_t count) const override {
-    return AllFinite(gradient, count);
+  bool CompensateChunk(const float* gradient, const float* const*, float* const*, int64_t count,
+                       uint32_t first, FloatList* list) const override {
+    return MakeElements([=](int64_t i) { return gradient[i]; }, gradient, count, first, list);
   }
 };
 

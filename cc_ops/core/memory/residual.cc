@@ -14,8 +14,8 @@ class Residual : public Memory {
 
  private:
   bool CompensateChunk(const float* gradient, const float* const* before, float* const* after,
-                       int64_t count) const override {
-    return AddChunk(gradient, before, after, count);
+                       int64_t count, uint32_t first, FloatList* list) const override {
+    return AddChunk(gradient, before, after, count, first, list);
   }
 };
 

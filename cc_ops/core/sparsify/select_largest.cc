@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 #include "core/collect.h"
@@ -22,14 +23,17 @@ struct Cut {
   int64_t num_ties;
 };
 
-// A digit of a magnitude. Magnitudes have 31 bits; three histograms of digits, from high to low,
-// determine one.
+// A digit of a magnitude. Histograms of digits, from high to low, determine one. Magnitudes have 31
+// bits; most candidates are within a factor of two above their bound, so that what they have beyond
+// it takes 23 bits.
 struct Digit {
   int shift;
   int num_bits;
 };
-constexpr Digit kDigits[] = {{20, 11}, {10, 10}, {0, 10}};
-constexpr size_t kMaxBuckets = size_t{1} << 11;
+constexpr std::initializer_list<Digit> kDigits = {{20, 11}, {10, 10}, {0, 10}};
+constexpr std::initializer_list<Digit> kDigitsAboveBound = {{11, 12}, {0, 11}};
+constexpr uint32_t kMostAboveBound = (1u << 23) - 1;
+constexpr size_t kMaxBuckets = size_t{1} << 12;
 using Histogram = std::array<uint32_t, kMaxBuckets>;
 
 // Counts, for the elements that agree with `prefix` above `digit`, the values of that digit.
@@ -61,9 +65,10 @@ Histogram CountDigit(int64_t size, const MagnitudeAt& magnitude_at, uint32_t pre
 
 // Finds the cut that keeps exactly k of `size` elements, 1 <= k <= size.
 template <typename MagnitudeAt>
-Cut SelectCut(int64_t size, const MagnitudeAt& magnitude_at, int64_t k, Executor* executor) {
+Cut SelectCut(int64_t size, const MagnitudeAt& magnitude_at, int64_t k,
+              std::initializer_list<Digit> digits, Executor* executor) {
   uint32_t prefix = 0;
-  for (const Digit& digit : kDigits) {
+  for (const Digit& digit : digits) {
     const Histogram histogram = CountDigit(size, magnitude_at, prefix, digit, executor);
     uint32_t bucket = (1u << digit.num_bits) - 1;
     for (; histogram[bucket] < k; --bucket) k -= histogram[bucket];
@@ -75,13 +80,26 @@ Cut SelectCut(int64_t size, const MagnitudeAt& magnitude_at, int64_t k, Executor
 Cut SelectCut(Span<const uint32_t> magnitudes, int64_t k, Executor* executor) {
   return SelectCut(
       static_cast<int64_t>(magnitudes.size()), [&](int64_t i) { return magnitudes.data()[i]; }, k,
-      executor);
+      kDigits, executor);
 }
 
-Cut SelectCut(Span<const float> dense, int64_t k, Executor* executor) {
+Cut SelectCut(Span<const float> values, int64_t k, Executor* executor) {
   return SelectCut(
-      static_cast<int64_t>(dense.size()), [&](int64_t i) { return MagnitudeBits(dense.data()[i]); },
-      k, executor);
+      static_cast<int64_t>(values.size()),
+      [&](int64_t i) { return MagnitudeBits(values.data()[i]); }, k, kDigits, executor);
+}
+
+// The same for values of at least that magnitude.
+Cut SelectCutAbove(uint32_t least_magnitude, Span<const float> values, int64_t k,
+                   Executor* executor) {
+  const Cut cut = SelectCut(
+      static_cast<int64_t>(values.size()),
+      [&](int64_t i) {
+        return std::min(MagnitudeBits(values.data()[i]) - least_magnitude, kMostAboveBound);
+      },
+      k, kDigitsAboveBound, executor);
+  if (cut.magnitude == kMostAboveBound) return SelectCut(values, k, executor);
+  return {least_magnitude + cut.magnitude, cut.num_ties};
 }
 
 // Elements of a sample of n. Each draw from a large vector waits for memory, so that a larger
@@ -135,19 +153,25 @@ void AppendTies(Span<const float> dense, uint32_t magnitude, size_t count,
 
 // Keeps the elements above the cut and its first ties.
 void KeepAbove(Cut cut, Candidates* candidates) {
-  uint32_t* indices = candidates->indices.data();
-  float* values = candidates->values.data();
+  auto& [indices, values] = *candidates;
+  const auto size = static_cast<int64_t>(values.size());
   size_t count = 0;
-  for (size_t i = 0; i < candidates->values.size(); ++i) {
-    const uint32_t magnitude = MagnitudeBits(values[i]);
-    const bool is_tie = magnitude == cut.magnitude && cut.num_ties > 0;
-    cut.num_ties -= is_tie;
-    indices[count] = indices[i];
-    values[count] = values[i];
-    count += is_tie || magnitude > cut.magnitude;
+  for (int64_t begin = 0; begin < size; begin += Collector::kChunk) {
+    uint32_t positions[Collector::kChunk];
+    float kept[Collector::kChunk];
+    FloatList list{FloatFilter::AtLeast(cut.magnitude), positions, kept};
+    ListThose(values.data() + begin, std::min(Collector::kChunk, size - begin),
+              static_cast<uint32_t>(begin), &list);
+    for (int64_t i = 0; i < list.count; ++i) {
+      const bool is_tie = MagnitudeBits(kept[i]) == cut.magnitude;
+      indices[count] = indices[positions[i]];
+      values[count] = kept[i];
+      count += !is_tie || cut.num_ties > 0;
+      cut.num_ties -= is_tie;
+    }
   }
-  candidates->indices.resize(count);
-  candidates->values.resize(count);
+  indices.resize(count);
+  values.resize(count);
 }
 
 }  // namespace
@@ -174,7 +198,7 @@ void KeepLargest(Span<const float> dense, size_t k, uint32_t least_magnitude, Ex
     candidates->values.resize(k);
     for (size_t i = 0; i < k; ++i) candidates->values[i] = dense[indices[i]];
   } else if (indices.size() > k) {
-    KeepAbove(SelectCut(Span<const float>(candidates->values), count, executor), candidates);
+    KeepAbove(SelectCutAbove(least_magnitude, candidates->values, count, executor), candidates);
   }
 }
 

@@ -15,7 +15,9 @@ namespace tfcompress {
 namespace {
 
 using Levels = BlockIntLevels;
-static_assert(kDecodeChunk % (1 << Levels::kMaxBlockBits) == 0);  // A chunk is whole blocks.
+// Encoded at a time: the gradient's and the memory's share of a chunk stay in L1 with its codes.
+constexpr int64_t kEncodeChunk = kDecodeChunk / 2;
+static_assert(kEncodeChunk % (1 << Levels::kMaxBlockBits) == 0);  // A chunk is whole blocks.
 
 constexpr size_t kScaleBytes = sizeof(uint16_t);
 
@@ -129,7 +131,7 @@ class BlockInt : public ValueCodec {
                        [](float* value, float decoded) { *value -= decoded; });
       }
     };
-    return {kDecodeChunk, encode};
+    return {kEncodeChunk, encode};
   }
 
   Status Open(ByteSpan section, uint32_t k, ChunkDecoder* decoder) const override {
