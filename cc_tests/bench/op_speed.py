@@ -4,9 +4,9 @@
     python cc_tests/bench/op_speed.py --n 1e6 --threads 2
 
 A step makes a gradient, encodes it, and assigns the new slots, as a training step does. Decoding is
-`decode_sum` of the packets of one rank, and what each further rank adds. With error feedback, the addition of a
-gradient to a variable by TensorFlow is timed, too: no encoding can take less. The time of the same function
-without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
+`decode_sum` of the packets of one rank, and what each further rank adds. With error feedback, the time in
+which TensorFlow adds the gradient to a variable is beside it: no encoding can take less. The time of the
+same function without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
 is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes included:
 of the first spec alone, since a process keeps much of it for the next.
 """
@@ -98,8 +98,7 @@ def encode_seconds(spec: str, source: tf.Variable, repeats: int) -> tuple[float,
 
 
 def addition_seconds(source: tf.Variable, repeats: int) -> float:
-    """Returns the time in which TensorFlow adds a new gradient to a variable: what an error feedback cannot
-    do without, in the memory that it has to do it in."""
+    """Returns the time in which TensorFlow itself adds a new gradient to a variable."""
     slot = tf.Variable(tf.zeros_like(source))
 
     @tf.function
