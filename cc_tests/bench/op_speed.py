@@ -6,9 +6,9 @@
 A step makes a gradient, encodes it, and assigns the new slots, as a training step does. Decoding is
 `decode_sum` of the packets of one rank, and what each further rank adds. With error feedback, the time in
 which TensorFlow adds the gradient to a variable is beside it: no encoding can take less. The time of the
-same function without the op is taken off. A cell is the ratio and the target, with `!` where the target is missed. Memory
-is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes included:
-of the first spec alone, since a process keeps much of it for the next.
+same function without the op is taken off. A cell is the ratio and the target, with `!` where the target is
+missed. Memory is what slots, gradient and encoding have at most, in gradients, TensorFlow's own few megabytes
+included: of the first spec alone, since a process keeps much of it for the next.
 """
 
 import argparse
