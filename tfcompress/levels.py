@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 
-from tfcompress.comm import Ranks, horovod
+from tfcompress.comm import Ranks, horovod, is_elastic, talks_eagerly
 
 # Process sets of two levels, by their ranks; they serve all optimizers and tapes.
 _sets: dict[tuple[int, ...], object] = {}
@@ -26,6 +26,18 @@ class Levels:
 def host_number() -> int:
     """Returns a number that the ranks of this host share, and no others."""
     return horovod().cross_rank()
+
+
+def refuse_levels() -> None:
+    """Raises ValueError where there cannot be two levels, whatever hosts the ranks are on."""
+    if is_elastic():
+        raise ValueError(
+            "hierarchical=True does not work in elastic jobs, where ranks come and go and process sets stay"
+        )
+    if not talks_eagerly():
+        raise ValueError(
+            "hierarchical=True does not work in TF1-style graphs, where ranks cannot talk beforehand"
+        )
 
 
 def levels_of(ranks: Ranks) -> Levels | None:

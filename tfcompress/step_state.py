@@ -13,7 +13,7 @@ from tfcompress.auto import Auto, Contest
 from tfcompress.collective_names import begin_exchange, name_of_list, num_exchanges
 from tfcompress.comm import Ranks
 from tfcompress.handshake import Agreement, agree
-from tfcompress.levels import Levels, levels_of
+from tfcompress.levels import Levels, levels_of, refuse_levels
 from tfcompress.notices import tell, warn_once
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE, Part
@@ -143,7 +143,7 @@ class StepState:
         if not (self.options.hierarchical and self.ranks.may_exchange()):
             return None
         if self._levels is None:
-            _refuse_levels()
+            refuse_levels()
             self.name_of_all()  # Ranks that have other settings would make no process sets.
             self._levels = (levels_of(self.ranks),)
         return self._levels[0]
@@ -349,18 +349,6 @@ class StepState:
         """
         parts = 1 if self.options.op == comm.AVERAGE else self.ranks.size()
         self.resume(steps, {name: values / np.float32(parts) for name, values in memories.items()})
-
-
-def _refuse_levels() -> None:
-    """Raises ValueError where there cannot be two levels, whatever hosts the ranks are on."""
-    if comm.is_elastic():
-        raise ValueError(
-            "hierarchical=True does not work in elastic jobs, where ranks come and go and process sets stay"
-        )
-    if not comm.talks_eagerly():
-        raise ValueError(
-            "hierarchical=True does not work in TF1-style graphs, where ranks cannot talk beforehand"
-        )
 
 
 def _warn_if_nothing_is_compressed(stages: Stages, plan: Given) -> None:

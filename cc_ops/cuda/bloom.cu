@@ -162,7 +162,7 @@ __global__ void CheckBloomKernel(const uint64_t* num_positives, uint32_t bits, u
     atomicOr(error, bits);
     return;
   }
-  state->first = RankOfFirst(state->policy, *num_positives - state->k);
+  state->first = RankOfFirst(state->policy, *num_positives - k);
 }
 
 // Of a section that is long enough. Unknown ones choose by nothing: the device refuses them.
