@@ -45,7 +45,7 @@ _LAZY = {
     "stats": "tfcompress.sources",
 }
 # Public modules.
-_MODULES = ("callbacks", "catalogue", "codecs", "cuda", "elastic", "measure")
+_MODULES = ("callbacks", "catalogue", "codecs", "costs", "cuda", "elastic", "measure")
 
 __all__ = [
     "DataLossError",

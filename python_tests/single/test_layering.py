@@ -230,6 +230,7 @@ LIGHT = (
         "tfcompress.resolution",
         "tfcompress.route",
         "tfcompress.plan",
+        "tfcompress.wire",
     ),
 )
 # Imports within functions, which close no circle when modules are imported.
