@@ -4,6 +4,7 @@ import ast
 import functools
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -217,6 +218,7 @@ LIGHT = (
         "tfcompress",
         "tfcompress.__main__",
         "tfcompress._version",
+        "tfcompress.build_horovod",
         "tfcompress.catalogue",
         "tfcompress.codecs",
     ),
@@ -295,6 +297,12 @@ def test_programs_use_public_names(path):
                 r"tfc\.\w+\._\w+", ast.unparse(node)
             )
             assert not is_private, ast.unparse(node)
+
+
+def test_the_builder_of_horovod_needs_nothing_of_the_package():
+    """Set-up runs it as a file, before the package is there."""
+    needed = {name.split(".")[0] for name in imports(PACKAGE / "build_horovod.py")}
+    assert "argparse" in needed and needed <= {*sys.stdlib_module_names}
 
 
 def test_only_the_command_line_needs_its_extra():
