@@ -435,7 +435,7 @@ def test_missing_extras_are_named(missing, arguments, npy):
     assert "pip install 'tfcompress[cli]'" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["inspect"], ["bench"], ["plan"]])
+@pytest.mark.parametrize("command", [[], ["list"], ["inspect"], ["bench"], ["plan"], ["doctor"]])
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([*command, "--help"])
@@ -453,7 +453,7 @@ def test_counts_are_checked(number, capsys):
 
 def test_readme_commands_parse():
     commands = re.findall(r"^tfcompress (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert {command.split()[0] for command in commands} == {"list", "inspect", "bench"}
+    assert {command.split()[0] for command in commands} == {"list", "inspect", "bench", "plan", "doctor"}
     for command in commands:
         parsed = cli.parse(shlex.split(command))
         for spec in getattr(parsed, "specs", ()):

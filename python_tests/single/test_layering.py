@@ -219,6 +219,7 @@ LIGHT = (
         "tfcompress.__main__",
         "tfcompress._version",
         "tfcompress.build_horovod",
+        "tfcompress.diagnosis",
         "tfcompress.catalogue",
         "tfcompress.codecs",
     ),
@@ -240,6 +241,8 @@ LATE = {
     ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
     ("tfcompress.cli.plotting", "tfcompress.cli.figures"),  # The same of matplotlib.
     ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
+    ("tfcompress.loading", "tfcompress.ops"),  # Each part is loaded by itself.
+    ("tfcompress.loading", "tfcompress.comm"),
 }
 
 
