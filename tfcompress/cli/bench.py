@@ -9,7 +9,7 @@ import numpy as np
 
 import tfcompress as tfc
 from tfcompress.cli import arrays, console, plotting
-from tfcompress.cli.coding import is_summed, make_coding
+from tfcompress.cli.coding import is_summed, make_coding, named
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
 
@@ -111,10 +111,7 @@ def spec_of(text: str) -> str:
     Raises:
       SystemExit: It is neither.
     """
-    try:
-        compressor = tfc.make_compressor(text)
-    except ValueError as error:
-        raise SystemExit(str(error)) from error
+    compressor = named(text)
     if not isinstance(compressor, tfc.Compressor):
         raise SystemExit(f"'{text}' is several specs: {compressor.spec}")
     return compressor.spec

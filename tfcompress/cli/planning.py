@@ -11,6 +11,7 @@ import numpy as np
 
 import tfcompress as tfc
 from tfcompress.cli import arrays, console, plotting, units
+from tfcompress.cli.coding import named
 from tfcompress.cli.host import measure_host
 from tfcompress.costs import CodecCost, Exchange, Links, Load, exchange, loads_of
 from tfcompress.measure import codec_cost, processor
@@ -152,10 +153,7 @@ def compressor_of(text: str) -> tfc.Compressor:
     Raises:
       SystemExit: It is neither, or several.
     """
-    try:
-        made = tfc.make_compressor(text)
-    except ValueError as error:
-        raise SystemExit(str(error)) from error
+    made = named(text)
     last = made.last if isinstance(made, tfc.Schedule) else made
     if not isinstance(last, tfc.Compressor):
         raise SystemExit(f"'{text}' is several presets, by measurement in training: name presets instead")
