@@ -127,10 +127,10 @@ install_tensorflow() {
 
 install_horovod() {
   local inputs
-  inputs="$tf_version $(checksum scripts/build_horovod.py)"
+  inputs="$tf_version $(checksum tfcompress/build_horovod.py)"
   done_before horovod "$inputs" && return
   echo "setup: Horovod"
-  "$venv/bin/python" scripts/build_horovod.py
+  "$venv/bin/python" tfcompress/build_horovod.py
   mark_done horovod "$inputs"
 }
 

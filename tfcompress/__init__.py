@@ -9,6 +9,16 @@ The NumPy-level functions (`encode`, `decode`, `inspect` and the listings) and t
 """
 
 import importlib
+import sys
+
+try:
+    from tfcompress import _core  # noqa: F401  Looked for before anything else needs it.
+except ImportError as error:
+    raise ImportError(
+        f"the core of tfcompress does not load into Python {sys.version.split()[0]} ({error}): build it for "
+        "this interpreter, `pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps .` "
+        "in its sources"
+    ) from error
 
 from tfcompress import errors
 from tfcompress._version import __version__
@@ -45,7 +55,7 @@ _LAZY = {
     "stats": "tfcompress.sources",
 }
 # Public modules.
-_MODULES = ("callbacks", "catalogue", "codecs", "cuda", "elastic", "measure")
+_MODULES = ("callbacks", "catalogue", "codecs", "costs", "cuda", "diagnosis", "elastic", "measure")
 
 __all__ = [
     "DataLossError",

@@ -3,8 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tfcompress.costs import Load
-from tfcompress.policy import Compressor, Described
+from tfcompress.policy import Compressor
 from tfcompress.route import Transport
 from tfcompress.schedule import Schedule
 from tfcompress.tuner import Contender, Tuner
@@ -108,29 +107,3 @@ class Contest:
     def tuner(self, tell: object) -> Tuner:
         """Returns what decides the stage of each step."""
         return Tuner(self.contenders, self.first, tell)
-
-
-def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: int) -> list[Load]:
-    """Returns what travels in a step, for dense gradients whose shape is known.
-
-    Args:
-      compressor: What is applied.
-      gradients: Name, dtype, shape of the variable, and whether the gradient is rows of a table.
-      num_ranks: Of the exchange.
-    """
-    elements: dict[tuple[Transport, str, int, str], int] = {}
-    for name, dtype, shape, is_table in gradients:
-        if is_table or None in shape:
-            continue
-        route = compressor.route(name, dtype, shape, is_table, num_ranks)
-        item_bytes = _ITEM_BYTES.get(route.wire_dtype or dtype, 4)
-        size = 1
-        for dimension in shape:
-            size *= dimension
-        key = (route.transport, route.spec, item_bytes, route.return_spec)
-        elements[key] = elements.get(key, 0) + size
-    return [Load(*key, size, of_sums) for (*key, of_sums), size in elements.items()]
-
-
-# Of dtypes that all-reduce carries as they are; bfloat16 travels as float32.
-_ITEM_BYTES = {"float16": 2, "float32": 4, "float64": 8}

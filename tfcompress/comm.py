@@ -23,7 +23,8 @@ def horovod() -> ModuleType:
     except ImportError as error:
         raise ImportError(
             "training on several ranks needs Horovod with TensorFlow support, which is not installed "
-            f"or does not load ({error}). The codecs work without it; the project's scripts/ build it."
+            f"or does not load ({error}). The codecs work without it. To build and install it for this "
+            "TensorFlow: python -m tfcompress.build_horovod"
         ) from error
     return hvd
 

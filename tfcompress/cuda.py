@@ -17,6 +17,11 @@ except ImportError as error:
 _KINDS = ("memories", "sparsifiers", "index_codecs", "value_codecs", "joint_codecs")
 
 
+def is_built() -> bool:
+    """Returns whether this installation was built with CUDA."""
+    return _cuda is not None
+
+
 def is_available() -> bool:
     """Returns whether `encode` and `decode_sum` can work: built with CUDA, and there is a GPU."""
     return _cuda is not None and _cuda.num_devices() > 0

@@ -1,13 +1,21 @@
-"""What the command line and the benchmarks measure alike: times, memcpys, the entropy limit, errors."""
+"""What training, the command line and the benchmarks measure: times, codecs, the entropy limit, errors."""
 
 import math
 import pathlib
 import platform
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+
+from tfcompress import _core, frames
+from tfcompress.costs import CodecCost
+
+# Steps after which what a memory adds to a gradient, and so the bytes, have settled.
+_STEPS = 8
+# Frames whose sum is timed, to tell what another one costs.
+_SUMMED_FRAMES = 4
 
 
 def best_seconds(
@@ -34,6 +42,75 @@ def best_seconds(
         elapsed = time.perf_counter() - begin
         best, total, runs = min(best, elapsed), total + elapsed, runs + 1
     return best
+
+
+def codec_cost(
+    spec: str,
+    arrays: Sequence[np.ndarray],
+    *,
+    num_threads: int = 0,
+    repeats: int = 1,
+    least_seconds: float = 0.0,
+) -> CodecCost:
+    """Measures what a spec costs for each element of some gradients, with the memory of some equal steps.
+
+    Args:
+      spec: What is applied. A linear one to all arrays as one vector, without its memory, as training does.
+      arrays: float32 of any shapes, finite, at least one element in all.
+      num_threads: 0 (default) takes as many as there are cores.
+      repeats: See `best_seconds`, of each array.
+      least_seconds: See `best_seconds`, of each array.
+
+    Raises:
+      ValueError: The spec is not one, or does not take such an array.
+    """
+    description = _core.describe_spec(spec)
+    if description["linear"]:
+        whole = np.concatenate([array.reshape(-1) for array in arrays])
+        arrays, cost_of = [whole], _payload_cost
+    else:
+        cost_of = _frame_cost
+
+    def seconds(call: Callable[[], object]) -> float:
+        return best_seconds(call, repeats=repeats, least_seconds=least_seconds)
+
+    costs = [cost_of(array, description, num_threads, seconds) for array in arrays]
+    num_elements = sum(array.size for array in arrays)
+    return CodecCost(*[sum(each) / num_elements for each in zip(*costs, strict=True)])
+
+
+def _frame_cost(
+    array: np.ndarray, description: dict, num_threads: int, seconds: Callable[[Callable[[], object]], float]
+) -> tuple[float, ...]:
+    slots = [np.zeros(array.size, np.float32) for _ in range(description["num_slots"])]
+
+    def encode() -> bytes:
+        return frames.encode(array, description["spec"], slots=slots, num_threads=num_threads)
+
+    def decode(packets: bytes, num_ranks: int) -> object:
+        return _core.decode_sum(packets, num_ranks, 1.0, [array.size], ["float32"], num_threads)
+
+    for _ in range(_STEPS if slots else 0):
+        encode()
+    frame = encode()
+    one = seconds(lambda: decode(frame, 1))
+    packets = frame * _SUMMED_FRAMES
+    several = seconds(lambda: decode(packets, _SUMMED_FRAMES))
+    further = max(several - one, 0.0) / (_SUMMED_FRAMES - 1)
+    return len(frame), seconds(encode), one, further
+
+
+def _payload_cost(
+    array: np.ndarray, description: dict, num_threads: int, seconds: Callable[[Callable[[], object]], float]
+) -> tuple[float, ...]:
+    spec, sizes = description["spec"], _core.linear_sizes(description["spec"], array.size)
+    num_floats = sizes["payload"] + (0 if description["exact"] else sizes["candidates"])
+    if num_floats >= array.size:  # The vector travels as it is.
+        return 4 * array.size, 0.0, 0.0, 0.0
+    payload = _core.linear_encode(array, spec, num_threads=num_threads)
+    encode = seconds(lambda: _core.linear_encode(array, spec, num_threads=num_threads))
+    recover = seconds(lambda: _core.linear_recover(payload, array.size, spec, num_threads=num_threads))
+    return 4 * num_floats, encode, recover, 0.0
 
 
 def memcpy_seconds(num_floats: int, least_seconds: float = 0.15) -> float:

@@ -1,5 +1,7 @@
 """Measures what collectives and codecs cost, before the first step. Every rank calls it together."""
 
+import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import frames, measure
-from tfcompress.auto import Auto, loads_of
+from tfcompress import measure
+from tfcompress.auto import Auto
 from tfcompress.comm import SUM, Ranks
-from tfcompress.costs import CodecCost, Line, Links, fastest_by_far, finalists
+from tfcompress.costs import CodecCost, Line, Links, fastest_by_far, finalists, loads_of
 from tfcompress.policy import Described
 
 # Sizes grow until a collective takes so much longer than the first: the last tells the bandwidth.
@@ -76,9 +78,12 @@ def measure_links(ranks: Ranks, name: str) -> Links:
 def measure_codecs(ranks: Ranks, specs: Iterable[str]) -> dict[str, CodecCost]:
     """Returns the costs of specs on normally distributed gradients, those of the slowest rank."""
     sample = np.random.default_rng(0).standard_normal(_SAMPLE).astype(np.float32).reshape(-1, 512)
-    costs = {spec: _codec_cost(spec, sample) for spec in sorted(set(specs))}
-    slowest = _agreed(ranks, [number for cost in costs.values() for number in cost])
-    return {spec: CodecCost(*slowest[3 * i : 3 * i + 3]) for i, spec in enumerate(costs)}
+    costs = {
+        spec: measure.codec_cost(spec, [sample], least_seconds=_CODEC_SECONDS) for spec in sorted(set(specs))
+    }
+    numbers = [dataclasses.astuple(cost) for cost in costs.values()]
+    slowest = iter(_agreed(ranks, [number for each in numbers for number in each]))
+    return {spec: CodecCost(*itertools.islice(slowest, len(numbers[0]))) for spec in costs}
 
 
 def _line(ranks: Ranks, make: Callable[[int], Callable[[], object]]) -> Line:
@@ -91,13 +96,6 @@ def _line(ranks: Ranks, make: Callable[[int], Callable[[], object]]) -> Line:
         if seconds - points[0][1] > _LONG_SECONDS:
             break
     return Line.through(points[0], points[-1])
-
-
-def _codec_cost(spec: str, sample: np.ndarray) -> tuple[float, float, float]:
-    frame = frames.encode(sample, spec)
-    encode = measure.best_seconds(lambda: frames.encode(sample, spec), least_seconds=_CODEC_SECONDS)
-    decode = measure.best_seconds(lambda: frames.decode(frame), least_seconds=_CODEC_SECONDS)
-    return len(frame) / _SAMPLE, encode / _SAMPLE, decode / _SAMPLE
 
 
 def _agreed(ranks: Ranks, numbers: list[float]) -> list[float]:

@@ -1,27 +1,33 @@
 """What `Compression.auto()` decides, by injected costs: no network, no TensorFlow step."""
 
 import dataclasses
+import json
 import math
+import pathlib
 import random
 
 import pytest
 
 import tfcompress as tfc
-from tfcompress.auto import Auto, Contest, loads_of
+from tfcompress.auto import Auto, Contest
+from tfcompress.cli.planning import compressor_of
 from tfcompress.costs import (
     CodecCost,
+    HostCost,
     Line,
     Links,
     Load,
-    exchange_seconds,
+    exchange,
     fastest_by_far,
     finalists,
+    loads_of,
 )
 from tfcompress.plan import compressors_of
 from tfcompress.resolution import resolve
 from tfcompress.route import Transport
 from tfcompress.tuner import Contender, Tuner
 
+ROOT = pathlib.Path(__file__).parents[2]
 GRADIENTS = [("kernel", "float32", (784, 512), False), ("bias", "float32", (512,), False)]
 TABLE = ("embedding", "float32", (1000, 16), True)
 
@@ -56,17 +62,84 @@ def test_loads_are_what_the_policy_routes():
 
 
 def test_seconds_of_an_exchange_add_up():
-    network = Links(Line(1.0, 1e-3), Line(2.0, 1e-2), Line(3.0, 1e-1))
-    codecs = {"a": CodecCost(0.5, 1e-4, 1e-5)}
+    network = Links(Line(1.0, 1e-3), Line(2.0, 1e-2), Line(3.0, 1e-1), half_seconds=1e-4)
+    codecs = {"a": CodecCost(0.5, 1e-4, 1e-5, 2e-6)}
+
+    def seconds(*loads):
+        return exchange(loads, network, codecs, 4).seconds
+
     reduced = Load(Transport.ALLREDUCE, "dense|raw|raw", 4, 100)
-    assert exchange_seconds([reduced], network, codecs, 4) == pytest.approx(1 + 0.4)
+    assert seconds(reduced) == pytest.approx(1 + 0.4)
+    halves = Load(Transport.ALLREDUCE, "dense|raw|raw", 2, 100)
+    assert seconds(halves) == pytest.approx(1 + 0.2 + 0.01)
     sharded = Load(Transport.SHARD, "a", 4, 100)
-    expected = (2 + 0.5) + (3 + 5) + 100 * (1e-4 + 1.75e-5)
-    assert exchange_seconds([sharded], network, codecs, 4) == pytest.approx(expected)
+    # Three frames of a quarter each are summed, and one of all elements is decoded.
+    decoding = 25 * (1e-5 + 2 * 2e-6) + 100 * 1e-5
+    assert seconds(sharded) == pytest.approx((2 + 0.5) + (3 + 5) + 100 * 1e-4 + decoding)
     gathered = Load(Transport.GATHER, "a", 4, 100)
-    assert exchange_seconds([gathered], network, codecs, 4) == pytest.approx(3 + 20 + 100 * (1e-4 + 4e-5))
-    together = exchange_seconds([reduced, sharded, gathered], network, codecs, 4)
-    assert together == pytest.approx(1.4 + 2.5 + 3 + 25 + 100 * (2e-4 + 5.75e-5))
+    assert seconds(gathered) == pytest.approx(3 + 20 + 100 * (1e-4 + 1e-5 + 3 * 2e-6))
+    payload = Load(Transport.LINEAR, "a", 4, 100)
+    assert seconds(payload) == pytest.approx(1 + 0.05 + 100 * (1e-4 + 1e-5))
+    together = seconds(reduced, sharded, gathered, payload)
+    alone = sum(map(seconds, (reduced, sharded, gathered, payload)))
+    assert together == pytest.approx(alone - 1 - 3)  # Two collectives carry two loads each.
+
+
+def test_bytes_of_an_exchange_are_those_that_the_statistics_count():
+    """What python_tests/parallel/test_statistics.py finds of the collectives."""
+    codecs = {"a": CodecCost(0.5, 1e-4, 1e-5, 2e-6)}
+
+    def moved(transport, num_ranks):
+        found = exchange([Load(transport, "a", 4, 120)], links(1), codecs, num_ranks)
+        return found.payload_bytes, found.wire_bytes
+
+    assert moved(Transport.ALLREDUCE, 4) == (480, 4 * 480 * 3 / 4)
+    assert moved(Transport.LINEAR, 4) == (60, 4 * 60 * 3 / 4)
+    assert moved(Transport.GATHER, 4) == (60, 2 * 60 * 3)
+    assert moved(Transport.SHARD, 4) == (45 + 15, 2 * 45 + 2 * 45)
+
+
+def test_links_of_a_bandwidth_are_limited_by_it_and_by_the_host():
+    """Two ranks, 34 MB at 100 Mbit/s: headers leave 94 % of it for data."""
+    network = Links.of_bandwidth(2, 12.5e6, 1e-4, HostCost(1e-9, 1e-8))
+    assert network.allreduce.seconds(34e6) == pytest.approx(34 / (0.94 * 12.5) + 0.034 + 1e-3 + 4e-4)
+    assert network.alltoall == network.allgather
+    assert network.allgather.seconds(68e6) == pytest.approx(34 / (0.94 * 12.5) + 0.034 + 1e-3 + 3e-4)
+    free = Links.of_bandwidth(16, math.inf, 0.0, HostCost(1e-9, 1e-8))
+    assert free.allreduce.seconds_per_byte == pytest.approx(2 * 15 / 16 * 1e-9)
+    assert free.half_seconds == free.scaled(2.0).half_seconds == 1e-8
+
+
+def measured_steps():
+    """docs/results/network_mlp.json: rows by bandwidth and preset, and what is known of the job from them.
+
+    The host's costs are those of the runs whose links do not limit; a step computes for what is left of the
+    shortest one.
+    """
+    result = json.loads((ROOT / "docs" / "results" / "network_mlp.json").read_text())
+    rows = {(row["bandwidth"], row["compression"]): row for row in result["rows"]}
+    n, free = result["parameters"], {name: rows["unlimited", name] for _, name in rows}
+    transfer = free["none"]["milliseconds"]["communication"] / 1e3 / (4 * n)
+    halves = free["fp16"]["milliseconds"]["communication"] / 1e3 / n - 2 * transfer
+    fastest = min(free.values(), key=lambda row: row["step_ms"])
+    exchanged = sum(fastest["milliseconds"][part] for part in ("encode", "communication", "decode"))
+    return rows, n, HostCost(transfer, halves), (fastest["step_ms"] - exchanged) / 1e3
+
+
+@pytest.mark.parametrize("bandwidth", ["100mbit", "1gbit"])
+@pytest.mark.parametrize("name", ["none", "fp16", "int8", "int4", "topk", "sparse(warmup_steps=0)"])
+def test_predicted_steps_are_those_that_were_measured(name, bandwidth):
+    """Within 20 %, on two ranks, with what the job's own runs without a limit say of its host."""
+    rows, n, host, compute = measured_steps()
+    row, [load] = (
+        rows[bandwidth, name],
+        loads_of(compressor_of(name), [("x", "float32", (n // 2, 2), False)], 2),
+    )
+    network = Links.of_bandwidth(2, {"100mbit": 12.5e6, "1gbit": 125e6}[bandwidth], 1e-4, host)
+    encode, decode = (row["milliseconds"][part] / 1e3 / n for part in ("encode", "decode"))
+    codec = CodecCost(row["wire"]["payload"] / n, encode, decode / 2, decode / 2)
+    predicted = compute + exchange([load], network, dict.fromkeys(load.specs, codec), 2).seconds
+    assert 1e3 * predicted == pytest.approx(row["step_ms"], rel=0.2)
 
 
 @pytest.fixture
@@ -81,12 +154,12 @@ def candidates():
     }
 
 
-CODECS = {"int8": CodecCost(1.02, 1e-9, 5e-10), "int4": CodecCost(0.52, 1e-9, 5e-10)}
+CODECS = {"int8": CodecCost(1.02, 1e-9, 5e-10, 5e-10), "int4": CodecCost(0.52, 1e-9, 5e-10, 5e-10)}
 
 
 def test_slow_links_leave_only_the_smallest(candidates):
     assert finalists(candidates, links(1), CODECS, 2) == (["int8", "int4"], ["int8", "int4"])
-    few_bits = {**CODECS, "int4": CodecCost(0.1, 1e-9, 5e-10)}
+    few_bits = {**CODECS, "int4": CodecCost(0.1, 1e-9, 5e-10, 5e-10)}
     assert finalists(candidates, links(1), few_bits, 2) == (["int4"], ["int4"])
 
 
@@ -106,7 +179,7 @@ def test_what_is_sparse_is_much_faster_or_not_taken(candidates):
         "sparse with raw": [Load(Transport.SHARD, "raw", 4, n, "raw")],
         "sparse": [Load(Transport.SHARD, "small", 4, n, "small")],
     }
-    codecs = CODECS | {"raw": CodecCost(0.05, 1e-9, 2e-10), "small": CodecCost(0.01, 3e-9, 2e-9)}
+    codecs = CODECS | {"raw": CodecCost(0.05, 1e-9, 2e-10, 2e-10), "small": CodecCost(0.01, 3e-9, 2e-9, 2e-9)}
 
     def taken(megabytes_per_second):
         return fastest_by_far(sparse, candidates, links(megabytes_per_second), codecs, 2)

@@ -13,7 +13,7 @@ import pytest
 
 import tfcompress as tfc
 from tfcompress import cli
-from tfcompress.cli import bench
+from tfcompress.cli import bench, planning
 from tfcompress.measure import best_seconds, entropy_bits
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -307,10 +307,120 @@ class TestBench:
             cli.main(["bench", str(tmp_path / "nan.npy"), EXACT])
 
 
-@pytest.mark.parametrize("command", [["inspect"], ["bench", EXACT, "dense|raw|raw"]])
+class TestPlan:
+    @pytest.fixture
+    def npz(self, gradient, tmp_path) -> pathlib.Path:
+        """A matrix and a small vector."""
+        np.savez(tmp_path / "step.npz", kernel=gradient[:4900].reshape(70, 70), bias=gradient[4900:])
+        return tmp_path / "step.npz"
+
+    def plan(self, run, path, *arguments, ranks=2, bandwidth="100mbit"):
+        return run("plan", path, "--ranks", ranks, "--bandwidth", bandwidth, "--repeat", 1, *arguments)
+
+    def test_bytes_are_those_of_frames_and_of_the_collectives(self, gradient, npz, result):
+        found = self.plan(result, npz, "--preset", "shared_randomk(0.1)", "terngrad", ranks=4)
+        rows = {row["name"]: row for row in found["results"]}
+        assert set(rows) == {*planning.DENSE, *planning.SPARSE, "shared_randomk(0.1)", "terngrad"}
+        kernel, bias = gradient[:4900].reshape(70, 70), gradient[4900:]
+        exact = len(tfc.encode(bias, "dense|raw|raw"))
+
+        def bytes_of(name):
+            return rows[name]["payload_bytes"], rows[name]["wire_bytes"]
+
+        assert bytes_of("none") == (20_000, 60_000) and bytes_of("fp16") == (10_000, 30_000)
+        gathered = len(tfc.encode(kernel, tfc.Compression.terngrad().spec)) + exact
+        assert bytes_of("terngrad") == (gathered, 6 * gathered)
+        # By shards: three quarters to the owners, and a quarter to all.
+        sharded = len(tfc.encode(kernel, "dense|raw|bf16")) + exact
+        assert bytes_of("bf16") == (sharded, 3 * sharded)
+        summed = 4 * round(0.1 * kernel.size)
+        assert rows["shared_randomk(0.1)"]["payload_bytes"] == summed + exact
+
+    def test_steps_are_computing_and_the_exchange(self, npz, result):
+        for row in self.plan(result, npz, "--compute-ms", 7.5)["results"]:
+            parts = [row[f"{part}_ms"] for part in ("encode", "decode", "communication")]
+            assert row["step_ms"] == pytest.approx(7.5 + sum(parts))
+        [none] = [row for row in self.plan(result, npz, ranks=16)["results"] if row["name"] == "none"]
+        assert none["step_ms"] == none["communication_ms"] and none["speedup"] == 1
+
+    def test_the_bandwidth_limits(self, npz, result):
+        """Both ways of 20 kB round a ring of two, headers included; latency comes on top."""
+        slow, fast = (
+            {
+                row["name"]: row["communication_ms"]
+                for row in self.plan(result, npz, bandwidth=each)["results"]
+            }
+            for each in ("1mbit", "unlimited")
+        )
+        assert slow["none"] - fast["none"] == pytest.approx(160 / 0.94, rel=0.05)
+        late = self.plan(result, npz, "--latency", "50ms", bandwidth="unlimited")["results"]
+        [none] = [row for row in late if row["name"] == "none"]
+        assert none["communication_ms"] - fast["none"] == pytest.approx(4 * 50, rel=0.05)
+
+    def test_table_says_what_is_predicted(self, npz, output):
+        text, _ = self.plan(output, npz, bandwidth="1mbit")
+        lines = text.splitlines()
+        order = [line.split()[0] for line in lines if re.match(rf" ({'|'.join(planning.DENSE)}) ", line)]
+        assert sorted(order) == sorted(planning.DENSE) and (order[0], order[-1]) == ("int4", "none")
+        assert "the exchange alone" in text and "Take int4: steps" in text
+        assert "100 ms of computing" in self.plan(output, npz, "--compute-ms", 100)[0]
+
+    def test_no_tensorflow_is_needed(self, npz):
+        arguments = ["plan", npz, "--ranks", 8, "--bandwidth", "1gbit", "--json", "--repeat", 1]
+        done = run_without("tensorflow", "horovod", "keras", arguments=arguments)
+        assert done.returncode == 0, done.stderr
+        assert len(json.loads(done.stdout)["results"]) == len(planning.DENSE) + len(planning.SPARSE)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--preset", "topq"], "unknown preset 'topq'"),
+            (["--preset", "auto"], "several presets"),
+            (["--plot", "figure.nonsense"], "ending must be one of"),
+        ],
+    )
+    def test_bad_arguments(self, arguments, message, npz, output):
+        with pytest.raises(SystemExit, match=message):
+            self.plan(output, npz, *arguments)
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ("--ranks=1", "at least 2"),
+            ("--bandwidth=fast", "100mbit, 2.5gbit or unlimited"),
+            ("--bandwidth=0mbit", "100mbit"),
+            ("--latency=1", "100us or 1.5ms"),
+            ("--compute-ms=-1", "at least 0"),
+        ],
+    )
+    def test_numbers_are_checked(self, option, message, capsys):
+        with pytest.raises(SystemExit):
+            cli.parse(["plan", "FILE", "--ranks=2", "--bandwidth=1gbit", option])
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("times", "recommended", "said"),
+    [
+        ({"int8": 2.0, "int4": 1.0}, "int4", "10.00 times as fast as with none. sparse is 2.00"),
+        ({"int8": 1.02, "int4": 1.0}, "int8", "steps 9.80 times"),
+        ({"none": 0.4, "int4": 0.5}, "none", "Take none: no preset"),
+    ],
+)
+def test_of_presets_that_are_as_fast_the_most_exact_is_recommended(times, recommended, said):
+    seconds = {"none": 10.0, "fp16": 5.0, "bf16": 5.0, "int8": 3.0, "sparse": 0.5, "topk": 0.1, **times}
+    advice = planning.recommend(seconds)
+    assert advice["recommended"] == recommended and said in advice["recommendation"]
+    assert ("sparse is" in advice["recommendation"]) == (recommended != "none")
+
+
+PLOTTED = [["inspect"], ["bench", EXACT, "dense|raw|raw"], ["plan", "--ranks=2", "--bandwidth=1gbit"]]
+
+
+@pytest.mark.parametrize("command", PLOTTED, ids=lambda command: command[0])
 def test_plots_are_written(command, npy, output, tmp_path):
-    name, *specs = command
-    output(name, npy, *specs, "--plot", tmp_path / "figure.png")
+    name, *arguments = command
+    output(name, npy, *arguments, "--plot", tmp_path / "figure.png")
     figure = (tmp_path / "figure.png").read_bytes()
     assert figure.startswith(b"\x89PNG") and len(figure) > 10_000
 
@@ -325,7 +435,7 @@ def test_missing_extras_are_named(missing, arguments, npy):
     assert "pip install 'tfcompress[cli]'" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["inspect"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["list"], ["inspect"], ["bench"], ["plan"], ["doctor"]])
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([*command, "--help"])
@@ -343,7 +453,7 @@ def test_counts_are_checked(number, capsys):
 
 def test_readme_commands_parse():
     commands = re.findall(r"^tfcompress (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert {command.split()[0] for command in commands} == {"list", "inspect", "bench"}
+    assert {command.split()[0] for command in commands} == {"list", "inspect", "bench", "plan", "doctor"}
     for command in commands:
         parsed = cli.parse(shlex.split(command))
         for spec in getattr(parsed, "specs", ()):

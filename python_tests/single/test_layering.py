@@ -4,6 +4,7 @@ import ast
 import functools
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -217,6 +218,8 @@ LIGHT = (
         "tfcompress",
         "tfcompress.__main__",
         "tfcompress._version",
+        "tfcompress.build_horovod",
+        "tfcompress.diagnosis",
         "tfcompress.catalogue",
         "tfcompress.codecs",
     ),
@@ -230,6 +233,7 @@ LIGHT = (
         "tfcompress.resolution",
         "tfcompress.route",
         "tfcompress.plan",
+        "tfcompress.wire",
     ),
 )
 # Imports within functions, which close no circle when modules are imported.
@@ -237,6 +241,8 @@ LATE = {
     ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
     ("tfcompress.cli.plotting", "tfcompress.cli.figures"),  # The same of matplotlib.
     ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
+    ("tfcompress.loading", "tfcompress.ops"),  # Each part is loaded by itself.
+    ("tfcompress.loading", "tfcompress.comm"),
 }
 
 
@@ -294,6 +300,12 @@ def test_programs_use_public_names(path):
                 r"tfc\.\w+\._\w+", ast.unparse(node)
             )
             assert not is_private, ast.unparse(node)
+
+
+def test_the_builder_of_horovod_needs_nothing_of_the_package():
+    """Set-up runs it as a file, before the package is there."""
+    needed = {name.split(".")[0] for name in imports(PACKAGE / "build_horovod.py")}
+    assert "argparse" in needed and needed <= {*sys.stdlib_module_names}
 
 
 def test_only_the_command_line_needs_its_extra():

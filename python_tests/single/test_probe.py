@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from tfcompress import probe
+import tfcompress as tfc
+from tfcompress import measure, probe
 
 
 class OneRank:
@@ -28,3 +30,27 @@ def test_slow_links_are_not_asked_for_the_largest_sizes(monkeypatch):
     monkeypatch.setattr(probe.measure, "best_seconds", lambda call, repeats: 0.08 + call() / 1e6)
     probe._line(OneRank(), lambda num_bytes: lambda: asked.append(num_bytes) or num_bytes)
     assert max(asked) == 1 << 18
+
+
+@pytest.mark.parametrize("spec", ["dense|raw|raw", "topk:ratio=0.1|delta_binary|raw", "dense|raw|qsgd"])
+def test_bytes_of_a_codec_are_those_of_its_frames(spec):
+    arrays = [
+        np.random.default_rng(i).standard_normal(shape, np.float32) for i, shape in enumerate([(40, 50), 300])
+    ]
+    cost = measure.codec_cost(spec, arrays)
+    assert cost.num_bytes * 2300 == pytest.approx(sum(len(tfc.encode(array, spec)) for array in arrays))
+    assert min(cost.encode_seconds, cost.decode_seconds) > 0 <= cost.add_seconds
+
+
+def test_bytes_of_a_codec_are_those_of_a_memory_in_use():
+    """Below the threshold in one step, above it with what earlier steps held back."""
+    cost = measure.codec_cost("residual|threshold:tau=2.5|raw|raw", [np.ones(1000, np.float32)])
+    assert cost.num_bytes > 8
+
+
+def test_a_payload_that_is_not_smaller_is_not_made():
+    gradients = [np.ones((30, 10), np.float32), np.ones(700, np.float32)]
+    sketch = "count_sketch:rows=5,columns=200,k=10,candidates=4"
+    assert measure.codec_cost(sketch, gradients).num_bytes == 4  # 1,000 floats, and 40 of the second round.
+    random = measure.codec_cost("shared_randomk:ratio=0.1", gradients)
+    assert random.num_bytes == 0.4 and random.decode_seconds > 0

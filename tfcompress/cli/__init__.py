@@ -1,4 +1,4 @@
-"""The command line: `tfcompress list | inspect | bench`, one module a subcommand.
+"""The command line: `tfcompress list | inspect | bench | plan | doctor`, one module a subcommand.
 
 It works at the NumPy level, without TensorFlow, and uses the package's public names only. rich and matplotlib
 are the package's extra `cli`.
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import tfcompress as tfc
-from tfcompress.cli import bench, inspection, listing
+from tfcompress.cli import bench, doctor, inspection, listing, planning
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"tfcompress {tfc.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", required=True, metavar="COMMAND")
-    for module in (listing, inspection, bench):
+    for module in (listing, inspection, bench, planning, doctor):
         module.add_parser(subcommands)
     if arguments and arguments[0] in subcommands.choices:
         # Options may be between the file and the specs, which argparse allows only without subcommands.

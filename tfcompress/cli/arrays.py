@@ -74,6 +74,23 @@ def read(path: pathlib.Path) -> tuple[list[Tensor], list[str]]:
     return tensors, [f"{reason}: {join(names)}" for reason, names in notes.items()]
 
 
+def read_finite(path: pathlib.Path) -> tuple[list[Tensor], list[str]]:
+    """Reads the arrays that can be encoded: as `read`, without those that hold NaN or Inf.
+
+    Raises:
+      SystemExit: As `read`, or no array is left.
+    """
+    tensors, notes = read(path)
+    finite = [tensor for tensor in tensors if np.isfinite(tensor.values).all()]
+    if not finite:
+        raise SystemExit(
+            f"{path}: every array holds NaN or Inf and would decode to NaN; expected finite arrays"
+        )
+    if left_out := [tensor.name for tensor in tensors if not np.isfinite(tensor.values).all()]:
+        notes.append(f"left out, NaN or Inf, which decodes to NaN everywhere: {join(left_out)}")
+    return finite, notes
+
+
 def join(names: list[str]) -> str:
     """Returns the first names, and the number of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -9,7 +9,7 @@ import numpy as np
 
 import tfcompress as tfc
 from tfcompress.cli import arrays, console, plotting
-from tfcompress.cli.coding import is_summed, make_coding
+from tfcompress.cli.coding import is_summed, make_coding, named
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
 
@@ -63,20 +63,20 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--repeat",
-        type=_positive,
+        type=console.positive,
         default=5,
         metavar="N",
         help="runs of each measurement (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
-        type=_natural,
+        type=console.natural,
         default=1,
         metavar="N",
         help="threads; 0 for one per core (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=_natural, default=0, help="seed of random codecs (default: %(default)s)"
+        "--seed", type=console.natural, default=0, help="seed of random codecs (default: %(default)s)"
     )
     parser.add_argument(
         "--plot", type=pathlib.Path, metavar="FILE.png", help="draw the error against the bytes"
@@ -92,11 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     figures = plotting.figures_for(arguments.plot)
     specs = {text: spec_of(text) for text in arguments.specs}
-    tensors, notes = _finite(*arrays.read(arguments.file))
-    if not tensors:
-        raise SystemExit(
-            f"{arguments.file}: every array holds NaN or Inf and would decode to NaN; expected finite arrays"
-        )
+    tensors, notes = arrays.read_finite(arguments.file)
     results = measure_all(tensors, specs, arguments)
     notes += _useless_sums(results)
     for text in notes:
@@ -115,10 +111,7 @@ def spec_of(text: str) -> str:
     Raises:
       SystemExit: It is neither.
     """
-    try:
-        compressor = tfc.make_compressor(text)
-    except ValueError as error:
-        raise SystemExit(str(error)) from error
+    compressor = named(text)
     if not isinstance(compressor, tfc.Compressor):
         raise SystemExit(f"'{text}' is several specs: {compressor.spec}")
     return compressor.spec
@@ -159,18 +152,6 @@ def measure_all(
                 }
             )
     return results
-
-
-def _finite(tensors: list[arrays.Tensor], notes: list[str]) -> tuple[list[arrays.Tensor], list[str]]:
-    finite, names = [], []
-    for tensor in tensors:
-        if np.isfinite(tensor.values).all():
-            finite.append(tensor)
-        else:
-            names.append(tensor.name)
-    if names:
-        notes = [*notes, f"left out, NaN or Inf, which decodes to NaN everywhere: {arrays.join(names)}"]
-    return finite, notes
 
 
 def _with_memcpys(numbers: dict, memcpy_ms: float) -> dict:
@@ -262,18 +243,3 @@ def _print_times(title: str, results: list[dict]) -> None:
             *(console.number(numbers[key], 1) for key in ("encode_memcpys", "decode_memcpys")),
         )
     console.print_table(table)
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _natural(text: str) -> int:
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    number = int(text) if text.isdigit() else -1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}, got '{text}'")
-    return number

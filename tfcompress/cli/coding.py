@@ -45,6 +45,18 @@ class Coding(Protocol):
         """Counts what a rank sends."""
 
 
+def named(text: str) -> object:
+    """Returns what `tfc.make_compressor` makes of a preset or spec on the command line.
+
+    Raises:
+      SystemExit: It is neither.
+    """
+    try:
+        return tfc.make_compressor(text)
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
+
+
 def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> Coding:
     """Returns the coding of a float32 vector under a spec.
 

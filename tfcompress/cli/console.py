@@ -1,4 +1,4 @@
-"""Output: results go to stdout, notes and progress to stderr, so that stdout can be piped."""
+"""Arguments and output: results go to stdout, notes and progress to stderr, so that stdout can be piped."""
 
 import argparse
 import json
@@ -55,6 +55,11 @@ def print_table(table: rich.table.Table) -> None:
     _console(sys.stdout).print(table)
 
 
+def print_text(text: str) -> None:
+    """Prints a line to stdout."""
+    _console(sys.stdout).print(text)
+
+
 def print_json(value: object) -> None:
     """Prints a value to stdout as JSON; NaN is an error, since JSON has no such number."""
     print(json.dumps(value, indent=1, allow_nan=False))
@@ -74,6 +79,24 @@ def make_progress() -> rich.progress.Progress:
 def number(value: float | None, digits: int = 2) -> str:
     """Returns the text of a table cell; "-" if there is no value."""
     return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def positive(text: str) -> int:
+    """Reads an argument that is a whole number, at least 1."""
+    return at_least(1, text)
+
+
+def natural(text: str) -> int:
+    """Reads an argument that is a whole number, at least 0."""
+    return at_least(0, text)
+
+
+def at_least(least: int, text: str) -> int:
+    """Reads an argument that is a whole number, at least `least`."""
+    number = int(text) if text.isdigit() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}, got '{text}'")
+    return number
 
 
 def _console(file: TextIO) -> rich.console.Console:

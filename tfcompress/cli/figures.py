@@ -76,6 +76,30 @@ def save_bench(results: Sequence[Mapping], path: pathlib.Path) -> None:
     figure.savefig(path, dpi=150)
 
 
+def save_plan(results: Sequence[Mapping], compute_ms: float, path: pathlib.Path) -> None:
+    """Draws the parts of each preset's step as one bar, the shortest step on top.
+
+    Args:
+      results: Results of `plan`, by ascending step time.
+      compute_ms: Time of a step without its exchange.
+      path: The file to write.
+    """
+    figure = Figure(figsize=(8, 1.5 + 0.35 * len(results)), layout="constrained")
+    axes = figure.subplots()
+    names = [_literal(result["name"]) for result in results]
+    left = np.zeros(len(results))
+    for part in ("computing", "encode", "communication", "decode"):
+        is_computing = part == "computing"
+        widths = np.array([compute_ms if is_computing else result[f"{part}_ms"] for result in results])
+        axes.barh(names, widths, left=left, label=part)
+        left += widths
+    axes.invert_yaxis()
+    axes.set(xlabel="ms")
+    axes.grid(True, axis="x", alpha=0.3)
+    figure.legend(fontsize="small", loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=150)
+
+
 def _literal(text: str) -> str:
     """Escapes a label, so that matplotlib neither reads formulas nor hides a leading underscore."""
     return text.replace("$", r"\$") if not text.startswith("_") else f" {text}".replace("$", r"\$")

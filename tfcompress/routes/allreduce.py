@@ -14,10 +14,10 @@ from tfcompress.routes.base import (
     all_finite,
     allreduce_wire_bytes,
     dense_wire_bytes,
-    gather_wire_bytes,
     num_bytes,
     num_elements,
 )
+from tfcompress.wire import allgather_bytes
 
 
 def exchange(
@@ -125,7 +125,7 @@ def _count(
     carried = [_carried_bytes(vector, wire) for vector, wire in zip(sent, wires, strict=True)]
     # Rows of IndexedSlices are gathered.
     wire_bytes = [
-        gather_wire_bytes(own, num_bytes(total))
+        allgather_bytes(own, num_bytes(total))
         if isinstance(total, tf.IndexedSlices)
         else allreduce_wire_bytes(own, context.ranks)
         for total, own in zip(totals, carried, strict=True)

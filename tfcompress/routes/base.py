@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfcompress import comm
 from tfcompress.comm import Ranks
 from tfcompress.route import Route
+from tfcompress.wire import allgather_bytes, allreduce_bytes
 
 # Packets, seeds, specs and counts are made there, also where gradients, and what encodes them, are on a GPU.
 HOST = "CPU:0"
@@ -170,13 +171,7 @@ def num_elements(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
 
 def allreduce_wire_bytes(payload: tf.Tensor, ranks: Ranks) -> tf.Tensor:
     """Returns what a ring all-reduce of so many bytes moves in and out of a rank, int64."""
-    size = tf.cast(ranks.size_tensor(), tf.int64)
-    return 4 * payload * (size - 1) // size
-
-
-def gather_wire_bytes(own: tf.Tensor, of_all_ranks: tf.Tensor) -> tf.Tensor:
-    """Returns what a ring all-gather moves in and out of a rank, int64: all others' bytes, passed on once."""
-    return 2 * (of_all_ranks - own)
+    return allreduce_bytes(payload, tf.cast(ranks.size_tensor(), tf.int64))
 
 
 def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> tf.Tensor:
@@ -186,7 +181,7 @@ def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: R
     if not any(are_rows):
         return allreduce_wire_bytes(own, ranks)
     size = tf.cast(ranks.size_tensor(), tf.int64)
-    return tf.where(are_rows, gather_wire_bytes(own, size * own), allreduce_wire_bytes(own, ranks))
+    return tf.where(are_rows, allgather_bytes(own, size * own), allreduce_wire_bytes(own, ranks))
 
 
 def all_finite(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

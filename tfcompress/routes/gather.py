@@ -17,11 +17,11 @@ from tfcompress.routes.base import (
     Member,
     Outcome,
     dense_wire_bytes,
-    gather_wire_bytes,
     num_bytes,
     num_elements,
     seeds_of,
 )
+from tfcompress.wire import allgather_bytes
 
 # In a frame's header (FORMAT.md, "Frame"): where the number of elements begins, and its bytes.
 _COUNT, _COUNT_BYTES = 16, 4
@@ -95,7 +95,7 @@ def exchange(
         [each.total for each in decoded],
         counts,
         elapsed,
-        tf.stack([sent, gather_wire_bytes(sent, gathered)]) - frames,
+        tf.stack([sent, allgather_bytes(sent, gathered)]) - frames,
         tf.reduce_all(tf.stack([each.finite for each in decoded])),
         functools.partial(_commit, encoded),
     )
@@ -179,7 +179,7 @@ def _count(
         tf.stack([num_bytes(gradient) for gradient in gradients]),
         dense_wire_bytes(gradients, ranks),
         payload,
-        gather_wire_bytes(payload, tf.stack([each.num_bytes for each in decoded])),
+        allgather_bytes(payload, tf.stack([each.num_bytes for each in decoded])),
         tf.stack([each.nanoseconds for each in encoded]),
         tf.stack([each.nanoseconds for each in decoded]),
         tf.stack([num_elements(gradient) for gradient in gradients]),

@@ -22,11 +22,11 @@ from tfcompress.routes.base import (
     Member,
     Outcome,
     dense_wire_bytes,
-    gather_wire_bytes,
     num_bytes,
     num_elements,
     seeds_of,
 )
+from tfcompress.wire import allgather_bytes
 
 # Shards begin at multiples of so many elements, which blocks of codecs divide.
 _SHARD_ELEMENTS = 1024
@@ -160,7 +160,7 @@ def _count(
             tf.stack([num_bytes(gradient) for gradient in gradients]),
             dense_wire_bytes(gradients, ranks),
             to_owners + to_all,
-            to_owners + others.num_bytes + gather_wire_bytes(to_all, totals.num_bytes),
+            to_owners + others.num_bytes + allgather_bytes(to_all, totals.num_bytes),
             both("nanoseconds"),
             others.nanoseconds + totals.nanoseconds,
             tf.stack([num_elements(gradient) for gradient in gradients]),

@@ -22,11 +22,11 @@ from tfcompress.routes.base import (
     Member,
     Outcome,
     dense_wire_bytes,
-    gather_wire_bytes,
     num_bytes,
     num_elements,
     seeds_of,
 )
+from tfcompress.wire import allgather_bytes
 
 
 def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf.IndexedSlices]) -> Outcome:
@@ -125,7 +125,7 @@ def _count(
             tf.stack([num_bytes(gradient) for gradient in gradients]),
             dense_wire_bytes(gradients, ranks),
             to_owners + to_all,
-            to_owners + from_others + gather_wire_bytes(to_all, stacked("num_bytes", totals)),
+            to_owners + from_others + allgather_bytes(to_all, stacked("num_bytes", totals)),
             stacked("nanoseconds", pieces) + stacked("nanoseconds", sums),
             stacked("nanoseconds", owned) + stacked("nanoseconds", totals),
             tf.stack([num_elements(gradient) for gradient in gradients]),
