@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress.routes.allreduce import compensate
-from tfcompress.routes.base import HOST, Member
+from tfcompress.routes.base import HOST, Member, Outcome
 from tfcompress.state import Gradient
 
 # What is measured of each tensor: the step, 0 before the first measurement, and sums of squares in it. These
 # are of what the memory adds in the step (the gradient, with a momentum the velocity), of the compensated
-# vector (that and the residual before), and of the residual after.
-COLUMNS = ("step", "added", "compensated", "residual")
+# vector (that and the residual before), and of the residual after. Then elements, and those that were sent.
+COLUMNS = ("step", "added", "compensated", "residual", "elements", "sent_elements")
 
 # Steps whose numbers are multiples of it are measured, and those that are powers of two.
 _INTERVAL = 128
@@ -58,11 +58,11 @@ class Measurement:
             self._is_measured = _is_measured(self._step)
         self._before = tf.cond(self._is_measured, measure, lambda: tf.zeros([2 * len(measured)], tf.float64))
 
-    def end(self, finite: tf.Tensor) -> tf.Tensor:
-        """Takes the norms of the residuals, which the step has updated.
+    def end(self, outcome: Outcome) -> tf.Tensor:
+        """Takes the norms of the residuals, which the step has updated, unless a gradient was not finite.
 
         Args:
-          finite: Whether all gradients of all ranks were, bool scalar.
+          outcome: Of the exchange, committed.
 
         Returns:
           float64 [gradients, columns]; the columns are zero where nothing was measured.
@@ -71,14 +71,17 @@ class Measurement:
         if not self._positions:
             return tf.zeros(shape, tf.float64)
         slots = [self._members[i].slots[0] for i in self._positions]
+        counted = outcome.counts.elements, outcome.counts.sent_elements
 
         def measure() -> tf.Tensor:
             after = tf.stack([_square(slot) for slot in slots])
             steps = tf.fill(tf.shape(after), tf.cast(self._step, tf.float64))
-            rows = tf.stack([steps, *tf.unstack(tf.reshape(self._before, [-1, 2]), axis=1), after], axis=1)
+            before = tf.unstack(tf.reshape(self._before, [-1, 2]), axis=1)
+            counts = [tf.gather(each, self._positions) for each in counted]
+            rows = tf.stack([steps, *before, after, *[tf.cast(each, tf.float64) for each in counts]], axis=1)
             return tf.scatter_nd([[i] for i in self._positions], rows, shape)
 
-        return tf.cond(self._is_measured & finite, measure, lambda: tf.zeros(shape, tf.float64))
+        return tf.cond(self._is_measured & outcome.finite, measure, lambda: tf.zeros(shape, tf.float64))
 
 
 def _square(vector: tf.Tensor | tf.Variable) -> tf.Tensor:

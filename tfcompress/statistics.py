@@ -46,6 +46,8 @@ class TensorStats:
         memory, of rows of tables, with `hierarchical=True`.
       residual_ratio: The residual's norm after that step for each of the gradient's, or of the velocity's
         with a momentum in the memory. About so many steps of gradient wait, more where they cancel out.
+      delay_steps: Mean number of steps from one sending of an element to the next: elements for each that was
+        sent in that step.
     """
 
     name: str
@@ -61,6 +63,7 @@ class TensorStats:
     residual_norm: float | None
     compression_error: float | None
     residual_ratio: float | None
+    delay_steps: float | None
 
     @property
     def ratio(self) -> float:
@@ -73,13 +76,6 @@ class TensorStats:
     def density(self) -> float:
         """The part of the elements that was sent, in [0, 1]; 1 when there was nothing to send."""
         return self.sent_elements / self.elements if self.elements else 1.0
-
-    @property
-    def delay_steps(self) -> float | None:
-        """Mean number of steps from one sending of an element to the next, 1 / density; None as the ratio."""
-        if self.residual_ratio is None:
-            return None
-        return 1.0 / self.density if self.density else float("inf")
 
     def per_step(self, column: str) -> float:
         """Returns the mean over steps of one of the counters, 0 before the first step."""
@@ -193,12 +189,17 @@ class Stats:
         return "\n".join([headings, *rows, total])
 
 
-def _ratios(squares: np.ndarray) -> tuple[float | None, float | None]:
-    """The compression error and the residual ratio, of sums of squares; 0 for nothing of nothing."""
-    added, compensated, residual = squares.tolist()
+def _ratios(measured: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """The compression error, the residual ratio and the delay; None where there was nothing to send.
+
+    Args:
+      measured: All columns of `compression_error.COLUMNS` but the step; those of one tensor, or sums.
+    """
+    added, compensated, residual, elements, sent = measured.tolist()
     if not compensated:
-        return None, None
-    return math.sqrt(residual / compensated), math.sqrt(residual / added) if added else math.inf
+        return None, None, None
+    ratio = math.sqrt(residual / added) if added else math.inf
+    return math.sqrt(residual / compensated), ratio, elements / sent if sent else math.inf
 
 
 def _row(tensor: TensorStats, communication: str) -> str:

@@ -114,7 +114,7 @@ class Step:
                 outcome.counts.columns(),
                 outcome.communication_nanoseconds,
                 outcome.padding,
-                measurement.end(outcome.finite),
+                measurement.end(outcome),
             )
 
         reduced, columns, elapsed, padding, norms = stages.switch(stage, exchange)

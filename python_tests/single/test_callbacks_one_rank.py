@@ -136,7 +136,7 @@ def test_differences_need_the_same_source():
 
 def test_errors_and_ratios_are_those_of_the_norms():
     """Of "b" nothing was measured, as without a memory."""
-    stats = make_stats(100, 50, measured=[[64, 4, 25, 16], [0, 0, 0, 0]], sent_elements=10)
+    stats = make_stats(100, 50, measured=[[64, 4, 25, 16, 1000, 10], [0] * 6])
     measured, other = stats.tensors
     assert (measured.compression_error, measured.residual_ratio) == (4 / 5, 4 / 2)
     assert measured.delay_steps == 100.0
@@ -145,19 +145,20 @@ def test_errors_and_ratios_are_those_of_the_norms():
     assert "2 times the gradient's; error 0.8" in stats.summary()
     assert str(stats).splitlines()[1].split()[-2:] == ["0.8", "2"]
 
-    both = make_stats(1, 50, measured=[[64, 4, 25, 16], [64, 5, 11, 2]])
+    both = make_stats(1, 50, measured=[[64, 4, 25, 16, 1000, 0], [64, 5, 11, 2, 3000, 200]])
     assert both.total.compression_error == pytest.approx(math.sqrt(18 / 36))
     assert both.total.residual_ratio == pytest.approx(math.sqrt(18 / 9))
     assert both.tensors[0].delay_steps == math.inf, "nothing was sent"
+    assert both.total.delay_steps == 20.0
 
 
 def test_a_gradient_of_zeros_leaves_what_waits():
-    [tensor] = make_stats(1, 50, names=("a",), measured=[[64, 0, 25, 16]]).tensors
+    [tensor] = make_stats(1, 50, names=("a",), measured=[[64, 0, 25, 16, 10, 1]]).tensors
     assert (tensor.compression_error, tensor.residual_ratio) == (4 / 5, math.inf)
 
 
 def test_the_latest_measurement_counts():
-    older, newer = [[64, 4, 25, 16]], [[128, 4, 25, 9]]
+    older, newer = [[64, 4, 25, 16, 10, 1]], [[128, 4, 25, 9, 10, 1]]
     for order in ([older, newer], [newer, older]):
         parts = [make_stats(1, 1, names=("a",), measured=each) for each in order]
         assert merge(parts).total.compression_error == 3 / 5
@@ -166,9 +167,9 @@ def test_the_latest_measurement_counts():
 
 
 def stats_of_errors(*errors):
-    rows = [[64, 0.01, 1.0, error * error] for error in errors]
+    rows = [[64, 0.01, 1.0, error * error, 1000, 1] for error in errors]
     names = tuple(f"layer_{i}/kernel" for i in range(len(errors)))
-    return make_stats(500, 50, names=names, measured=rows, sent_elements=1)
+    return make_stats(500, 50, names=names, measured=rows)
 
 
 class Holder:
