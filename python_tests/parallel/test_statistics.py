@@ -124,6 +124,16 @@ def test_the_compression_error_needs_a_memory_and_a_dense_gradient(rng):
     assert 0.5 < errors[1] < 1.0 and [errors[0], *errors[2:]] == [None] * 3
 
 
+def test_the_compression_error_is_that_of_the_stage(rng):
+    source = Source(tfc.Schedule([(2, tfc.Compression.none)], then=tfc.Compression.topk(0.1)))
+    step = tf.function(source.step)
+    errors = []
+    for _ in range(4):
+        step([tf.constant(array) for array in gradients(rng, 2000)])
+        errors.append(source.stepper.state.stats().total.compression_error)
+    assert errors[:3] == [0.0] * 3 and 0.5 < errors[3] < 1.0
+
+
 def test_a_step_that_is_not_finite_is_not_measured(rng):
     source = Source(tfc.Compression.topk(0.1))
     arrays = gradients(rng, 2000)
