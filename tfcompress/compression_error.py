@@ -50,7 +50,9 @@ class Measurement:
             norms = []
             for member, gradient in measured:
                 _, [compensated, *_] = compensate(member, gradient)
-                norms += [_square(compensated - member.slots[0]), _square(compensated)]
+                has_momentum = len(member.slots) > 1
+                added = compensated - member.slots[0] if has_momentum else tf.cast(gradient, tf.float32)
+                norms += [_square(added), _square(compensated)]
             return tf.stack(norms)
 
         with tf.device(HOST):
