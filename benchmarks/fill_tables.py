@@ -279,6 +279,31 @@ def row_sharding(result: dict) -> str:
     return table(["words", "ranks", *columns], rows)
 
 
+def compression_error(results: list[dict]) -> str:
+    """Accuracy beside what waited at the end, of an example's `--output` whose first run is uncompressed."""
+    first = results[0]
+    [metric] = first["metrics"]
+    rows = []
+    for result in results:
+        behind = 100 * (first["metrics"][metric] - result["metrics"][metric])
+        last = result["curve"][-1]
+        measured = [last[k] for k in ("compression_error", "largest_compression_error", "residual_ratio")]
+        error, largest, ratio = measured if measured[0] is not None else ("", "", "")
+        rows.append(
+            [
+                code(result["compression"]),
+                f"{result['metrics'][metric]:.4f}",
+                f"{behind:+.1f}",
+                error and f"{error:.3f}",
+                largest and f"{largest:.3f}",
+                ratio and f"{ratio:.2f}",
+            ]
+        )
+    title = f"{first['steps']:,} steps, {first['ranks']} ranks, {first['parameters']:,} parameters"
+    columns = ["points behind", "compression error", "of a variable", "residual for each gradient"]
+    return table([title, metric, *columns], rows)
+
+
 TABLES = {
     "speed": speed,
     "speed_grid": speed_grid,
@@ -291,6 +316,7 @@ TABLES = {
     "keys": keys,
     "messages": messages,
     "codec_choice": codec_choice,
+    "compression_error": compression_error,
     "hierarchical": hierarchical,
     "row_sharding": row_sharding,
     **paper_tables.TABLES,

@@ -36,6 +36,7 @@ from tfcompress.frames import decode, encode, inspect
 # Public names that are imported when they are first used, and their modules. The policy (presets,
 # compressors, schedules) needs neither TensorFlow nor Horovod.
 _LAZY = {
+    "AccuracyWarning": "tfcompress.accuracy",
     "Compression": "tfcompress.presets",
     "Compressor": "tfcompress.policy",
     "DistributedGradientTape": "tfcompress.tape",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from tfcompress.accuracy import warn_if_too_much_waits
 from tfcompress.policy import Compressor
 from tfcompress.statistics import Stats, merge, users_of
 from tfcompress.tape import states_of
@@ -19,8 +20,12 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
         LossScaleOptimizer around it; a Keras model, for its optimizer and for tapes that were made inside a
         function; or a compressor, for all optimizers and tapes that use it, stock Horovod's included. Tensors
         that Horovod's all-reduce carried uncompressed count with their full size.
-      residual_norms: Whether to read all residuals for their norms (default). Without, the call reads two
+      residual_norms: Whether to read all residuals for their norms (default). Without, the call reads three
         small variables and can be made at every step.
+
+    Warns:
+      AccuracyWarning: On rank 0, once for each optimizer or tape, where residuals were read: the compression
+        keeps more back than training bears (`TensorStats.compression_error` above 0.9875).
 
     Returns:
       The statistics; `str` of them is a table, `summary()` one line, `since(earlier)` a difference.
@@ -28,8 +33,12 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
     Raises:
       TypeError: `source` is none of these.
     """
-    counted = merge([holder._tfcompress_stats() for holder in _holders(source)])
-    return dataclasses.replace(counted, residual_norms=_norms(counted.slots)) if residual_norms else counted
+    holders = _holders(source)
+    counted = merge([holder._tfcompress_stats() for holder in holders])
+    if not residual_norms:
+        return counted
+    warn_if_too_much_waits(holders, counted)
+    return dataclasses.replace(counted, residual_norms=_norms(counted.slots))
 
 
 def _holders(source: object) -> list[object]:

@@ -3,12 +3,14 @@
 import collections
 import dataclasses
 import functools
+import math
 import weakref
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfcompress import compression_error
 from tfcompress.policy import Compressor
 from tfcompress.routes.base import Counts
 from tfcompress.state import make_variable
@@ -38,6 +40,14 @@ class TensorStats:
       sent_elements: Elements that this rank's frames held; all of them where nothing was compressed.
       residual_norm: Euclidean norm of what is held back now, so no sum over steps; 0 without a
         memory, None if it was not asked for.
+      compression_error: ||compensated - decoded|| / ||compensated||, in [0, 1] for most codecs: the part of
+        gradient and residual together that the step did not send. As the next, of the step that was measured
+        last (every 128th, and those whose numbers are powers of two), and None where nothing was: without a
+        memory, of rows of tables, with `hierarchical=True`.
+      residual_ratio: The residual's norm after that step for each of the gradient's, or of the velocity's
+        with a momentum in the memory. About so many steps of gradient wait, more where they cancel out.
+      delay_steps: Mean number of steps from one sending of an element to the next: elements for each that was
+        sent in that step.
     """
 
     name: str
@@ -51,6 +61,9 @@ class TensorStats:
     elements: int
     sent_elements: int
     residual_norm: float | None
+    compression_error: float | None
+    residual_ratio: float | None
+    delay_steps: float | None
 
     @property
     def ratio(self) -> float:
@@ -97,6 +110,7 @@ class Stats:
       counts: int64 [tensors, 1 + columns]: the steps, and the sums over them.
       communication_nanoseconds: See `TotalStats`.
       padding: int64 [2]: payload and wire bytes besides those of the tensors.
+      measured: float64 [tensors, columns], see `compression_error.COLUMNS`.
       slots: The memory's variables of each tensor, for those who want the residual norms.
       residual_norms: float64 [tensors], or None if they were not asked for.
       choice: What `Compression.auto()` took and why; "" elsewhere, and before it has chosen.
@@ -106,6 +120,7 @@ class Stats:
     counts: np.ndarray
     communication_nanoseconds: int
     padding: np.ndarray
+    measured: np.ndarray
     slots: tuple[Sequence[tf.Variable], ...] = dataclasses.field(repr=False)
     residual_norms: np.ndarray | None = None
     choice: str = ""
@@ -114,8 +129,8 @@ class Stats:
     def tensors(self) -> tuple[TensorStats, ...]:
         """The statistics of each tensor."""
         norms = [None] * len(self.names) if self.residual_norms is None else self.residual_norms.tolist()
-        rows = zip(self.names, self.counts.tolist(), norms, strict=True)
-        return tuple(TensorStats(name, *counts, norm) for name, counts, norm in rows)
+        rows = zip(self.names, self.counts.tolist(), norms, self.measured, strict=True)
+        return tuple(TensorStats(name, *counts, norm, *_ratios(row[1:])) for name, counts, norm, row in rows)
 
     @functools.cached_property
     def total(self) -> TotalStats:
@@ -124,12 +139,13 @@ class Stats:
         sums = self.counts[:, 1:].sum(axis=0)
         sums[_PADDED] += self.padding
         norm = None if self.residual_norms is None else float(np.linalg.norm(self.residual_norms))
-        return TotalStats("total", steps, *sums.tolist(), norm, self.communication_nanoseconds)
+        ratios = _ratios(self.measured[:, 1:].sum(axis=0))
+        return TotalStats("total", steps, *sums.tolist(), norm, *ratios, self.communication_nanoseconds)
 
     def since(self, earlier: "Stats") -> "Stats":
         """Returns what was counted after `earlier` was read from the same source.
 
-        Residual norms are not counted: they stay those of `self`.
+        Norms and their ratios are not counted: they stay those of `self`.
 
         Raises:
           ValueError: `earlier` knows tensors that `self` does not, so it is of another source.
@@ -158,25 +174,42 @@ class Stats:
         )
         if total.residual_norm is not None:
             line += f"; residual norm {total.residual_norm:.3g}"
+        if total.residual_ratio is not None:
+            line += f", {total.residual_ratio:.3g} times the gradient's; error {total.compression_error:.3g}"
         return f"{line}; auto took {self.choice}" if self.choice else line
 
     def __str__(self) -> str:
         headings = (
             f"{'tensor':<28} {'dense B/step':>12} {'payload B/step':>14} {'wire B/step':>12} {'ratio':>7} "
-            f"{'density':>8} {'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9}"
+            f"{'density':>8} {'enc ms':>8} {'dec ms':>8} {'comm ms':>8} {'residual':>9} {'error':>7} "
+            f"{'res/grad':>8}"
         )
         rows = [_row(tensor, "") for tensor in self.tensors]
         total = _row(self.total, f"{self.total.milliseconds('communication'):.3f}")
         return "\n".join([headings, *rows, total])
 
 
+def _ratios(measured: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """The compression error, the residual ratio and the delay; None where there was nothing to send.
+
+    Args:
+      measured: All columns of `compression_error.COLUMNS` but the step; those of one tensor, or sums.
+    """
+    added, compensated, residual, elements, sent = measured.tolist()
+    if not compensated:
+        return None, None, None
+    ratio = math.sqrt(residual / added) if added else math.inf
+    return math.sqrt(residual / compensated), ratio, elements / sent if sent else math.inf
+
+
 def _row(tensor: TensorStats, communication: str) -> str:
-    norm = "" if tensor.residual_norm is None else f"{tensor.residual_norm:.3g}"
+    norms = (tensor.residual_norm, tensor.compression_error, tensor.residual_ratio)
+    norm, error, ratio = ("" if value is None else f"{value:.3g}" for value in norms)
     return (
         f"{tensor.name[-28:]:<28} {tensor.per_step('dense_bytes'):>12.0f} "
         f"{tensor.per_step('payload_bytes'):>14.0f} {tensor.per_step('wire_bytes'):>12.0f} "
         f"{tensor.ratio:>7.1f} {tensor.density:>8.4f} {tensor.milliseconds('encode'):>8.3f} "
-        f"{tensor.milliseconds('decode'):>8.3f} {communication:>8} {norm:>9}"
+        f"{tensor.milliseconds('decode'):>8.3f} {communication:>8} {norm:>9} {error:>7} {ratio:>8}"
     )
 
 
@@ -189,9 +222,14 @@ class Counter:
         self._sums = make_variable(np.zeros([len(names), len(COLUMNS)], np.int64))
         # Steps, the nanoseconds of communication in them, and the padding of packets.
         self._step_sums = make_variable(np.zeros([4], np.int64))
+        self._measured = make_variable(np.zeros([len(names), len(compression_error.COLUMNS)], np.float64))
 
     def add(
-        self, columns: Sequence[tf.Tensor], communication_nanoseconds: tf.Tensor, padding: tf.Tensor
+        self,
+        columns: Sequence[tf.Tensor],
+        communication_nanoseconds: tf.Tensor,
+        padding: tf.Tensor,
+        measured: tf.Tensor | None = None,
     ) -> None:
         """Adds one step's numbers.
 
@@ -199,7 +237,10 @@ class Counter:
           columns: int64 [tensors] for each of `COLUMNS`.
           communication_nanoseconds: int64 scalar, of the whole step.
           padding: int64 [2], payload and wire bytes besides those of the tensors.
+          measured: float64 [tensors, columns], what `Measurement.end` returns; None: nothing was measured.
         """
+        if measured is not None:
+            self._measured.assign(tf.where(measured[:, :1] > 0, measured, self._measured))
         self._sums.assign_add(tf.stack(columns, axis=1))
         step = tf.stack([tf.constant(1, tf.int64), communication_nanoseconds])
         self._step_sums.assign_add(tf.concat([step, padding], axis=0))
@@ -213,7 +254,8 @@ class Counter:
         steps, communication, *padding = self._step_sums.numpy().tolist()
         counts = np.insert(self._sums.numpy(), 0, steps, axis=1)
         owned = tuple(slots.get(name, ()) for name in self._names)
-        return Stats(self._names, counts, communication, np.array(padding), owned)
+        measured = self._measured.numpy()
+        return Stats(self._names, counts, communication, np.array(padding), measured, owned)
 
 
 def merge(parts: Sequence[Stats]) -> Stats:
@@ -222,20 +264,24 @@ def merge(parts: Sequence[Stats]) -> Stats:
     Tensors are told apart by name, and within one part by their order where names are equal.
     """
     counts: dict[tuple[str, int], np.ndarray] = {}
+    measured: dict[tuple[str, int], np.ndarray] = {}
     slots: dict[tuple[str, int], Sequence[tf.Variable]] = {}
     for part in parts:
         occurrences = collections.Counter()
-        for name, row, owned in zip(part.names, part.counts, part.slots, strict=True):
+        for name, row, norms, owned in zip(part.names, part.counts, part.measured, part.slots, strict=True):
             key = (name, occurrences[name])
             occurrences[name] += 1
             counts[key] = counts.get(key, 0) + row
+            measured[key] = max(measured.get(key, norms), norms, key=lambda columns: columns[0])
             slots[key] = owned
     nothing = np.zeros([0, 1 + len(COLUMNS)], np.int64)
+    unmeasured = np.zeros([0, len(compression_error.COLUMNS)])
     return Stats(
         tuple(name for name, _ in counts),
         np.stack([*counts.values()]) if counts else nothing,
         sum(part.communication_nanoseconds for part in parts),
         sum((part.padding for part in parts), np.zeros(2, np.int64)),
+        np.stack([*measured.values()]) if measured else unmeasured,
         tuple(slots.values()),
         choice=next((part.choice for part in parts if part.choice), ""),
     )

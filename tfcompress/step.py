@@ -5,6 +5,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import tensorflow as tf
 
 from tfcompress import comm
+from tfcompress.compression_error import Measurement
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE
 from tfcompress.plan import Given, compressors_of
@@ -102,19 +103,22 @@ class Step:
         if trials is not None:
             stage, start = trials.begin(stage, name)
 
-        def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor]:
+        def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
-            outcome = self._exchange(name, members, self._clip(members, gradients), step)
+            clipped = self._clip(members, gradients)
+            measurement = Measurement(members, clipped, step)
+            outcome = self._exchange(name, members, clipped, step)
             outcome.commit(outcome.finite)
             return (
                 outcome.gradients,
                 outcome.counts.columns(),
                 outcome.communication_nanoseconds,
                 outcome.padding,
+                measurement.end(outcome),
             )
 
-        reduced, columns, elapsed, padding = stages.switch(stage, exchange)
-        counter.add(columns, elapsed, padding)
+        reduced, columns, elapsed, padding, norms = stages.switch(stage, exchange)
+        counter.add(columns, elapsed, padding, norms)
         if any(route.carries_frames for route in stages.all_routes()):
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]

@@ -36,7 +36,8 @@ class Recorder(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         tested = self._evaluate(self.model)
         logs.update(tested)
-        total = tfc.stats(self._optimizer, residual_norms=False).total
+        counted = tfc.stats(self._optimizer, residual_norms=False)
+        total = counted.total
         self.curve.append(
             {
                 "epoch": epoch + 1,
@@ -44,6 +45,9 @@ class Recorder(keras.callbacks.Callback):
                 "seconds": sum(self._seconds),
                 "payload_bytes": total.payload_bytes,
                 "wire_bytes": total.wire_bytes,
+                "compression_error": total.compression_error,
+                "largest_compression_error": largest_error(counted),
+                "residual_ratio": total.residual_ratio,
                 "loss": float(logs["loss"]),
                 "metrics": tested,
             }
@@ -74,3 +78,9 @@ class Recorder(keras.callbacks.Callback):
 
     def _warm_seconds(self) -> list[float]:
         return self._seconds[WARM_UP_STEPS:] or self._seconds
+
+
+def largest_error(stats: tfc.Stats) -> float | None:
+    """Returns the largest compression error of a variable; None where nothing was measured."""
+    errors = [tensor.compression_error for tensor in stats.tensors]
+    return max((error for error in errors if error is not None), default=None)

@@ -1,6 +1,7 @@
 """Callbacks, on whichever Keras TensorFlow brings: Keras 3, tf_keras or Keras 2."""
 
 import csv
+import warnings
 
 import horovod.tensorflow as hvd
 import numpy as np
@@ -14,7 +15,8 @@ keras = tf.keras
 
 STEPS, BATCH_SIZE = 6, 8
 PER_STEP = ["payload_bytes", "wire_bytes", "encode_ms", "decode_ms", "communication_ms"]
-KEYS = {*PER_STEP, "compression_ratio", "density", "residual_norm"}
+HELD = ["residual_norm", "compression_error", "residual_ratio", "delay_steps"]
+KEYS = {*PER_STEP, "compression_ratio", "density", *HELD}
 
 
 class Recorder(keras.callbacks.Callback):
@@ -131,9 +133,22 @@ def test_compression_stats_per_variable():
     for tensor in tensors:
         assert history[f"payload_bytes/{tensor.name}"] == [tensor.per_step("payload_bytes")]
         assert history[f"density/{tensor.name}"] == [tensor.density]
-        assert history[f"residual_norm/{tensor.name}"] == [pytest.approx(tensor.residual_norm)]
+        for key in HELD:
+            value = getattr(tensor, key)
+            assert history.get(f"{key}/{tensor.name}") == (None if value is None else [pytest.approx(value)])
         assert f"communication_ms/{tensor.name}" not in history
     assert any("kernel" in tensor.name and tensor.residual_norm > 0 for tensor in tensors)
+
+
+@pytest.mark.parametrize(("ratio", "warns"), [(0.05, False), (0.001, True)])
+def test_compression_stats_warn_once_on_one_rank_where_too_much_waits(ratio, warns):
+    model = compiled(topk_optimizer(ratio=ratio))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(model, [tfc.callbacks.CompressionStats(summary=False)], epochs=3)
+    told = [str(each.message) for each in caught if each.category is tfc.AccuracyWarning]
+    assert len(told) == (warns and hvd.rank() == 0)
+    assert all("kernel" in message and "tfc.Compression.sparse()" in message for message in told)
 
 
 def test_compression_stats_need_a_source_of_statistics(fitted):

@@ -68,7 +68,7 @@ def test_residual_norms(rng):
     assert expected[0] > 1.0
     np.testing.assert_allclose([t.residual_norm for t in stats.tensors], expected, rtol=1e-5)
     np.testing.assert_allclose(stats.total.residual_norm, np.linalg.norm(expected), rtol=1e-5)
-    assert stats.summary().endswith(f"residual norm {stats.total.residual_norm:.3g}")
+    assert f"; residual norm {stats.total.residual_norm:.3g}, " in stats.summary()
 
     slots[0][0].assign(tf.fill([2000], np.nan))
     norms = [t.residual_norm for t in tfc.stats(source).tensors]
@@ -77,6 +77,71 @@ def test_residual_norms(rng):
     # What was read before does not change, and counters alone need no pass over the residuals.
     assert stats.total.residual_norm > 0
     assert tfc.stats(source, residual_norms=False).total.residual_norm is None
+
+
+@pytest.mark.parametrize("exchange", ["gather", "shard"])
+@pytest.mark.parametrize("memory", ["residual", "momentum"])
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_compression_error_is_that_of_the_step_measured_last(rng, memory, exchange, traced):
+    make = tfc.Compression.topk if memory == "residual" else tfc.Compression.dgc
+    source = Source(make(0.1, exchange=exchange))
+    step = tf.function(source.step) if traced else source.step
+    for number in range(1, 8):
+        arrays = [tf.constant(array) for array in gradients(rng, 2000, 3000)]
+        memories = source.stepper.state.memories.by_name()
+        before = [[slot.numpy() for slot in memories[f"g{i}"]] for i in range(2)] if number == 4 else None
+        step(arrays)
+        if number == 4:
+            slots = zip(arrays, before, strict=True)
+            added = [a.numpy() + sum(0.9 * velocity for velocity in own[1:]) for a, own in slots]
+            compensated = [own[0] + each for own, each in zip(before, added, strict=True)]
+            after = [source.stepper.state.memories.by_name()[f"g{i}"][0].numpy() for i in range(2)]
+    stats = tfc.stats(source)
+    everything = [*zip(added, compensated, after, strict=True)]
+    everything.append([np.concatenate(arrays) for arrays in (added, compensated, after)])
+    for tensor, norms in zip([*stats.tensors, stats.total], everything, strict=True):
+        of_added, of_compensated, of_residual = map(np.linalg.norm, norms)
+        assert tensor.compression_error == pytest.approx(of_residual / of_compensated, rel=1e-4)
+        assert tensor.residual_ratio == pytest.approx(of_residual / of_added, rel=1e-4)
+        assert tensor.delay_steps == 10.0
+    # No pass over the residuals: counters alone have them, too.
+    assert tfc.stats(source, residual_norms=False).total.compression_error == stats.total.compression_error
+
+
+def test_the_compression_error_needs_a_memory_and_a_dense_gradient(rng):
+    rows = tf.IndexedSlices(tf.ones([2, 600]), tf.constant([0, 5]), tf.constant([9, 600]))
+    stepper = Stepper(
+        {
+            "dense": tfc.Compression.topk(0.1),
+            "qsgd": tfc.Compression.qsgd(),
+            "rows": tfc.Compression.topk(0.1),
+        }
+    )
+    stepper.run(
+        [rows, *map(tf.constant, gradients(rng, 3000, 3000, 7))], ["rows", "dense", "qsgd", "dense_small"]
+    )
+    errors = [tensor.compression_error for tensor in stepper.state.stats().tensors]
+    assert 0.5 < errors[1] < 1.0 and [errors[0], *errors[2:]] == [None] * 3
+
+
+def test_the_compression_error_is_that_of_the_stage(rng):
+    source = Source(tfc.Schedule([(2, tfc.Compression.none)], then=tfc.Compression.topk(0.1)))
+    step = tf.function(source.step)
+    errors = []
+    for _ in range(4):
+        step([tf.constant(array) for array in gradients(rng, 2000)])
+        errors.append(source.stepper.state.stats().total.compression_error)
+    assert errors[:3] == [0.0] * 3 and 0.5 < errors[3] < 1.0
+
+
+def test_a_step_that_is_not_finite_is_not_measured(rng):
+    source = Source(tfc.Compression.topk(0.1))
+    arrays = gradients(rng, 2000)
+    source.step(arrays)
+    before = tfc.stats(source).total
+    arrays[0][3] = np.nan
+    source.step(arrays)
+    assert tfc.stats(source).total.compression_error == before.compression_error > 0
 
 
 def test_the_difference_of_two_readings(rng):

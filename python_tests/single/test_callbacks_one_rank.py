@@ -1,11 +1,16 @@
 """Callbacks and statistics in one process: same logs, no exchange, clear errors."""
 
+import math
+import warnings
+
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
+from tfcompress import accuracy
+from tfcompress.compression_error import COLUMNS as MEASURED
 from tfcompress.statistics import COLUMNS, Stats, merge
 
 keras = tf.keras
@@ -62,11 +67,12 @@ def test_warmup_arguments(name, arguments):
         tfc.callbacks.LearningRateWarmup(**arguments)
 
 
-def make_stats(steps, payload_bytes, names=("a", "b"), padding=(0, 0), **others):
+def make_stats(steps, payload_bytes, names=("a", "b"), padding=(0, 0), measured=None, **others):
     sizes = {"dense_bytes": 4000, "dense_wire_bytes": 4000, "elements": 1000, **others}
     row = [{**sizes, "payload_bytes": payload_bytes, "wire_bytes": payload_bytes}.get(c, 0) for c in COLUMNS]
     counts = np.array([[steps, *row]] * len(names))
-    return Stats(names, counts, 3_000_000 * steps, np.array(padding), ([],) * len(names))
+    measured = np.zeros([len(names), len(MEASURED)]) if measured is None else np.array(measured)
+    return Stats(names, counts, 3_000_000 * steps, np.array(padding), measured, ([],) * len(names))
 
 
 def test_derived_numbers():
@@ -121,8 +127,78 @@ def test_equal_names_in_one_part_stay_apart():
 
 
 def test_differences_need_the_same_source():
-    other = Stats(("a", "c"), make_stats(1, 1).counts, 0, np.zeros(2, np.int64), ([], []))
+    other = make_stats(1, 1, names=("a", "c"))
     with pytest.raises(ValueError, match="another source"):
         make_stats(2, 100).since(other)
     with pytest.raises(ValueError, match="another source"):
         merge([]).since(other)
+
+
+def test_errors_and_ratios_are_those_of_the_norms():
+    """Of "b" nothing was measured, as without a memory."""
+    stats = make_stats(100, 50, measured=[[64, 4, 25, 16, 1000, 10], [0] * 6])
+    measured, other = stats.tensors
+    assert (measured.compression_error, measured.residual_ratio) == (4 / 5, 4 / 2)
+    assert measured.delay_steps == 100.0
+    assert other.compression_error is None and other.residual_ratio is None and other.delay_steps is None
+    assert stats.total.compression_error == 4 / 5
+    assert "2 times the gradient's; error 0.8" in stats.summary()
+    assert str(stats).splitlines()[1].split()[-2:] == ["0.8", "2"]
+
+    both = make_stats(1, 50, measured=[[64, 4, 25, 16, 1000, 0], [64, 5, 11, 2, 3000, 200]])
+    assert both.total.compression_error == pytest.approx(math.sqrt(18 / 36))
+    assert both.total.residual_ratio == pytest.approx(math.sqrt(18 / 9))
+    assert both.tensors[0].delay_steps == math.inf, "nothing was sent"
+    assert both.total.delay_steps == 20.0
+
+
+def test_a_gradient_of_zeros_leaves_what_waits():
+    [tensor] = make_stats(1, 50, names=("a",), measured=[[64, 0, 25, 16, 10, 1]]).tensors
+    assert (tensor.compression_error, tensor.residual_ratio) == (4 / 5, math.inf)
+
+
+def test_the_latest_measurement_counts():
+    older, newer = [[64, 4, 25, 16, 10, 1]], [[128, 4, 25, 9, 10, 1]]
+    for order in ([older, newer], [newer, older]):
+        parts = [make_stats(1, 1, names=("a",), measured=each) for each in order]
+        assert merge(parts).total.compression_error == 3 / 5
+    now = make_stats(1, 1, names=("a",), measured=newer)
+    assert now.since(make_stats(1, 1, names=("a",), measured=older)).total.compression_error == 3 / 5
+
+
+def stats_of_errors(*errors):
+    rows = [[64, 0.01, 1.0, error * error, 1000, 1] for error in errors]
+    names = tuple(f"layer_{i}/kernel" for i in range(len(errors)))
+    return make_stats(500, 50, names=names, measured=rows)
+
+
+class Holder:
+    """Something that statistics are of."""
+
+
+def test_too_much_that_waits_is_told_once_for_each_holder():
+    holder = Holder()
+    unsafe = stats_of_errors(0.9, 0.995, 0.99)
+    with pytest.warns(tfc.AccuracyWarning) as told:
+        accuracy.warn_if_too_much_waits([holder], unsafe)
+        accuracy.warn_if_too_much_waits([holder], unsafe)
+    [warning] = told
+    message = str(warning.message)
+    assert message.startswith(
+        "layer_1/kernel (and 1 more): the compression error is 0.9950 (safe: below 0.9875)"
+    )
+    assert "the residual 9.95 times the gradient" in message
+    assert "waits some 1000 steps" in message and "tfc.Schedule.warmup" in message
+    assert warning.filename == __file__
+    with pytest.warns(tfc.AccuracyWarning):
+        accuracy.warn_if_too_much_waits([Holder()], unsafe)
+
+
+def test_what_is_safe_is_not_told(monkeypatch):
+    holder = Holder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accuracy.warn_if_too_much_waits([holder], stats_of_errors(0.0, accuracy.LARGEST_SAFE_ERROR - 1e-6))
+        accuracy.warn_if_too_much_waits([holder], make_stats(2, 100))
+        monkeypatch.setattr(accuracy.comm, "leads", lambda: False)
+        accuracy.warn_if_too_much_waits([holder], stats_of_errors(0.999))
