@@ -375,7 +375,7 @@ class Lossless : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> LosslessValue() {
-  return {"float32 by models of exponents, signs and mantissas, in the context of rows and columns",
+  return {"float32, exact: models of exponents and signs in the context of rows and columns",
           {},
           [](const Params&) -> std::unique_ptr<const ValueCodec> {
             return std::make_unique<Lossless>();
