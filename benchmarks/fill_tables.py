@@ -170,6 +170,23 @@ def codec_choice(result: dict) -> str:
     return table(["codecs", "bits an element", "dB", "front"], rows)
 
 
+def lossless(result: dict) -> str:
+    """Returns a table of the bits a value of exact codecs, in the precisions of the values."""
+    precisions = list(dict.fromkeys(row["precision"] for row in result["rows"]))
+    methods = list(result["rows"][0]["bits"])
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in result["rows"]:
+        cells = found.setdefault((row["gradient"], row["sent"]), [f"{row['values']:,}"])
+        cells += [f"{row['bits'][method]:.2f}" for method in methods]
+    shares = {"dense": "all"}
+    rows = [
+        [gradient, shares.get(sent, f"{result['ratio']:.0%}"), *cells]
+        for (gradient, sent), cells in found.items()
+    ]
+    columns = [f"{precision}: {code(method)}" for precision in precisions for method in methods]
+    return table(["gradient", "sent", "values", *columns], rows)
+
+
 def codecs(
     result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
 ) -> str:
@@ -317,6 +334,7 @@ TABLES = {
     "messages": messages,
     "codec_choice": codec_choice,
     "compression_error": compression_error,
+    "lossless": lossless,
     "hierarchical": hierarchical,
     "row_sharding": row_sharding,
     **paper_tables.TABLES,

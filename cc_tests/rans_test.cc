@@ -1,4 +1,4 @@
-// The entropy coder of `rowcol` and `ecsq`, and its models.
+// The entropy coder of `rowcol`, `ecsq` and `lossless`, and its models.
 #include "core/entropy/rans.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,8 @@ def encode(
 
     Args:
       array: float32, float16 or bfloat16 of any shape; read in C order. A tensor with NaN or Inf
-        becomes a frame that decodes to NaN everywhere. `rowcol` and `ecsq` use rows of its last dimension.
+        becomes a frame that decodes to NaN everywhere. `rowcol`, `ecsq` and
+        `lossless` use rows of its last dimension.
       spec: What to apply, such as "topk:ratio=0.01|delta_binary|raw".
       seed: Seed of the codecs that use randomness; travels in the frame.
       slots: The vectors of the spec's memory, float32 [elements] each, updated in place: for `residual`, the

@@ -208,9 +208,11 @@ Result<uint64_t> EncodeProduct(RowsEncoding* rows, Bytes* out) {
   if (rows->wants_decoded) {
     rows->decoded.ids.assign(sent.indices().begin(), sent.indices().end());
   }
-  TFC_RETURN_IF_ERROR(EncodeValues(
-      *rows->compressor.value(), values, Support::Everything(static_cast<uint32_t>(num_values)),
-      rows->context, out, rows->wants_decoded ? &rows->decoded.values : nullptr));
+  CodecContext context = rows->context;
+  if (rows->width > 1) context.grid.width = static_cast<uint32_t>(rows->width);
+  TFC_RETURN_IF_ERROR(EncodeValues(*rows->compressor.value(), values,
+                                   Support::Everything(static_cast<uint32_t>(num_values)), context,
+                                   out, rows->wants_decoded ? &rows->decoded.values : nullptr));
   return num_index_bytes;
 }
 

@@ -44,6 +44,7 @@ Definition<ValueCodec> PolyValue();
 Definition<ValueCodec> MinmaxValue();
 Definition<ValueCodec> BlockIntValue();
 Definition<ValueCodec> EcsqValue();
+Definition<ValueCodec> LosslessValue();
 
 Definition<SparseCodec> SketchmlJoint();
 Definition<SparseCodec> SkcompressJoint();
@@ -107,6 +108,7 @@ const std::vector<RegistryRow<ValueCodec>>& Registry<ValueCodec>() {
       {14, "minmax", MinmaxValue()},
       {15, "block_int", BlockIntValue()},
       {17, "ecsq", EcsqValue()},
+      {18, "lossless", LosslessValue()},
   };
   return *rows;
 }

@@ -54,6 +54,21 @@ def supports(draw, max_n=2**31 - 1):
     return n, np.unique(indices).astype(np.uint32)
 
 
+@st.composite
+def outer_products(draw):
+    """Indices, n, width and values of the largest elements of a noisy outer product."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows, width = draw(st.integers(1, 40)), draw(st.integers(1, 60))
+    matrix = np.outer(rng.standard_t(2, rows), rng.standard_t(2, width)) + 0.1 * rng.normal(
+        size=(rows, width)
+    )
+    n = matrix.size - draw(st.integers(0, width - 1))  # The last row may be short.
+    flat = matrix.ravel()[:n].astype(np.float32)
+    k = draw(st.integers(1, n))
+    indices = np.sort(np.argsort(-np.abs(flat))[:k]).astype(np.uint32)
+    return indices, n, width, flat[indices]
+
+
 def assert_same_bits(actual, expected):
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     assert actual.tobytes() == expected.tobytes()

@@ -164,26 +164,39 @@ def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
     return np.array(sorted(indices), np.int64)
 
 
+class Signs:
+    """Models of signs by those of the row and the column of an element so far."""
+
+    def __init__(self, width: int):
+        self.models, self.columns = [Bit() for _ in range(3)], [0] * width
+        self.row, self.elements, self.agreement = 0, [], 0
+
+    def expected(self, row: int, column: int):
+        """The model of an element's sign, and whether a negative one is expected."""
+        if row != self.row:
+            for other, sign in self.elements:
+                self.columns[other] += -sign if self.agreement < 0 else sign
+            self.row, self.elements, self.agreement = row, [], 0
+        vote = self.agreement * self.columns[column]
+        return self.models[int(vote != 0) + int(abs(vote) > 4)], vote < 0
+
+    def learn(self, column: int, sign: int) -> None:
+        self.agreement += int(np.sign(self.columns[column])) * sign
+        self.elements.append((column, sign))
+
+
 def ecsq_contexts(indices, n: int, width: int, first_column: int):
     """Yields (element, level model, sign model, expected sign), and is sent the sign: -1, 0 or 1."""
     levels = [Nibble(192, 4) for _ in range(2 * NUM_CLASSES - 1)]
-    signs = [Bit() for _ in range(3)]
+    signs = Signs(width)
     if width == 0:
         for i in range(len(indices)):
-            yield i, levels[0], signs[0], False
+            yield i, levels[0], signs.models[0], False
         return
     row_classes, column_classes = grid_classes(indices, n, width, first_column)
-    column_signs, row, elements, agreement = [0] * width, 0, [], 0
     for i, (r, c) in enumerate(zip(*cells(indices, width, first_column), strict=True)):
-        if r != row:
-            for column, sign in elements:
-                column_signs[column] += -sign if agreement < 0 else sign
-            row, elements, agreement = r, [], 0
-        vote = agreement * column_signs[c]
-        strength = int(vote != 0) + int(abs(vote) > 4)
-        sign = yield i, levels[row_classes[r] + column_classes[c]], signs[strength], vote < 0
-        agreement += int(np.sign(column_signs[c])) * sign
-        elements.append((c, sign))
+        sign = yield i, levels[row_classes[r] + column_classes[c]], *signs.expected(r, c)
+        signs.learn(c, sign)
 
 
 def read_quantizer(header: bytes):

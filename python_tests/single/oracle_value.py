@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from oracle_deflate import read_deflate
+from oracle_lossless import read_lossless, write_lossless
 from oracle_minmax import read_minmax
 from oracle_poly import read_poly
 from oracle_quantizer import (
@@ -161,6 +162,7 @@ VALUE_READERS = {
     14: read_minmax,
     15: read_block_int,
     17: read_ecsq,
+    18: read_lossless,
 }
 VALUE_IDS = {
     "raw": 1,
@@ -179,6 +181,7 @@ VALUE_IDS = {
     "minmax": 14,
     "block_int": 15,
     "ecsq": 17,
+    "lossless": 18,
 }
 # Of those whose bytes the page determines.
 VALUE_WRITERS = {
@@ -188,6 +191,7 @@ VALUE_WRITERS = {
     "logquant": write_logquant,
     "uniform": write_uniform,
     "block_int": write_block_int,
+    "lossless": write_lossless,
 }
 # Likewise, from (values, seed).
 SEEDED_VALUE_WRITERS = {"ternary": write_ternary}

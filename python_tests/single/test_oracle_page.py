@@ -7,6 +7,7 @@ import oracle_entropy
 import oracle_index
 import oracle_index_entropy
 import oracle_joint
+import oracle_lossless
 import oracle_quantizer
 import oracle_rowcol
 import oracle_sparsify
@@ -130,6 +131,13 @@ class TestExamplesOfTheValueCodecs:
                 "F9BF 5040 2B 0900 0C3F",
                 [0, -2.491211, 0, 2.491211],
             ),
+            (
+                "lossless",
+                oracle_lossless.write_lossless([1, -2, 3]),
+                "80 16 96 00 A2250D00B401",
+                [1, -2, 3],
+            ),
+            ("lossless", oracle_lossless.write_lossless([0.1]), "FF CDCCCC3D", [0.1]),
             (
                 "ternary",
                 oracle_quantizer.write_ternary([2, 0, -2, 0, 2, -2], seed=0),

@@ -5,24 +5,9 @@ import oracle_rowcol
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle_inputs import assert_same_bits, damages, outcome, property_test
+from oracle_inputs import assert_same_bits, damages, outcome, outer_products, property_test
 
 from tfcompress import _core
-
-
-@st.composite
-def outer_products(draw):
-    """Indices, n, width and values of the largest elements of a noisy outer product."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    rows, width = draw(st.integers(1, 40)), draw(st.integers(1, 60))
-    matrix = np.outer(rng.standard_t(2, rows), rng.standard_t(2, width)) + 0.1 * rng.normal(
-        size=(rows, width)
-    )
-    n = matrix.size - draw(st.integers(0, width - 1))  # The last row may be short.
-    flat = matrix.ravel()[:n].astype(np.float32)
-    k = draw(st.integers(1, n))
-    indices = np.sort(np.argsort(-np.abs(flat))[:k]).astype(np.uint32)
-    return indices, n, width, flat[indices]
 
 
 class TestMatrices:

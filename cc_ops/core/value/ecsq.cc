@@ -5,21 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/byte_io.h"
 #include "core/entropy/rans.h"
-#include "core/grid.h"
 #include "core/registry.h"
 #include "core/value/ecsq_quantizer.h"
+#include "core/value/grid_contexts.h"
 
 namespace tfcompress {
 namespace {
-
-// Elements up to the last of a support.
-uint32_t NumSpanned(const Support& support) {
-  return support.size() == 0 ? 0 : support[support.size() - 1] + 1;
-}
 
 // Level and sign of the values, in the context of rows and columns.
 class Contexts {
@@ -27,9 +21,7 @@ class Contexts {
   // Without a grid, there is one context.
   Contexts(const Grid& grid, const Support& support) : grid_(grid) {
     levels_.fill(NibbleModel::Geometric(kLevelRatio, kLevelWeight));
-    if (!grid.known()) return;
-    classes_ = GridClasses::Of(grid, NumSpanned(support), support);
-    columns_.resize(grid.width);
+    if (grid.known()) classes_ = GridClasses::Of(grid, NumSpanned(support), support);
   }
 
   // Calls code(i, level model, sign model, whether a negative sign is expected) for each element,
@@ -37,47 +29,26 @@ class Contexts {
   template <typename Code>
   void ForEach(const Support& support, const Code& code) {
     if (!grid_.known()) {
-      for (size_t i = 0; i < support.size(); ++i) code(i, &levels_[0], &signs_[0], false);
+      BitModel signs;
+      for (size_t i = 0; i < support.size(); ++i) code(i, &levels_[0], &signs, false);
       return;
     }
-    std::vector<Element> row(std::min<size_t>(grid_.width, support.size()));
-    size_t num_in_row = 0;
-    int agreement = 0;  // Of the row so far with the columns.
-    uint32_t current = 0;
-    ForEachCell(grid_, support, [&](size_t i, uint32_t row_index, uint32_t column) {
-      if (row_index != current) {
-        // Adds the row to the columns' signs, turned so that it agrees with them.
-        const int turn = agreement < 0 ? -1 : 1;
-        for (size_t j = 0; j < num_in_row; ++j) columns_[row[j].column] += turn * row[j].sign;
-        num_in_row = 0;
-        agreement = 0;
-        current = row_index;
-      }
-      const int column_sign = columns_[column];
-      const int64_t vote = int64_t{agreement} * column_sign;
-      const int strength = (vote != 0) + (std::abs(vote) > kWeakVote);
-      const int sign = code(i, &levels_[classes_.rows[row_index] + classes_.columns[column]],
-                            &signs_[strength], vote < 0);
-      agreement += ((column_sign > 0) - (column_sign < 0)) * sign;
-      row[num_in_row++] = {column, sign};
+    SignContexts signs(grid_.width, support.size());
+    ForEachCell(grid_, support, [&](size_t i, uint32_t row, uint32_t column) {
+      NibbleModel* const levels = &levels_[classes_.rows[row] + classes_.columns[column]];
+      signs.Visit(row, column, [&](BitModel* sign_model, bool expects_negative) {
+        return code(i, levels, sign_model, expects_negative);
+      });
     });
   }
 
  private:
-  struct Element {
-    uint32_t column;
-    int sign;
-  };
   static constexpr uint32_t kLevelRatio = 192;
   static constexpr uint32_t kLevelWeight = 4;
-  static constexpr int kWeakVote = 4;
 
   Grid grid_;
   GridClasses classes_;
   std::array<NibbleModel, 2 * kNumCountClasses - 1> levels_;
-  // Whether a sign is as expected, by the strength of the vote.
-  std::array<BitModel, 3> signs_;
-  std::vector<int> columns_;  // Sums of signs.
 };
 
 // Levels of 15 and more: the length of what is above, then its bits.
@@ -110,11 +81,8 @@ class Ecsq : public ValueCodec {
     writer.Write(quantizer.step_bits);
     writer.Write(quantizer.center);
     RansEncoder coder(out);
-    Grid grid;
-    if (support.size() >= kLeastContextElements && context.grid.width <= NumSpanned(support))
-      grid = context.grid;
-    coder.PutNumber(grid.width);
-    coder.PutNumber(grid.first_column);
+    const Grid grid = ContextGrid(context.grid, support);
+    PutGrid(grid, &coder);
     NibbleModel lengths;
     std::array<uint32_t, kLevelChunk> chunk;
     Contexts(grid, support)
@@ -149,10 +117,7 @@ class Ecsq : public ValueCodec {
     TFC_RETURN_IF_ERROR(reader.ReadSpan("code", reader.remaining(), &code));
     RansDecoder coder(RansLanes(values.size()), code);
     Grid grid;
-    grid.width = coder.GetNumber();
-    grid.first_column = coder.GetNumber();
-    if (grid.width > NumSpanned(support) || (grid.known() && grid.first_column >= grid.width))
-      return DataLoss("ecsq: ", grid.width, " columns of ", NumSpanned(support), " elements");
+    TFC_RETURN_IF_ERROR(GetGrid("ecsq", support, &coder, &grid));
     float* const ranks = values.data();
     const int dead = quantizer.dead;
     NibbleModel lengths;
@@ -193,8 +158,6 @@ class Ecsq : public ValueCodec {
   static constexpr uint64_t kHeaderBytes = 5;
   static constexpr int kDeadBit = 15;  // Of the field of the least magnitude.
   static constexpr size_t kLevelChunk = 1024;
-  // Fewer elements do not pay for their contexts.
-  static constexpr size_t kLeastContextElements = 64;
 
   EcsqSearch search_;
 };
