@@ -274,6 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "dense|raw|qsgd:bits=7,bucket=512", "nonzero|delta_binary|fp16",
                     "residual|dense|threelc:multiplier=1", "residual|nonzero|sketchml",
                     "residual|topk:ratio=0.05|rowcol|ecsq:snr=20",
+                    "residual|topk:ratio=0.05|rowcol|lossless", "dense|raw|lossless",
                     "momentum:rate=0.5|topk:ratio=0.05|delta_binary|raw",
                     "momentum:rate=0.5|dense|raw|block_int:bits=4,block=256"),
     [](const auto& info) { return TestName(info.param); });

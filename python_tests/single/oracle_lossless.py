@@ -154,6 +154,11 @@ def read_block(data: bytes, count: int, indices) -> np.ndarray:
     return np.array(numbers, np.uint32).view(np.float32)
 
 
+def width_for(count: int, width: int) -> int:
+    """The width that encoders take for `count` values of whole rows: none where few are to pay for it."""
+    return width if count >= 64 and width > 1 else 0
+
+
 def write_lossless(values, indices=None, width: int = 0, first_column: int = 0) -> bytes:
     """The section of these values, with this width in every block."""
     values, blocks = np.asarray(values, np.float32), []

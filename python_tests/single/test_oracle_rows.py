@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import oracle_frame
 import oracle_index
+import oracle_lossless
 import oracle_rows
 import oracle_sparsify
 import oracle_value
@@ -127,9 +128,10 @@ def expected_frame(slices: Slices, rows, values, spec, row_sparsifier, seed) -> 
     if name not in oracle_value.VALUE_WRITERS:
         return None
     header |= {"index_id": oracle_index.INDEX_IDS[index.partition(":")[0]], "k": len(ids)}
-    return oracle_rows.write_rows(
-        header, slices.width, section, oracle_value.VALUE_WRITERS[name](sent.ravel())
-    )
+    # The codec knows that these are rows.
+    shape = {"width": oracle_lossless.width_for(sent.size, slices.width)} if name == "lossless" else {}
+    value_section = oracle_value.VALUE_WRITERS[name](sent.ravel(), **shape)
+    return oracle_rows.write_rows(header, slices.width, section, value_section)
 
 
 def check(slices: Slices, spec: str, row_sparsifier: str, seed: int):
