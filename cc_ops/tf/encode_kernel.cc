@@ -1,9 +1,11 @@
+#include <memory>
 #include <utility>
 
 #include "core/pipeline.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/encode_io.h"
+#include "tf/frame_pool.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
@@ -24,15 +26,18 @@ class EncodeKernel : public tensorflow::OpKernel {
         ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kBecomesFirstSlot, &inputs));
     PoolExecutor executor(ctx);
     const CodecContext context{inputs.seed, &executor, inputs.grid};
-    Bytes frame;
+    Bytes frame = frames_->Take();
     const Stopwatch stopwatch;
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeFrame(*inputs.compressor, inputs.gradient,
                                                  inputs.slots.slots(), context, &frame)));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, std::move(frame), stopwatch.nanoseconds()));
+    const int64_t nanoseconds = stopwatch.nanoseconds();
+    FramePool::Output(frames_, ctx, std::move(frame));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, nanoseconds));
   }
 
  private:
   CompressorCache compressors_;
+  const std::shared_ptr<FramePool> frames_ = FramePool::Make();
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode").Device(tensorflow::DEVICE_CPU), EncodeKernel);

@@ -11,6 +11,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/compressor_cache.h"
 #include "tf/dtype_conversion.h"
+#include "tf/frame_pool.h"
 #include "tf/kernel_io.h"
 #include "tf/locked_slot.h"
 #include "tf/pool_executor.h"
@@ -52,12 +53,13 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
     std::shared_ptr<const Compressor> compressor;
     OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
-    Bytes frames;
+    Bytes frames = frames_->Take();
     std::vector<int64_t> num_bytes(num_owners);
     RowCounts counts{Span<int64_t>(num_bytes)};
     int64_t nanoseconds = 0;
     OP_REQUIRES_OK(ctx, Encode(ctx, *compressor, slices, seed, &frames, &counts, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputFrame(ctx, std::move(frames), nanoseconds));
+    FramePool::Output(frames_, ctx, std::move(frames));
+    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, nanoseconds));
     OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 2, num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, counts.num_sent));
   }
@@ -110,6 +112,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
   }
 
   CompressorCache compressors_;
+  const std::shared_ptr<FramePool> frames_ = FramePool::Make();
   std::unique_ptr<const Sparsifier> row_sparsifier_;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,7 +12,6 @@
 #include "core/grid.h"
 #include "core/span.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace tfcompress {
 
@@ -77,33 +75,6 @@ inline absl::Status OutputBytes(tensorflow::OpKernelContext* ctx, int index, Byt
   TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({num_bytes}), &output));
   if (!bytes.empty()) std::memcpy(output->data(), bytes.data(), bytes.size());
   return absl::OkStatus();
-}
-
-// Frames as the memory of a tensor.
-class BytesBuffer : public tensorflow::TensorBuffer {
- public:
-  explicit BytesBuffer(Bytes bytes) : TensorBuffer(bytes.data()), bytes_(std::move(bytes)) {}
-
-  size_t size() const override { return bytes_.size(); }
-  TensorBuffer* root_buffer() override { return this; }
-  void FillAllocationDescription(tensorflow::AllocationDescription*) const override {}
-
- private:
-  const Bytes bytes_;
-};
-
-// Sets output 0 to these frames, without a copy.
-inline void OutputFrames(tensorflow::OpKernelContext* ctx, Bytes frames) {
-  const auto num_bytes = static_cast<int64_t>(frames.size());
-  const tensorflow::core::RefCountPtr<BytesBuffer> buffer(new BytesBuffer(std::move(frames)));
-  ctx->set_output(0, tensorflow::Tensor(tensorflow::DT_UINT8, {num_bytes}, buffer.get()));
-}
-
-// Sets the first two outputs of the encoding ops.
-inline absl::Status OutputFrame(tensorflow::OpKernelContext* ctx, Bytes frame,
-                                int64_t nanoseconds) {
-  OutputFrames(ctx, std::move(frame));
-  return OutputScalar(ctx, 1, nanoseconds);
 }
 
 }  // namespace tfcompress

@@ -1,6 +1,7 @@
 // Both encodings of the sharded exchange: pieces of the own gradient, and sums of the own piece.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/encode_io.h"
+#include "tf/frame_pool.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/slot_vectors.h"
@@ -48,12 +50,12 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
     PieceCounts counts{Span<int64_t>(num_bytes)};
     PoolExecutor executor(ctx);
     const CodecContext context{seed, &executor, GridOf(gradient)};
-    Bytes frames;
+    Bytes frames = frames_->Take();
     const Stopwatch stopwatch;
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodePieces(*compressor, elements, bounds, own, slots.slots(),
                                                   context, &frames, &counts)));
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OutputFrames(ctx, std::move(frames));
+    FramePool::Output(frames_, ctx, std::move(frames));
     OP_REQUIRES_OK(ctx, OutputVector<int64_t>(ctx, 1, num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, counts.num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, nanoseconds));
@@ -61,6 +63,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
 
  private:
   CompressorCache compressors_;
+  const std::shared_ptr<FramePool> frames_ = FramePool::Make();
 };
 
 class EncodeSumKernel : public tensorflow::OpKernel {
@@ -108,7 +111,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     int64_t num_sent = 0;
     PoolExecutor executor(ctx);
     const CodecContext context{seed, &executor, GridOf(own[0]).From(begin)};
-    Bytes frame;
+    Bytes frame = frames_->Take();
     const Stopwatch stopwatch;
     if (count > 0) {
       const Span<float> piece(sums.flat<float>().data(), static_cast<size_t>(count));
@@ -116,7 +119,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
                                                  &frame, &num_sent)));
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
-    OutputFrames(ctx, std::move(frame));
+    FramePool::Output(frames_, ctx, std::move(frame));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, num_sent));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, nanoseconds));
   }
@@ -147,6 +150,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
   }
 
   CompressorCache compressors_;
+  const std::shared_ptr<FramePool> frames_ = FramePool::Make();
 };
 
 REGISTER_KERNEL_BUILDER(Name("Tfcompress>EncodePieces").Device(tensorflow::DEVICE_CPU),
