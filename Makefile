@@ -44,7 +44,7 @@ bench: setup  ## speed of the TensorFlow ops and of the core's codecs (BENCH_ARG
 
 docs:  ## the documentation site, in build/site; warnings and broken links are errors
 	@scripts/setup.sh docs
-	mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 lint: tools  ## formatting and static checks
 	ruff format --check .
