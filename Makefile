@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench lint format asan aarch64 fuzz cuda gpu-test gpu-bench clean
+.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -41,6 +41,10 @@ bench: setup  ## speed of the TensorFlow ops and of the core's codecs (BENCH_ARG
 	cmake -S . -B build/bench -DWITH_CUDA=OFF -DWITH_TF=OFF -DWITH_PYBIND=OFF -DWITH_BENCH=ON >/dev/null
 	cmake --build build/bench --target codec_benchmark
 	python benchmarks/speed.py $(BENCH_ARGS)
+
+docs:  ## the documentation site, in build/site; warnings and broken links are errors
+	@scripts/setup.sh docs
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 lint: tools  ## formatting and static checks
 	ruff format --check .

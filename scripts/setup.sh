@@ -4,6 +4,7 @@
 #   scripts/setup.sh          all of it
 #   scripts/setup.sh tools    only compiler, libraries and build tools: enough for `make asan lint`
 #   scripts/setup.sh fuzz     the same, and clang with libFuzzer
+#   scripts/setup.sh docs     the tools, and the packages of the extra `docs`
 #
 #   PYTHON=python3.12      interpreter of a new .venv (3.10 to 3.13)
 #   TF_VERSION=2.15.1      TensorFlow to use from now on (2.15.1 or later; 2.21.0 for a new .venv)
@@ -143,6 +144,16 @@ install_requirements() {
   mark_done requirements "$inputs"
 }
 
+install_docs_requirements() {
+  local requirements
+  requirements=$("$venv/bin/python" -W ignore -c 'from setuptools.config.pyprojecttoml import read_configuration
+print(*read_configuration("pyproject.toml", expand=False)["project"]["optional-dependencies"]["docs"], sep="\n")')
+  done_before docs "$requirements" && return
+  echo "setup: packages of the documentation"
+  pip_install -r <(printf '%s\n' "$requirements")
+  mark_done docs "$requirements"
+}
+
 # Builds only for the GPUs of this machine: all architectures would take minutes.
 cuda_architectures() {
   local found
@@ -168,6 +179,7 @@ install_tfcompress() {
 check_python
 install_packages
 install_tools
+[[ $wanted != docs ]] || install_docs_requirements
 [[ $wanted == all ]] || exit 0
 choose_tensorflow
 install_tensorflow

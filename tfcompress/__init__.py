@@ -1,6 +1,6 @@
 """Gradient compression for TensorFlow/Keras training over Horovod.
 
-One line changes in a training program::
+One line changes in a training program:
 
     opt = tfc.DistributedOptimizer(opt, compression=tfc.Compression.topk(ratio=0.01))
 

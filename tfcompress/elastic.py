@@ -1,7 +1,7 @@
 """Elastic Horovod: training goes on when ranks die or join.
 
 All else is Horovod's: `hvd.elastic.run`, `CommitStateCallback` of `horovod.tensorflow.keras.elastic`, and
-`horovodrun --host-discovery-script`::
+`horovodrun --host-discovery-script`:
 
     @hvd.elastic.run
     def train(state):

@@ -18,7 +18,7 @@ class Schedule:
     travel differently: all-reduced at first, then compressed and gathered. A stage without memory, beside
     others that have one, has theirs.
 
-    Example::
+    For example:
 
         topk = tfc.Compression.topk(0.001)
         schedule = tfc.Schedule.of_ratios(topk, ratios=[1.0, 0.25, 0.0625, 0.015625], steps_each=500)

@@ -26,7 +26,7 @@ class DistributedGradientTape:
     A tape lives for one step, residuals live longer: they belong to the source variables. A tape that is made
     with another compression, or an equal one made anew, goes on with the residuals that are there.
 
-    Example::
+    For example:
 
         with tf.GradientTape() as tape:
             loss = loss_fn(model(x))

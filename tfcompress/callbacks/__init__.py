@@ -1,6 +1,6 @@
 """Keras callbacks that work on Keras 3, tf_keras and Keras 2; most of Horovod's own work on the last only.
 
-Keras calls callbacks in the order of the list: those that write logs stand before those that read them::
+Keras calls callbacks in the order of the list: those that write logs stand before those that read them:
 
     callbacks=[
         tfc.callbacks.BroadcastVariables(0),

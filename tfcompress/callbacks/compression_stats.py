@@ -13,20 +13,18 @@ class CompressionStats(Callback):
     Stands before callbacks that read logs. After a batch the logs hold means over the steps of the epoch
     so far, as Keras's metrics do; after an epoch, means over its steps. All are of this rank:
 
-    ===================  ==========================================================================
-    `payload_bytes`      bytes of this rank's frames or payloads in a step, headers included
-    `wire_bytes`         bytes that the collectives move in and out of this rank
-    `compression_ratio`  wire bytes of Horovod's all-reduce of the same gradients for each of these
-    `density`            elements sent for each element
-    `encode_ms`          milliseconds of encoding, summed over tensors
-    `decode_ms`          milliseconds of decoding
-    `communication_ms`   milliseconds of the exchange, see `TotalStats.communication_nanoseconds`
-    `residual_norm`      Euclidean norm of all residuals; after epochs only, as it reads them all
-    `compression_error`  what the residuals keep of the norm of what there was to send: in a step of
-                         the last 128, after epochs, where there is a memory; as the next two
-    `residual_ratio`     norm of the residuals for each of the gradients
-    `delay_steps`        steps between two sendings of an element
-    ===================  ==========================================================================
+    - `payload_bytes`: bytes of this rank's frames or payloads in a step, headers included.
+    - `wire_bytes`: bytes that the collectives move in and out of this rank.
+    - `compression_ratio`: wire bytes of Horovod's all-reduce of the same gradients for each of these.
+    - `density`: elements sent for each element.
+    - `encode_ms`: milliseconds of encoding, summed over tensors.
+    - `decode_ms`: milliseconds of decoding.
+    - `communication_ms`: milliseconds of the exchange, see `TotalStats.communication_nanoseconds`.
+    - `residual_norm`: Euclidean norm of all residuals; after epochs only, as it reads them all.
+    - `compression_error`: what the residuals keep of the norm of what there was to send: in a step of the
+      last 128, after epochs, where there is a memory; as the next two.
+    - `residual_ratio`: norm of the residuals for each of the gradients.
+    - `delay_steps`: steps between two sendings of an element.
 
     After an epoch rank 0 warns once, by `tfc.AccuracyWarning`, of a variable whose compression error is above
     what is safe; the message says what to do.

@@ -1,0 +1,64 @@
+"""The documentation site: the guides' programs run, and every public name is in the API reference."""
+
+import pathlib
+import pydoc
+import re
+
+import pytest
+
+import tfcompress as tfc
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [DOCS / "get_started.md", DOCS / "choose.md", *sorted((DOCS / "guides").glob("*.md"))]
+_BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page):
+    """Why a block is not run, if it is not, and its code, with the page's line numbers for tracebacks."""
+    text = page.read_text()
+    for block in _BLOCK.finditer(text):
+        lines = "\n" * text.count("\n", 0, block.start(2))
+        yield block[1], compile(lines + block[2], str(page), "exec")
+
+
+@pytest.fixture
+def _no_policy_is_left():
+    import keras
+
+    yield
+    keras.mixed_precision.set_global_policy("float32")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.usefixtures("_no_policy_is_left")
+def test_blocks_of_a_page_run_one_after_another(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text()
+    assert 0 < len(_BLOCK.findall(text)) == text.count("```python")
+    names = {"__name__": "__main__"}
+    for reason, code in blocks_of(page):
+        if not reason:
+            exec(code, names)
+
+
+@pytest.mark.parametrize("reason", [reason for page in PAGES for reason, _ in blocks_of(page) if reason])
+def test_blocks_that_one_rank_cannot_run(reason):
+    pytest.skip(reason)
+
+
+def test_the_api_reference_has_every_public_name():
+    entries = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    documented = [pydoc.locate(entry) for entry in entries]
+    assert all(each is not None for each in documented)
+    for module, names in ((tfc, tfc.__all__), (tfc.callbacks, tfc.callbacks.__all__)):
+        missing = [name for name in names if not any(getattr(module, name) is each for each in documented)]
+        # What the first is depends on whether TensorFlow is loaded, so no module defines it under its name.
+        assert set(missing) <= {"DataLossError"}, "add entries to docs/api.md"
+    assert re.search(r"^### DataLossError$", (DOCS / "api.md").read_text(), re.MULTILINE)
+
+
+def test_the_citation_has_the_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == tfc.__version__
+    assert f"## [{tfc.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
