@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/float_filter.h"
 #include "core/huge_pages.h"
 
 namespace tfcompress {
@@ -19,6 +20,8 @@ Collector::Collector(int64_t n, uint32_t min_magnitude)
     : min_magnitude_(min_magnitude),
       next_slab_size_(static_cast<size_t>(std::max(n / kElementsPerSlot, kChunk))),
       pieces_(static_cast<size_t>(NumBlocks(n, kChunk))) {}
+
+FloatFilter Collector::filter() const { return FloatFilter::AtLeast(min_magnitude_); }
 
 void Collector::Keep(int64_t begin, int64_t end, const float* values, const FloatList& found) {
   if (found.count == end - begin) {

@@ -11,11 +11,13 @@
 
 #include "core/byte_io.h"
 #include "core/executor.h"
-#include "core/float_filter.h"
 #include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
+
+struct FloatFilter;
+struct FloatList;
 
 // |x| as an integer. Finite floats are ordered by magnitude exactly as these integers are.
 TFC_HOST_DEVICE inline uint32_t MagnitudeBits(float x) {
@@ -38,7 +40,7 @@ class Collector {
   Collector(int64_t n, uint32_t min_magnitude);
 
   // What is looked for.
-  FloatFilter filter() const { return FloatFilter::AtLeast(min_magnitude_); }
+  FloatFilter filter() const;
   // Copies what was found in chunk [begin, end), whose elements are values[0], values[1], ... and
   // stay where and what they are until Take. `begin` is a multiple of kChunk. From several threads
   // at once.

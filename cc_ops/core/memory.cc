@@ -5,6 +5,7 @@
 
 #include "core/codec.h"
 #include "core/collect.h"
+#include "core/float_filter.h"
 
 namespace tfcompress {
 namespace {

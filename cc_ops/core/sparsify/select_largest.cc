@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/collect.h"
+#include "core/float_filter.h"
 #include "core/hash.h"
 
 namespace tfcompress {
