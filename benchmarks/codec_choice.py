@@ -21,7 +21,6 @@ import tfcompress as tfc
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-HERE = pathlib.Path(__file__).parent
 MIN_ELEMENTS = 1024  # What presets send whole.
 # Points of a line share all but one parameter.
 LINES = {
@@ -104,11 +103,7 @@ def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
-    parser.add_argument(
-        "--gradients", type=pathlib.Path, nargs="+", default=[HERE / "gradients"], metavar="FILE|DIR",
-        help=".npz files that the examples dumped, or folders of them (default: benchmarks/gradients)",
-    )  # fmt: skip
-    parser.add_argument("--ratio", type=float, default=0.01, help="share that is sent (default: 0.01)")
+    options.add_gradients(parser)
     options.add_pages_folder(parser)
     return parser.parse_args()
 

@@ -14,7 +14,6 @@ installs all of them.
 import argparse
 import dataclasses
 import importlib.metadata
-import pathlib
 import platform
 import zlib
 from collections.abc import Callable
@@ -30,7 +29,6 @@ from measuring import machine
 import tfcompress as tfc
 from tfcompress.measure import memcpy_seconds
 
-HERE = pathlib.Path(__file__).parent
 # Seconds for each number: the best of the runs that fit is reported.
 BUDGET, QUICK_BUDGET = 0.15, 0.005
 
@@ -134,17 +132,7 @@ def versions() -> dict[str, str]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
-    parser.add_argument(
-        "--gradients",
-        type=pathlib.Path,
-        nargs="+",
-        default=[HERE / "gradients"],
-        metavar="FILE|DIR",
-        help=".npz files that the examples dumped, or folders of them (default: benchmarks/gradients)",
-    )
-    parser.add_argument(
-        "--ratio", type=float, default=0.01, help="share of a dense gradient that is sent (default: 0.01)"
-    )
+    options.add_gradients(parser)
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 import options
 import rich.progress
-from codec_choice import HERE, MIN_ELEMENTS, variables
+from codec_choice import MIN_ELEMENTS, variables
 from comparison import peers, values
 from comparison.gradients import find_files, read_table
 
@@ -75,11 +75,7 @@ def measure(name: str, arrays: dict[str, np.ndarray], sparsifier: str, precision
 
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
-    parser.add_argument(
-        "--gradients", type=pathlib.Path, nargs="+", default=[HERE / "gradients"], metavar="FILE|DIR",
-        help=".npz files that the examples dumped, or folders of them (default: benchmarks/gradients)",
-    )  # fmt: skip
-    parser.add_argument("--ratio", type=float, default=0.01, help="share that is sent (default: 0.01)")
+    options.add_gradients(parser)
     options.add_pages_folder(parser)
     return parser.parse_args()
 

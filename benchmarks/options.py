@@ -5,6 +5,7 @@ import json
 import pathlib
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
+GRADIENTS = pathlib.Path(__file__).parent / "gradients"
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:
@@ -23,6 +24,21 @@ def add_example(parser: argparse.ArgumentParser) -> None:
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
     parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+
+
+def add_gradients(parser: argparse.ArgumentParser) -> None:
+    """Adds the dumped gradients that codecs are compared on, and the share of each that is sent."""
+    parser.add_argument(
+        "--gradients",
+        type=pathlib.Path,
+        nargs="+",
+        default=[GRADIENTS],
+        metavar="FILE|DIR",
+        help=".npz files that the examples dumped, or folders of them (default: benchmarks/gradients)",
+    )
+    parser.add_argument(
+        "--ratio", type=float, default=0.01, help="share of a dense gradient that is sent (default: 0.01)"
+    )
 
 
 def add_pages_folder(parser: argparse.ArgumentParser) -> None:

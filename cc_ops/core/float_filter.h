@@ -3,7 +3,6 @@
 #ifndef TFCOMPRESS_CORE_FLOAT_FILTER_H_
 #define TFCOMPRESS_CORE_FLOAT_FILTER_H_
 
-#include <algorithm>
 #include <cstdint>
 
 #include "core/float_order.h"
