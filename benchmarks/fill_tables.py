@@ -170,6 +170,25 @@ def codec_choice(result: dict) -> str:
     return table(["codecs", "bits an element", "dB", "front"], rows)
 
 
+def native_codec(result: dict) -> str:
+    """Returns a table of the native codec's bits on each gradient, beside models and other codecs."""
+    indices = list(result["rows"][0]["indices"])
+    rows = [
+        [
+            row["gradient"],
+            str(row["variables"]),
+            f"{row['k']:,}",
+            *(f"{row['indices'][method]:.2f}" for method in indices),
+            f"{row['frame']:.2f}",
+            f"{row['headers']:.2f}",
+            f"{row['smallest other']['bits']:.2f}, {code(row['smallest other']['method'])}",
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["gradient", "variables", "sent", *(code(method) for method in indices[:2]), *indices[2:]]
+    return table([*columns, "frames", "of these headers", "the smallest other"], rows)
+
+
 def lossless(result: dict) -> str:
     """Returns a table of the bits a value of exact codecs, in the precisions of the values."""
     precisions = list(dict.fromkeys(row["precision"] for row in result["rows"]))
@@ -334,6 +353,7 @@ TABLES = {
     "messages": messages,
     "codec_choice": codec_choice,
     "compression_error": compression_error,
+    "native_codec": native_codec,
     "lossless": lossless,
     "hierarchical": hierarchical,
     "row_sharding": row_sharding,
