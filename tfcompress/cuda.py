@@ -23,8 +23,22 @@ def is_built() -> bool:
 
 
 def is_available() -> bool:
-    """Returns whether `encode` and `decode_sum` can work: built with CUDA, and there is a GPU."""
-    return _cuda is not None and _cuda.num_devices() > 0
+    """Returns whether `encode` and `decode_sum` can work: there is no `obstacle`."""
+    return not obstacle()
+
+
+def obstacle() -> str:
+    """Returns why `encode` and `decode_sum` cannot work on this machine, and what to do; "" if they can.
+
+    The same keeps TensorFlow's ops on the CPU: built without CUDA, a driver that is missing or older than the
+    CUDA of the build, or no GPU.
+    """
+    if _cuda is None:
+        return (
+            "tfcompress was built without CUDA: install nvcc 11.8 or newer, then build it again with "
+            f"`TFC_WITH_CUDA=ON pip install --no-build-isolation .` ({_reason})"
+        )
+    return _cuda.obstacle()
 
 
 def parts() -> dict[str, dict[str, str]]:
@@ -108,13 +122,8 @@ def decode_sum(
 
 
 def _module() -> ModuleType:
-    if _cuda is None:
-        raise RuntimeError(
-            "tfcompress was built without CUDA: install nvcc 11.8 or newer, then build it again with "
-            f"`TFC_WITH_CUDA=ON pip install --no-build-isolation .` ({_reason})"
-        )
-    if _cuda.num_devices() == 0:
-        raise RuntimeError("CUDA finds no GPU on this machine")
+    if reason := obstacle():
+        raise RuntimeError(reason)
     return _cuda
 
 

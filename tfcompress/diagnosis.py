@@ -142,11 +142,7 @@ def _core_finding() -> Finding:
 def _cuda_finding() -> Finding:
     if cuda.is_available():
         return Finding("CUDA variants", "ok", "built, and there is a GPU")
-    if cuda.is_built():
-        return Finding("CUDA variants", "note", "built, but CUDA finds no GPU: codecs run on the CPU")
-    return Finding(
-        "CUDA variants", "note", "not built: codecs run on the CPU. Where nvcc is, a build has them"
-    )
+    return Finding("CUDA variants", "note", f"codecs run on the CPU: {cuda.obstacle()}")
 
 
 def _finding(name: str, outcome: dict[str, str]) -> Finding:

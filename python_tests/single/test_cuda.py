@@ -306,8 +306,9 @@ class TestWithoutCuda:
         with pytest.raises(RuntimeError, match="built without CUDA"):
             cuda.decode_sum(b"", object())
 
-    def test_without_a_gpu(self, monkeypatch):
-        monkeypatch.setattr(cuda, "_cuda", type("Module", (), {"num_devices": staticmethod(lambda: 0)}))
+    def test_where_it_cannot_run(self, monkeypatch):
+        module = type("Module", (), {"obstacle": staticmethod(lambda: "CUDA finds no GPU")})
+        monkeypatch.setattr(cuda, "_cuda", module)
         assert not cuda.is_available()
         with pytest.raises(RuntimeError, match="no GPU"):
             cuda.encode(object(), SPECS[0])

@@ -8,6 +8,7 @@
 
 #include "core/compressor.h"
 #include "cuda/cuda_status.h"
+#include "cuda/driver.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/owned_memory.h"
 #include "cuda/sum_decoder.h"
@@ -137,10 +138,13 @@ void DecodeSum(const py::object& packets, const std::vector<py::object>& out, in
   ThrowIfError(status);
 }
 
-// Returns 0 if the driver is missing or too old.
-int NumDevices() {
+// Why nothing here can run on this machine; empty if it can.
+std::string Obstacle() {
+  if (const Status status = device::CheckDriver(); !status.ok()) return status.message();
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return device::FromCuda(error, "cudaGetDeviceCount").message();
+  return count > 0 ? "" : "CUDA finds no GPU";
 }
 
 // Raises _core's exception, so that there is only one class of that name.
@@ -156,7 +160,7 @@ void TranslateDataLoss(std::exception_ptr thrown) {
 
 void DefineCudaBindings(py::module_& module) {
   py::register_local_exception_translator(&TranslateDataLoss);
-  module.def("num_devices", &NumDevices, "The number of GPUs that CUDA finds.");
+  module.def("obstacle", &Obstacle, "Why nothing can run on a GPU here; empty if it can.");
   module.def("encode", &Encode, "array"_a, "spec"_a, "seed"_a, "slots"_a, "dtype_name"_a,
              "stream"_a,
              "Encodes an array with `__cuda_array_interface__`, and returns one frame as bytes. "

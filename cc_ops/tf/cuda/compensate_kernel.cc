@@ -3,6 +3,7 @@
 #include "tf/compensate_io.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -44,9 +45,8 @@ class DeviceCompensateKernel : public tensorflow::OpKernel {
 
 // `finite` stays on the device, so that this kernel does not wait for the stream: TensorFlow copies
 // it when the graph branches on it.
-REGISTER_KERNEL_BUILDER(
-    Name("Tfcompress>Compensate").Device(tensorflow::DEVICE_GPU).HostMemory("spec"),
-    DeviceCompensateKernel);
+[[maybe_unused]] const bool registered =
+    RegisterDeviceKernel<DeviceCompensateKernel>("Tfcompress>Compensate", {"spec"});
 
 }  // namespace
 }  // namespace tfcompress

@@ -4,6 +4,7 @@
 #include "cuda/sum_decoder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/decode_sum_io.h"
 #include "tf/pool_executor.h"
@@ -113,16 +114,9 @@ class DeviceDecodeSumKernel : public tensorflow::OpKernel {
   SumAttributes attributes_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("Tfcompress>DecodeSum")
-                            .Device(tensorflow::DEVICE_GPU)
-                            .HostMemory("packets")
-                            .HostMemory("num_ranks")
-                            .HostMemory("scale")
-                            .HostMemory("shapes")
-                            .HostMemory("num_bytes")
-                            .HostMemory("nanoseconds")
-                            .HostMemory("finite"),
-                        DeviceDecodeSumKernel);
+[[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceDecodeSumKernel>(
+    "Tfcompress>DecodeSum",
+    {"packets", "num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"});
 
 }  // namespace
 }  // namespace tfcompress

@@ -6,6 +6,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
@@ -131,13 +132,8 @@ class DeviceEncodeKernel : public tensorflow::OpKernel {
 // it joins, pads and checks the packet; every build of Horovod can gather there (Gloo and MPI
 // nowhere else); and DecodeSum reads headers there. A frame is a hundredth of its gradient: an
 // all-gather by NCCL would save less than copying all ranks' packets back costs.
-REGISTER_KERNEL_BUILDER(Name("Tfcompress>Encode")
-                            .Device(tensorflow::DEVICE_GPU)
-                            .HostMemory("seed")
-                            .HostMemory("spec")
-                            .HostMemory("frame")
-                            .HostMemory("nanoseconds"),
-                        DeviceEncodeKernel);
+[[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceEncodeKernel>(
+    "Tfcompress>Encode", {"seed", "spec", "frame", "nanoseconds"});
 
 }  // namespace
 }  // namespace tfcompress

@@ -4,6 +4,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/kernel_io.h"
 #include "tf/linear_io.h"
 #include "tf/status_conversion.h"
@@ -50,12 +51,8 @@ class DeviceLinearEncodeKernel : public tensorflow::OpKernel {
   LinearCoderCache coders_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("Tfcompress>LinearEncode")
-                            .Device(tensorflow::DEVICE_GPU)
-                            .HostMemory("seed")
-                            .HostMemory("spec")
-                            .HostMemory("nanoseconds"),
-                        DeviceLinearEncodeKernel);
+[[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceLinearEncodeKernel>(
+    "Tfcompress>LinearEncode", {"seed", "spec", "nanoseconds"});
 
 }  // namespace
 }  // namespace tfcompress

@@ -5,6 +5,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/kernel_io.h"
 #include "tf/linear_io.h"
@@ -105,13 +106,8 @@ class DeviceLinearRecoverKernel : public tensorflow::OpKernel {
   LinearCoderCache coders_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("Tfcompress>LinearRecover")
-                            .Device(tensorflow::DEVICE_GPU)
-                            .HostMemory("n")
-                            .HostMemory("seed")
-                            .HostMemory("spec")
-                            .HostMemory("nanoseconds"),
-                        DeviceLinearRecoverKernel);
+[[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceLinearRecoverKernel>(
+    "Tfcompress>LinearRecover", {"n", "seed", "spec", "nanoseconds"});
 
 }  // namespace
 }  // namespace tfcompress

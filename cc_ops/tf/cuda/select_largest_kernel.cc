@@ -3,6 +3,7 @@
 #include "cuda/largest_selector.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/select_largest_io.h"
 #include "tf/status_conversion.h"
 
@@ -37,9 +38,8 @@ class DeviceSelectLargestKernel : public tensorflow::OpKernel {
   }
 };
 
-REGISTER_KERNEL_BUILDER(
-    Name("Tfcompress>SelectLargest").Device(tensorflow::DEVICE_GPU).HostMemory("count"),
-    DeviceSelectLargestKernel);
+[[maybe_unused]] const bool registered =
+    RegisterDeviceKernel<DeviceSelectLargestKernel>("Tfcompress>SelectLargest", {"count"});
 
 }  // namespace
 }  // namespace tfcompress
