@@ -72,8 +72,9 @@ def encode(
       dtype: What the elements are, where the array's own type does not tell: "bfloat16" for an array of
         two-byte integers, such as PyTorch's `tensor.view(torch.int16)`.
       stream: Where to put the work: an object with `ptr` (CuPy) or `cuda_stream` (PyTorch), or a number as
-        in the interface. None takes the stream that the array names, or the default stream. Waits for the
-        streams that the arrays name, and returns when the work is done.
+        in the interface, after which arrays that name no stream are complete. None (default) takes the stream
+        that the array names, or the default stream, and waits for the whole GPU where an array cannot name
+        one, as PyTorch's. Waits for the streams that arrays name, and returns when the work is done.
 
     Returns:
       The frame: header, sections and checksum.
@@ -84,7 +85,7 @@ def encode(
         is of another type or size, not contiguous, read-only, or on the host.
       RuntimeError: Built without CUDA, no GPU, or CUDA failed.
     """
-    return _module().encode(array, spec, seed, list(slots), dtype or "", _stream_number(stream, array))
+    return _module().encode(array, spec, seed, list(slots), dtype or "", _stream_number(stream))
 
 
 @errors.translated()
@@ -118,7 +119,7 @@ def decode_sum(
     arrays = list(out) if isinstance(out, list | tuple) else [out]
     if not arrays:
         raise ValueError("out must be an array, or a list of at least one")
-    _module().decode_sum(packets, arrays, num_ranks, scale, dtype or "", _stream_number(stream, arrays[0]))
+    _module().decode_sum(packets, arrays, num_ranks, scale, dtype or "", _stream_number(stream))
 
 
 def _module() -> ModuleType:
@@ -127,12 +128,8 @@ def _module() -> ModuleType:
     return _cuda
 
 
-def _stream_number(stream: object, array: object) -> int:
+def _stream_number(stream: object) -> int | None:
     """A stream as `__cuda_array_interface__` numbers them: 1 and 2 are the default ones, others pointers."""
-    if stream is None:
-        interface = getattr(array, "__cuda_array_interface__", {})
-        stream = interface.get("stream")
-        return 1 if stream is None else stream
     for attribute in ("ptr", "cuda_stream"):
         if hasattr(stream, attribute):
             return getattr(stream, attribute) or 1  # Theirs is 0 for the legacy default stream.

@@ -153,6 +153,13 @@ class TestStreams:
         assert cuda.encode(array, SPECS[0], stream=given) == tfc.encode(content, SPECS[0])
         emulated.destroy_stream(other)
 
+    def test_waits_for_the_gpu_where_an_array_cannot_name_a_stream(self, stream):
+        """As PyTorch's, whose interface is version 2."""
+        array, content = Array(np.zeros(1000, np.float32), version=2), gradient_of(1000)
+        data = content.tobytes()
+        emulated.write(array.address, data, stream)
+        assert cuda.encode(array, SPECS[0]) == tfc.encode(content, SPECS[0])
+
     def test_waits_for_the_slots_streams(self, stream):
         slot, content = self.pending(stream)
         gradient = gradient_of(1000, seed=3)

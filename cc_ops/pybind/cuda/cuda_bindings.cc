@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ namespace {
 
 namespace py = pybind11;
 using py::literals::operator""_a;
+
+std::optional<cudaStream_t> ToGivenStream(std::optional<uintptr_t> number) {
+  if (!number.has_value()) return std::nullopt;
+  return ToStream(*number);
+}
 
 // Returns the gradient, followed by the slots.
 std::vector<DeviceArray> EncodeArrays(const py::object& array, const std::string& dtype_name,
@@ -62,9 +68,10 @@ Status SlotsOf(const Compressor& compressor, const std::vector<DeviceArray>& arr
 }
 
 Status EncodeArray(const Compressor& compressor, const std::vector<DeviceArray>& arrays,
-                   uint64_t seed, cudaStream_t stream, Bytes* bytes) {
+                   uint64_t seed, std::optional<cudaStream_t> given, Bytes* bytes) {
   const DeviceArray& array = arrays[0];
-  TFC_RETURN_IF_ERROR(WaitForWriters(arrays, stream));
+  cudaStream_t stream;
+  TFC_RETURN_IF_ERROR(WaitForWriters(arrays, given, &stream));
   TFC_ASSIGN_OR_RETURN(const device::FrameEncoder encoder,
                        device::FrameEncoder::Make(compressor, array.dtype, array.n));
   device::OwnedMemory workspace, frame, zeros;
@@ -84,24 +91,25 @@ Status EncodeArray(const Compressor& compressor, const std::vector<DeviceArray>&
 
 py::bytes Encode(const py::object& array, const std::string& spec, uint64_t seed,
                  const std::vector<py::object>& slots, const std::string& dtype_name,
-                 uintptr_t stream) {
+                 std::optional<uintptr_t> stream) {
   const std::vector<DeviceArray> arrays = EncodeArrays(array, dtype_name, slots);
   const auto compressor = ValueOrThrow(Compressor::FromSpec(spec));
-  const cudaStream_t work = ToStream(stream);
+  const std::optional<cudaStream_t> given = ToGivenStream(stream);
   const ArraysDevice device(arrays);
   Bytes frame;
   Status status;
   {
     py::gil_scoped_release release;
-    status = EncodeArray(*compressor, arrays, seed, work, &frame);
+    status = EncodeArray(*compressor, arrays, seed, given, &frame);
   }
   ThrowIfError(status);
   return ToBytes(frame);
 }
 
 Status SumToArrays(const PacketsView& packets, const std::vector<DeviceArray>& arrays, float scale,
-                   cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(WaitForWriters(arrays, stream));
+                   std::optional<cudaStream_t> given) {
+  cudaStream_t stream;
+  TFC_RETURN_IF_ERROR(WaitForWriters(arrays, given, &stream));
   std::vector<int64_t> positions;
   std::vector<device::DeviceTarget> targets;
   for (const DeviceArray& array : arrays) {
@@ -120,7 +128,7 @@ Status SumToArrays(const PacketsView& packets, const std::vector<DeviceArray>& a
 }
 
 void DecodeSum(const py::object& packets, const std::vector<py::object>& out, int64_t num_ranks,
-               float scale, const std::string& dtype_name, uintptr_t stream) {
+               float scale, const std::string& dtype_name, std::optional<uintptr_t> stream) {
   std::vector<DeviceArray> arrays;
   for (const py::object& array : out) {
     const std::string name = "out " + std::to_string(arrays.size());
@@ -128,12 +136,12 @@ void DecodeSum(const py::object& packets, const std::vector<py::object>& out, in
   }
   const BytesView bytes(packets);
   const PacketsView view = {bytes.span(), num_ranks, static_cast<int64_t>(arrays.size())};
-  const cudaStream_t work = ToStream(stream);
+  const std::optional<cudaStream_t> given = ToGivenStream(stream);
   const ArraysDevice device(arrays);
   Status status;
   {
     py::gil_scoped_release release;
-    status = SumToArrays(view, arrays, scale, work);
+    status = SumToArrays(view, arrays, scale, given);
   }
   ThrowIfError(status);
 }
@@ -166,7 +174,7 @@ void DefineCudaBindings(py::module_& module) {
              "Encodes an array with `__cuda_array_interface__`, and returns one frame as bytes. "
              "`slots` are the memory's vectors, updated in place; without them the memory starts "
              "with zeros and is discarded. An empty `dtype_name` means the array's own. `stream` "
-             "as in the interface.");
+             "as in the interface, or None.");
   module.def("decode_sum", &DecodeSum, "packets"_a, "out"_a, "num_ranks"_a, "scale"_a,
              "dtype_name"_a, "stream"_a,
              "Overwrites the arrays `out` with scale * the sum over ranks of their frames in "

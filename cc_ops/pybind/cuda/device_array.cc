@@ -1,5 +1,7 @@
 #include "pybind/cuda/device_array.h"
 
+#include <algorithm>
+
 #include "cuda/cuda_status.h"
 #include "pybind/conversion.h"
 
@@ -94,6 +96,7 @@ DeviceArray ToDeviceArray(const std::string& name, const py::object& object,
   if (access == Access::kWrite && data[1].cast<bool>())
     throw py::value_error(name + " is read-only");
   array.device = array.n > 0 ? DeviceOf(name, array.data_dev) : CurrentDevice();
+  array.names_streams = interface.contains("stream");
   const py::object stream = Optional(interface, "stream");
   if (!stream.is_none()) array.stream = ToStream(stream.cast<uintptr_t>());
   return array;
@@ -109,9 +112,16 @@ cudaStream_t ToStream(uintptr_t number) {
   return number == kLegacy ? nullptr : reinterpret_cast<cudaStream_t>(number);
 }
 
-Status WaitForWriters(const std::vector<DeviceArray>& arrays, cudaStream_t stream) {
+Status WaitForWriters(const std::vector<DeviceArray>& arrays, std::optional<cudaStream_t> given,
+                      cudaStream_t* stream) {
+  *stream = given.value_or(arrays[0].stream.value_or(nullptr));
+  const auto names_none = [](const DeviceArray& array) { return !array.names_streams; };
+  if (!given.has_value() && std::any_of(arrays.begin(), arrays.end(), names_none)) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize());
+    return OkStatus();
+  }
   for (const DeviceArray& array : arrays) {
-    if (array.stream.has_value() && *array.stream != stream)
+    if (array.stream.has_value() && *array.stream != *stream)
       TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(*array.stream));
   }
   return OkStatus();

@@ -23,7 +23,8 @@ struct DeviceArray {
   DType dtype;
   uint64_t n;
   int device;
-  std::optional<cudaStream_t> stream;  // Stream of pending writes, if there may be any.
+  std::optional<cudaStream_t> stream;  // Stream of pending writes, if the array names one.
+  bool names_streams;                  // Whether it would: version 2, PyTorch's, has no such key.
 };
 
 enum class Access { kRead, kWrite };
@@ -38,8 +39,12 @@ DeviceArray ToDeviceArray(const std::string& name, const pybind11::object& objec
 // others are pointers. Throws ValueError for 0, which the interface forbids.
 cudaStream_t ToStream(uintptr_t number);
 
-// Waits for pending work on streams of the arrays other than `stream`.
-Status WaitForWriters(const std::vector<DeviceArray>& arrays, cudaStream_t stream);
+// Sets `stream` to where the work goes: to the given stream, which has all pending writes of arrays
+// that name none, else to that of the first array, or the legacy default stream. Waits for pending
+// writes elsewhere: for other streams that arrays name, and, without a given one, for the whole
+// device where an array cannot name any.
+Status WaitForWriters(const std::vector<DeviceArray>& arrays, std::optional<cudaStream_t> given,
+                      cudaStream_t* stream);
 
 // Makes the arrays' device the thread's current one, for its own lifetime. Throws ValueError if the
 // arrays are on several devices.

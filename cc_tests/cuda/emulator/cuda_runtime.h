@@ -85,6 +85,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStre
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaDeviceSynchronize();
 // Events record the host's time when their stream reaches them.
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <vector>
 
 #if !defined(__x86_64__)
@@ -57,6 +58,7 @@ int64_t num_synchronizations = 0;
 bool trusts_all_pointers = false;
 bool runs_at_once = false;
 CUstream_st default_stream;
+std::set<CUstream_st*> streams;  // Those that were created.
 
 // Maps all default streams, such as null and 2, to one.
 CUstream_st* StreamOf(cudaStream_t stream) {
@@ -434,12 +436,22 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStre
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = new CUstream_st;
+  emulator::streams.insert(*stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const cudaError_t error = cudaStreamSynchronize(stream);
+  emulator::streams.erase(stream);
   delete stream;
+  return error;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  cudaError_t error = cudaStreamSynchronize(nullptr);
+  for (CUstream_st* stream : emulator::streams) {
+    if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  }
   return error;
 }
 
