@@ -68,12 +68,13 @@ OWN_DEFAULTS = {
     "int4": {"exchange": "auto", "row_residual": True},
     "int2": {"exchange": "auto", "row_residual": True},
 }
-# `auto` is several presets: test_auto.py; `sparse` is a schedule.
+# `auto` is several presets: test_auto.py; these two are schedules.
+SCHEDULES = ("sparse", "smallest")
 FUNCTIONS = [
     name
     for cls in tfc.Compression.__mro__
     for name, each in vars(cls).items()
-    if isinstance(each, staticmethod) and name not in ("auto", "sparse")
+    if isinstance(each, staticmethod) and name not in ("auto", *SCHEDULES)
 ]
 
 
@@ -118,7 +119,7 @@ def test_presets_take_the_policy_of_compressors_alike(name):
     assert {each: config[each] for each in names} == given
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", (*FUNCTIONS, *SCHEDULES))
 def test_presets_say_what_they_cost_and_where_they_do_not_fit(name):
     text = getattr(tfc.Compression, name).__doc__
     assert re.search(r"bits|bytes", text) and re.search(r"\bNot\b|would lose", text)
@@ -149,10 +150,20 @@ class TestSparse:
         assert tfc.Compression.sparse(0.5).boundaries == ()
         assert tfc.Compression.sparse(warmup_steps=0).boundaries == ()
 
-    def test_the_policy_reaches_every_stage(self):
-        policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
-        for each in tfc.Compression.sparse(**policy).policies:
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_the_policy_reaches_every_stage(self, name):
+        policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5, "exchange": "gather"}
+        for each in getattr(tfc.Compression, name)(**policy).policies:
             assert {name: each.get_config()[name] for name in policy} == policy
+
+    def test_the_smallest_one_has_the_smallest_codecs_in_its_warm_up_too(self):
+        schedule = tfc.Compression.smallest(warmup_steps=30)
+        assert schedule.boundaries == (10, 20, 30)
+        assert all(each.takes_momentum and each.min_dimensions == 2 for each in schedule.policies)
+        gradient = np.random.default_rng(2).standard_normal((64, 256)).astype(np.float32)
+        sizes = [len(tfc.encode(gradient, each.spec)) for each in schedule.policies]
+        of_sparse = [len(tfc.encode(gradient, each.spec)) for each in tfc.Compression.sparse().policies]
+        assert all(a < b for a, b in zip(sizes, of_sparse, strict=True))
 
 
 def test_what_all_reduce_carries_is_known_as_linear():

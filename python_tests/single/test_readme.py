@@ -21,7 +21,7 @@ def test_preset_table_gives_the_presets_specs():
         for cls in tfc.Compression.__mro__
         for name, preset in vars(cls).items()
         if not name.startswith("_") and not isinstance(preset, tfc.Compressor)
-    } - {"auto", "sparse"}
+    } - {"auto", "sparse", "smallest"}
     for name, spec in rows:
         assert getattr(tfc.Compression, name)().spec == spec.replace("\\|", "|")
 
@@ -47,18 +47,20 @@ def result_rows(name):
 def test_recommended_presets_have_the_measured_numbers():
     section = README[README.index("Which to take") : README.index("| preset | spec | from |")]
     jobs = dict(re.findall(r"^\| ([\w ,]+) \| `(.*?)`", section, re.MULTILINE))
-    assert len(jobs) == 8
+    assert len(jobs) == 9
     for preset in jobs.values():
         tfc.make_compressor(preset)
     mnist, fashion = result_rows("convergence_mnist"), result_rows("convergence_fashion")
     adam = result_rows("convergence_fashion_adam")
     for name, compression in (
         ("sparse", "sparse(warmup_steps=468)"),
+        ("smallest", "smallest(warmup_steps=468)"),
         ("uncompressed", "none"),
         ("int4", "int4"),
     ):
         assert f"{100 * adam[compression]['mean']:.2f}" in section, name
-    assert f"{adam['sparse(warmup_steps=468)']['ratio']:.0f} times fewer bytes" in section
+    for name in ("sparse", "smallest"):
+        assert f"{adam[f'{name}(warmup_steps=468)']['ratio']:.0f} times fewer bytes" in section
     ncf, linear = result_rows("convergence_ncf"), result_rows("network_linear_models")
     for row in (
         mnist["dgc(0.01)"],
