@@ -8,6 +8,8 @@
 #define TFCOMPRESS_CORE_ENTROPY_RANS_H_
 
 #include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/byte_io.h"
@@ -49,13 +51,13 @@ class RansEncoder {
   // Codes any number: its length, and the bits below its first.
   void PutNumber(uint32_t value);
 
-  // Turns what was put into its code.
+  // Turns what was put into its code, of 1 or kMaxRansLanes lanes.
   void Finish(int num_lanes);
 
  private:
   unsigned char* end() { return out_->data() + out_->size(); }
   void Append(SymbolRange range) {
-    if (next_ == end_) Grow();
+    if (__builtin_expect(next_ == end_, false)) std::tie(next_, end_) = Grow(out_, begin_, next_);
     StoreUnaligned(next_, range.start << 16 | range.frequency);
     next_ += sizeof(uint32_t);
   }
@@ -63,7 +65,12 @@ class RansEncoder {
     const int shift = kProbabilityBits - num_bits;
     Append({value << shift, 1u << shift});
   }
-  void Grow();
+  template <size_t kLanes>
+  void FinishLanes();
+  // Returns the next range and the new end. Takes no address of the encoder: a compiler keeps a
+  // local one in registers.
+  static std::pair<unsigned char*, unsigned char*> Grow(Bytes* out, size_t begin,
+                                                        unsigned char* next);
 
   Bytes* out_;
   size_t begin_;         // Of the code.
@@ -102,7 +109,8 @@ class RansDecoder {
     state = range.frequency * (state >> kProbabilityBits) + (state & (kProbabilityScale - 1)) -
             range.start;
     // Without a branch, which could not be foretold.
-    const uint32_t num_words = (state < kLeastRansState) & (next_ != end_);
+    const uint32_t least = next_ == end_ ? 0 : kLeastRansState;
+    const uint32_t num_words = state < least;
     states_[lane_] = state << (16 * num_words) | (LoadUnaligned<uint16_t>(next_) & (0 - num_words));
     next_ += sizeof(uint16_t) * num_words;
     lane_ = (lane_ + 1) & lane_mask_;

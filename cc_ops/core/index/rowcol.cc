@@ -47,16 +47,20 @@ GroupGaps FindGaps(const GridClasses& classes, const Groups& groups, const Grid&
   std::array<uint64_t, kNumGroups> row_begin{};
   std::array<uint64_t, kNumGroups> next{};
   uint32_t current = 0;
-  ForEachCell(grid, indices, [&](size_t, uint32_t row, uint32_t column) {
-    for (; current < row; ++current) {
+  ForEachRow(grid, indices, [&](const GridRow& row) {
+    for (; current < row.row; ++current) {
       const int a = classes.rows[current];
       if (a == 0) continue;
       for (int b = 1; b < kNumCountClasses; ++b) row_begin[a + b] += groups.row_size[b];
     }
-    const int group = classes.rows[row] + classes.columns[column];
-    const uint64_t position = row_begin[group] + rank[column];
-    gaps[group].push_back(static_cast<uint32_t>(position - next[group]));
-    next[group] = position + 1;
+    const int row_class = classes.rows[row.row];
+    for (size_t i = row.begin; i < row.end; ++i) {
+      const uint32_t column = indices[i] - row.first;
+      const int group = row_class + classes.columns[column];
+      const uint64_t position = row_begin[group] + rank[column];
+      gaps[group].push_back(static_cast<uint32_t>(position - next[group]));
+      next[group] = position + 1;
+    }
   });
   return gaps;
 }
