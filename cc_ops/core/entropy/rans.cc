@@ -43,8 +43,7 @@ uint32_t RansDecoder::GetNumber() {
   return static_cast<uint32_t>((uint64_t{1} << num_bits) + GetBits(num_bits) - 1);
 }
 
-std::pair<unsigned char*, unsigned char*> RansEncoder::Grow(Bytes* out, size_t begin,
-                                                            unsigned char* next) {
+RansEncoder::Room RansEncoder::Grow(Bytes* out, size_t begin, unsigned char* next) {
   const size_t size = static_cast<size_t>(next - out->data());
   constexpr size_t kLeast = 64;
   const size_t spare = out->capacity() - size;

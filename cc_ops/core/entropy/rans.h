@@ -8,8 +8,6 @@
 #define TFCOMPRESS_CORE_ENTROPY_RANS_H_
 
 #include <cstdint>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/byte_io.h"
@@ -55,9 +53,18 @@ class RansEncoder {
   void Finish(int num_lanes);
 
  private:
+  struct Room {
+    unsigned char* next;
+    unsigned char* end;
+  };
+
   unsigned char* end() { return out_->data() + out_->size(); }
   void Append(SymbolRange range) {
-    if (__builtin_expect(next_ == end_, false)) std::tie(next_, end_) = Grow(out_, begin_, next_);
+    if (__builtin_expect(next_ == end_, false)) {
+      const Room room = Grow(out_, begin_, next_);
+      next_ = room.next;
+      end_ = room.end;
+    }
     StoreUnaligned(next_, range.start << 16 | range.frequency);
     next_ += sizeof(uint32_t);
   }
@@ -67,10 +74,8 @@ class RansEncoder {
   }
   template <size_t kLanes>
   void FinishLanes();
-  // Returns the next range and the new end. Takes no address of the encoder: a compiler keeps a
-  // local one in registers.
-  static std::pair<unsigned char*, unsigned char*> Grow(Bytes* out, size_t begin,
-                                                        unsigned char* next);
+  // Takes no address of the encoder: a compiler keeps a local one in registers.
+  static Room Grow(Bytes* out, size_t begin, unsigned char* next);
 
   Bytes* out_;
   size_t begin_;         // Of the code.
