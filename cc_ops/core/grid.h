@@ -38,7 +38,7 @@ struct GridRow {
 // Calls visit(GridRow) for each row that has some of `indices`, a Span or Support of them,
 // ascending.
 template <typename Indices, typename Visit>
-void ForEachRow(const Grid& grid, const Indices& indices, const Visit& visit) {
+void ForEachRow(const Grid& grid, Indices indices, const Visit& visit) {
   const size_t size = indices.size();
   size_t end = 0;
   for (size_t begin = 0; begin < size; begin = end) {

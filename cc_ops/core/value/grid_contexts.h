@@ -52,7 +52,7 @@ class SignContexts {
   // expected) for the elements of a row, which returns the sign: -1, 1, or 0 for an element without
   // a sign. Rows come in ascending order.
   template <typename Code>
-  void VisitRow(const GridRow& row, const Support& support, const Code& code) {
+  void VisitRow(const GridRow& row, Support support, const Code& code) {
     int* const columns = columns_.data();
     Element* const elements = row_.data();
     int64_t agreement = 0;  // Of the row so far with the columns.
