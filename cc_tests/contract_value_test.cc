@@ -101,6 +101,26 @@ TEST_P(ValueContract, AppendsToWhatIsThere) {
   }
 }
 
+TEST_P(ValueContract, EncodeAndDecodeYieldsTheSectionAndItsValues) {
+  for (const ValueCase& input : ValueCases()) {
+    SCOPED_TRACE(input.name);
+    std::vector<uint32_t> storage;
+    const Support support = SparseSupport(input.values.size(), &storage);
+    Bytes expected = Encode(input, support);
+    std::vector<float> expected_values;
+    ASSERT_TRUE(Decode(expected, support, &expected_values).ok());
+    const Bytes prefix = {1, 2, 3};
+    Bytes out = prefix;
+    std::vector<float> values(support.size(), std::numeric_limits<float>::quiet_NaN());
+    ASSERT_TRUE(
+        codec().EncodeAndDecode(input.values, support, {kSeed}, &out, Span<float>(values)).ok());
+    expected.insert(expected.begin(), prefix.begin(), prefix.end());
+    EXPECT_EQ(out, expected);
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(FloatBits(values[i]), FloatBits(expected_values[i])) << "value " << i;
+  }
+}
+
 TEST_P(ValueContract, DoesNotDependOnTheExecutor) {
   ThreadExecutor threads(3);
   for (const ValueCase& input : ValueCases()) {

@@ -52,6 +52,15 @@ Status ValueCodec::Decode(ByteSpan section, const Support& support, const CodecC
   });
 }
 
+Status ValueCodec::EncodeAndDecode(Span<const float> values, const Support& support,
+                                   const CodecContext& context, Bytes* out,
+                                   Span<float> decoded) const {
+  const size_t begin = out->size();
+  TFC_RETURN_IF_ERROR(Encode(values, support, context, out));
+  const ByteSpan section(out->data() + begin, out->size() - begin);
+  return Decode(section, support, context, decoded);
+}
+
 void ValueCodec::MaxErrors(Span<const float> values, Span<double> errors) const {
   std::fill(errors.begin(), errors.end(), MaxError(values));
 }

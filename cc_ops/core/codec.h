@@ -175,6 +175,11 @@ class ValueCodec {
   // Appends the section to `out`; values.size() == support.size().
   virtual Status Encode(Span<const float> values, const Support& support,
                         const CodecContext& context, Bytes* out) const;
+  // The same, and overwrites `decoded`, of as many elements, with what Decode yields: error
+  // feedback takes that out of a memory. A codec that knows it without decoding overrides this.
+  virtual Status EncodeAndDecode(Span<const float> values, const Support& support,
+                                 const CodecContext& context, Bytes* out,
+                                 Span<float> decoded) const;
   // A codec whose chunks of values encode apart from each other, and whatever their indices,
   // appends a section of k values, which the encoder that it returns then fills in: a chunk is
   // encoded, and taken out of a memory, where it was made, in a core's cache. Others return none,

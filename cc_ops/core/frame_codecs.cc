@@ -27,12 +27,9 @@ Status CheckSections(const FrameCodecs& codecs, const FrameSections& sections, u
 
 Status EncodeValues(const ValueCodec& value, Span<const float> values, const Support& support,
                     const CodecContext& context, Bytes* out, std::vector<float>* decoded) {
-  const size_t begin = out->size();
-  TFC_RETURN_IF_ERROR(value.Encode(values, support, context, out));
-  if (decoded == nullptr) return OkStatus();
+  if (decoded == nullptr) return value.Encode(values, support, context, out);
   decoded->resize(support.size());
-  const ByteSpan section(out->data() + begin, out->size() - begin);
-  return value.Decode(section, support, context, Span<float>(*decoded));
+  return value.EncodeAndDecode(values, support, context, out, Span<float>(*decoded));
 }
 
 }  // namespace tfcompress

@@ -26,19 +26,28 @@ struct Grid {
   uint64_t NumRows(uint32_t n) const { return (uint64_t{first_column} + n + width - 1) / width; }
 };
 
-// Calls visit(i, row, column) for all `indices`, a Span or Support of them, ascending. Divides only
-// where a row begins.
+// The elements [begin, end) of a list of indices, all those of one row. Index i stands in column
+// i - first.
+struct GridRow {
+  uint32_t row;
+  size_t begin;
+  size_t end;
+  uint32_t first;  // Below 0, modulo 2^32, where the row begins before element 0.
+};
+
+// Calls visit(GridRow) for each row that has some of `indices`, a Span or Support of them,
+// ascending.
 template <typename Indices, typename Visit>
-void ForEachCell(const Grid& grid, const Indices& indices, const Visit& visit) {
-  uint64_t row = 0;
-  uint64_t row_begin = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const uint64_t position = uint64_t{indices[i]} + grid.first_column;
-    if (position - row_begin >= grid.width) {
-      row = position / grid.width;
-      row_begin = row * grid.width;
-    }
-    visit(i, static_cast<uint32_t>(row), static_cast<uint32_t>(position - row_begin));
+void ForEachRow(const Grid& grid, Indices indices, const Visit& visit) {
+  const size_t size = indices.size();
+  size_t end = 0;
+  for (size_t begin = 0; begin < size; begin = end) {
+    const uint64_t row = (uint64_t{indices[begin]} + grid.first_column) / grid.width;
+    const uint64_t first = row * grid.width - grid.first_column;
+    const uint64_t next_row = first + grid.width;
+    do ++end;
+    while (end < size && indices[end] < next_row);
+    visit(GridRow{static_cast<uint32_t>(row), begin, end, static_cast<uint32_t>(first)});
   }
 }
 
@@ -59,9 +68,9 @@ struct GridClasses {
   template <typename Indices>
   static GridClasses Of(const Grid& grid, uint32_t n, const Indices& indices) {
     std::vector<uint32_t> row_counts(grid.NumRows(n)), column_counts(grid.width);
-    ForEachCell(grid, indices, [&](size_t, uint32_t row, uint32_t column) {
-      ++row_counts[row];
-      ++column_counts[column];
+    ForEachRow(grid, indices, [&](const GridRow& row) {
+      row_counts[row.row] = static_cast<uint32_t>(row.end - row.begin);
+      for (size_t i = row.begin; i < row.end; ++i) ++column_counts[indices[i] - row.first];
     });
     GridClasses classes{std::vector<uint8_t>(row_counts.size()),
                         std::vector<uint8_t>(column_counts.size())};

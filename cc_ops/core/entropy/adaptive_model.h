@@ -113,9 +113,8 @@ class LearningRate {
   // A prior worth `weight` symbols.
   explicit LearningRate(int weight) : seen_(weight) {}
   int Next() {
-    const int shift = 31 - __builtin_clz(static_cast<unsigned>(seen_)) + 1;
-    seen_ = std::min(seen_ + 1, (1 << kSlowest) - 1);
-    return shift;
+    if (seen_ >= 1 << (kSlowest - 1)) return kSlowest;
+    return 32 - __builtin_clz(static_cast<unsigned>(seen_++));
   }
 
  private:
@@ -127,15 +126,14 @@ class LearningRate {
 class BitModel {
  public:
   SymbolRange Range(int bit) const {
-    // Products, not branches, which could not be foretold.
+    // Masks, not branches, which could not be foretold.
     const uint32_t zeros = zeros_ >> kFractionBits;
-    const auto one = static_cast<uint32_t>(bit);
-    return {one * zeros, zeros + one * (kProbabilityScale - 2 * zeros)};
+    const uint32_t one = 0 - static_cast<uint32_t>(bit);
+    return {zeros & one, zeros + ((kProbabilityScale - 2 * zeros) & one)};
   }
   int Find(uint32_t point) const { return point >= zeros_ >> kFractionBits; }
   void Learn(int bit) {
-    const int goal =
-        static_cast<int>(kScale) - kLeast - bit * (static_cast<int>(kScale) - 2 * kLeast);
+    const int goal = kMost + ((kLeast - kMost) & -bit);
     zeros_ += static_cast<uint32_t>((goal - static_cast<int>(zeros_)) >> rate_.Next());
   }
 
@@ -143,6 +141,7 @@ class BitModel {
   static constexpr int kFractionBits = 8;
   static constexpr uint32_t kScale = kProbabilityScale << kFractionBits;
   static constexpr int kLeast = 4 << kFractionBits;
+  static constexpr int kMost = static_cast<int>(kScale) - kLeast;
   uint32_t zeros_ = kScale / 2;
   LearningRate rate_{1};
 };

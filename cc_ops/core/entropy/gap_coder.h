@@ -56,14 +56,16 @@ class GapCoder {
     if (gaps.empty()) return PutScale(kNoElements, coder);
     const GapScale scale = GapScale::Of(size, gaps.size());
     PutScale(scale.half, coder);
+    RansEncoder local = *coder;  // Which a compiler keeps in registers.
     uint64_t next = 0;
     for (const uint32_t gap : gaps) {
-      PutGap(gap, scale, coder);
+      PutGap(gap, scale, &local);
       next += uint64_t{gap} + 1;
     }
     // The shortest gap that leaves the group.
     const uint64_t step = uint64_t{1} << scale.shift();
-    if (next < size) PutGap((size - next + step - 1) / step * step, scale, coder);
+    if (next < size) PutGap((size - next + step - 1) / step * step, scale, &local);
+    *coder = local;
   }
 
   // Fills the front of `chosen` with the positions of the chosen elements of a group, ascending,

@@ -43,40 +43,52 @@ uint32_t RansDecoder::GetNumber() {
   return static_cast<uint32_t>((uint64_t{1} << num_bits) + GetBits(num_bits) - 1);
 }
 
-void RansEncoder::Grow() {
-  const size_t size = static_cast<size_t>(next_ - out_->data());
+RansEncoder::Room RansEncoder::Grow(Bytes* out, size_t begin, unsigned char* next) {
+  const size_t size = static_cast<size_t>(next - out->data());
   constexpr size_t kLeast = 64;
-  const size_t spare = out_->capacity() - size;
-  const size_t more = std::max(size - begin_, std::max(kLeast, spare));
-  out_->resize(size + more / sizeof(uint32_t) * sizeof(uint32_t));
-  next_ = out_->data() + size;
-  end_ = end();
+  const size_t spare = out->capacity() - size;
+  const size_t more = std::max(size - begin, std::max(kLeast, spare));
+  out->resize(size + more / sizeof(uint32_t) * sizeof(uint32_t));
+  return {out->data() + size, out->data() + out->size()};
 }
 
-void RansEncoder::Finish(int num_lanes) {
-  uint32_t states[kMaxRansLanes];
-  std::fill_n(states, num_lanes, EmptyState(num_lanes));
-  const auto lane_mask = static_cast<size_t>(num_lanes - 1);
+template <size_t kLanes>
+void RansEncoder::FinishLanes() {
+  uint32_t states[kLanes];
+  std::fill_n(states, kLanes, EmptyState(kLanes));
   // The words of the last symbol come first. They end where the ranges do, and need less space.
   unsigned char* const ranges = out_->data() + begin_;
   unsigned char* first = next_;
-  for (size_t i = static_cast<size_t>(next_ - ranges) / sizeof(uint32_t); i-- > 0;) {
-    const auto range = LoadUnaligned<uint32_t>(ranges + sizeof(uint32_t) * i);
+  const auto code = [&first](const unsigned char* bytes, uint32_t state) {
+    const auto range = LoadUnaligned<uint32_t>(bytes);
     const uint32_t frequency = range & 0xFFFF;
-    uint32_t state = states[i & lane_mask];
     // Without a branch, which could not be foretold.
-    const uint32_t num_words = state >> (32 - kProbabilityBits) >= frequency;
+    const bool is_full = state >= uint64_t{frequency} << (32 - kProbabilityBits);
+    const uint32_t num_bits = (0 - uint32_t{is_full}) & 16;
     StoreUnaligned(first - sizeof(uint16_t), static_cast<uint16_t>(state));
-    first -= sizeof(uint16_t) * num_words;
-    state >>= 16 * num_words;
+    first -= num_bits / 8;
+    state >>= num_bits;
     // (state / frequency) 2^kProbabilityBits + state % frequency + start.
-    states[i & lane_mask] =
-        state + (range >> 16) + Divide(state, frequency) * (kProbabilityScale - frequency);
+    return state + (range >> 16) + Divide(state, frequency) * (kProbabilityScale - frequency);
+  };
+  const unsigned char* range = next_;
+  const auto num_ranges = static_cast<size_t>(next_ - ranges) / sizeof(uint32_t);
+  for (size_t lane = num_ranges % kLanes; lane-- > 0;)
+    states[lane] = code(range -= sizeof(uint32_t), states[lane]);
+  uint32_t local[kLanes];  // Which a compiler keeps in registers.
+  for (size_t lane = 0; lane < kLanes; ++lane) local[lane] = states[lane];
+  while (range > ranges) {
+    for (size_t lane = kLanes; lane-- > 0;)
+      local[lane] = code(range -= sizeof(uint32_t), local[lane]);
   }
   const auto num_bytes = static_cast<size_t>(next_ - first);
   if (num_bytes > 0) std::memmove(ranges, first, num_bytes);  // Else there may be no memory.
   out_->resize(begin_ + num_bytes);
-  ByteWriter(out_).WriteArray(Span<const uint32_t>(states, static_cast<size_t>(num_lanes)));
+  ByteWriter(out_).WriteArray(Span<const uint32_t>(local, kLanes));
+}
+
+void RansEncoder::Finish(int num_lanes) {
+  num_lanes == 1 ? FinishLanes<1>() : FinishLanes<kMaxRansLanes>();
 }
 
 RansDecoder::RansDecoder(int num_lanes, ByteSpan bytes)

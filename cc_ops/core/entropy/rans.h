@@ -49,13 +49,22 @@ class RansEncoder {
   // Codes any number: its length, and the bits below its first.
   void PutNumber(uint32_t value);
 
-  // Turns what was put into its code.
+  // Turns what was put into its code, of 1 or kMaxRansLanes lanes.
   void Finish(int num_lanes);
 
  private:
+  struct Room {
+    unsigned char* next;
+    unsigned char* end;
+  };
+
   unsigned char* end() { return out_->data() + out_->size(); }
   void Append(SymbolRange range) {
-    if (next_ == end_) Grow();
+    if (__builtin_expect(next_ == end_, false)) {
+      const Room room = Grow(out_, begin_, next_);
+      next_ = room.next;
+      end_ = room.end;
+    }
     StoreUnaligned(next_, range.start << 16 | range.frequency);
     next_ += sizeof(uint32_t);
   }
@@ -63,7 +72,10 @@ class RansEncoder {
     const int shift = kProbabilityBits - num_bits;
     Append({value << shift, 1u << shift});
   }
-  void Grow();
+  template <size_t kLanes>
+  void FinishLanes();
+  // Takes no address of the encoder: a compiler keeps a local one in registers.
+  static Room Grow(Bytes* out, size_t begin, unsigned char* next);
 
   Bytes* out_;
   size_t begin_;         // Of the code.
@@ -102,7 +114,8 @@ class RansDecoder {
     state = range.frequency * (state >> kProbabilityBits) + (state & (kProbabilityScale - 1)) -
             range.start;
     // Without a branch, which could not be foretold.
-    const uint32_t num_words = (state < kLeastRansState) & (next_ != end_);
+    const uint32_t least = next_ == end_ ? 0 : kLeastRansState;
+    const uint32_t num_words = state < least;
     states_[lane_] = state << (16 * num_words) | (LoadUnaligned<uint16_t>(next_) & (0 - num_words));
     next_ += sizeof(uint16_t) * num_words;
     lane_ = (lane_ + 1) & lane_mask_;

@@ -47,16 +47,20 @@ GroupGaps FindGaps(const GridClasses& classes, const Groups& groups, const Grid&
   std::array<uint64_t, kNumGroups> row_begin{};
   std::array<uint64_t, kNumGroups> next{};
   uint32_t current = 0;
-  ForEachCell(grid, indices, [&](size_t, uint32_t row, uint32_t column) {
-    for (; current < row; ++current) {
+  ForEachRow(grid, indices, [&](const GridRow& row) {
+    for (; current < row.row; ++current) {
       const int a = classes.rows[current];
       if (a == 0) continue;
       for (int b = 1; b < kNumCountClasses; ++b) row_begin[a + b] += groups.row_size[b];
     }
-    const int group = classes.rows[row] + classes.columns[column];
-    const uint64_t position = row_begin[group] + rank[column];
-    gaps[group].push_back(static_cast<uint32_t>(position - next[group]));
-    next[group] = position + 1;
+    const int row_class = classes.rows[row.row];
+    for (size_t i = row.begin; i < row.end; ++i) {
+      const uint32_t column = indices[i] - row.first;
+      const int group = row_class + classes.columns[column];
+      const uint64_t position = row_begin[group] + rank[column];
+      gaps[group].push_back(static_cast<uint32_t>(position - next[group]));
+      next[group] = position + 1;
+    }
   });
   return gaps;
 }
@@ -212,14 +216,15 @@ class RowcolIndexCodec : public IndexCodec {
     // Codes both where it is not clear which one is shorter: where models have much to learn, or
     // the difference is small.
     const Matrix matrix(indices, n, context.grid);
-    const double bits = IdealBits(n, k);
+    const double matrix_bits = matrix.ideal_bits();
+    const double vector_bits = IdealBits(n, k);
     constexpr double kManyBits = 1 << 14;
+    constexpr double kLearningBits = 1 << 10;  // More than the models of a matrix take to learn.
     constexpr double kClearlyShorter = 0.85;
-    const double ratio = bits < kManyBits ? 1 : matrix.ideal_bits() / bits;
     const size_t begin = out->size();
-    if (ratio < 1 / kClearlyShorter) matrix.Put(out);
+    if (vector_bits < kManyBits || vector_bits > kClearlyShorter * matrix_bits) matrix.Put(out);
     const size_t as_matrix = out->size() - begin;
-    if (ratio > kClearlyShorter) PutVector(indices, n, out);
+    if (matrix_bits + kLearningBits > kClearlyShorter * vector_bits) PutVector(indices, n, out);
     const size_t as_vector = out->size() - begin - as_matrix;
     if (as_matrix > 0 && as_vector > 0) {
       const bool takes_matrix = as_matrix < as_vector;

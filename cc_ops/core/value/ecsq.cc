@@ -15,40 +15,25 @@
 namespace tfcompress {
 namespace {
 
-// Level and sign of the values, in the context of rows and columns.
-class Contexts {
+// Models of levels, by the classes of rows and columns; without a grid, there is one.
+class LevelModels {
  public:
-  // Without a grid, there is one context.
-  Contexts(const Grid& grid, const Support& support) : grid_(grid) {
-    levels_.fill(NibbleModel::Geometric(kLevelRatio, kLevelWeight));
+  LevelModels(const Grid& grid, const Support& support) {
+    models_.fill(NibbleModel::Geometric(kRatio, kWeight));
     if (grid.known()) classes_ = GridClasses::Of(grid, NumSpanned(support), support);
   }
 
-  // Calls code(i, level model, sign model, whether a negative sign is expected) for each element,
-  // which returns the sign: -1, 0 or 1.
-  template <typename Code>
-  void ForEach(const Support& support, const Code& code) {
-    if (!grid_.known()) {
-      BitModel signs;
-      for (size_t i = 0; i < support.size(); ++i) code(i, &levels_[0], &signs, false);
-      return;
-    }
-    SignContexts signs(grid_.width, support.size());
-    ForEachCell(grid_, support, [&](size_t i, uint32_t row, uint32_t column) {
-      NibbleModel* const levels = &levels_[classes_.rows[row] + classes_.columns[column]];
-      signs.Visit(row, column, [&](BitModel* sign_model, bool expects_negative) {
-        return code(i, levels, sign_model, expects_negative);
-      });
-    });
+  NibbleModel* Of(uint32_t row, uint32_t column) {
+    if (classes_.rows.empty()) return &models_[0];
+    return &models_[classes_.rows[row] + classes_.columns[column]];
   }
 
  private:
-  static constexpr uint32_t kLevelRatio = 192;
-  static constexpr uint32_t kLevelWeight = 4;
+  static constexpr uint32_t kRatio = 192;
+  static constexpr uint32_t kWeight = 4;
 
-  Grid grid_;
   GridClasses classes_;
-  std::array<NibbleModel, 2 * kNumCountClasses - 1> levels_;
+  std::array<NibbleModel, 2 * kNumCountClasses - 1> models_;
 };
 
 // Levels of 15 and more: the length of what is above, then its bits.
@@ -75,30 +60,14 @@ class Ecsq : public ValueCodec {
 
   Status Encode(Span<const float> values, const Support& support, const CodecContext& context,
                 Bytes* out) const override {
-    const EcsqQuantizer quantizer = search_.Choose(values, context.executor);
-    ByteWriter writer(out);
-    writer.Write(static_cast<uint16_t>(quantizer.least_bits | quantizer.dead << kDeadBit));
-    writer.Write(quantizer.step_bits);
-    writer.Write(quantizer.center);
-    RansEncoder coder(out);
-    const Grid grid = ContextGrid(context.grid, support);
-    PutGrid(grid, &coder);
-    NibbleModel lengths;
-    std::array<uint32_t, kLevelChunk> chunk;
-    Contexts(grid, support)
-        .ForEach(support, [&](size_t i, NibbleModel* levels, BitModel* signs, bool expected) {
-          if (i % kLevelChunk == 0) {
-            const size_t count = std::min(kLevelChunk, values.size() - i);
-            quantizer.FindLevels(values.data() + i, count, chunk.data());
-          }
-          const uint32_t level = chunk[i % kLevelChunk];
-          PutLevel(level, levels, &lengths, &coder);
-          if (level < quantizer.dead) return 0;
-          const bool negative = values[i] < 0;
-          coder.Put(negative != expected, signs);
-          return 1 - 2 * negative;
-        });
-    coder.Finish(RansLanes(values.size()));
+    Put(values, support, context, out);
+    return OkStatus();
+  }
+
+  Status EncodeAndDecode(Span<const float> values, const Support& support,
+                         const CodecContext& context, Bytes* out,
+                         Span<float> decoded) const override {
+    Put(values, support, context, out).Round(values, context.executor, decoded);
     return OkStatus();
   }
 
@@ -122,15 +91,16 @@ class Ecsq : public ValueCodec {
     const int dead = quantizer.dead;
     NibbleModel lengths;
     RansDecoder local = coder;  // Which a compiler keeps in registers.
-    Contexts(grid, support)
-        .ForEach(support, [&](size_t i, NibbleModel* levels, BitModel* signs, bool expected) {
-          const uint32_t level = GetLevel(levels, &lengths, &local);
-          const auto rank = static_cast<int>(level) + 1 - dead;
-          int sign = 0;
-          if (rank > 0) sign = 1 - 2 * ((local.Get(signs) != 0) != expected);
-          ranks[i] = static_cast<float>(sign * rank);
-          return sign;
-        });
+    LevelModels levels(grid, support);
+    const auto get = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
+      const uint32_t level = GetLevel(levels.Of(row, column), &lengths, &local);
+      const auto rank = static_cast<int>(level) + 1 - dead;
+      int sign = 0;
+      if (rank > 0) sign = 1 - 2 * ((local.Get(signs) != 0) != expected);
+      ranks[i] = static_cast<float>(sign * rank);
+      return sign;
+    };
+    ForEachInContext(grid, support, get);
     coder = local;
     quantizer.DecodeRanks(context.executor, values);
     return coder.ExpectEnd("ecsq");
@@ -155,6 +125,40 @@ class Ecsq : public ValueCodec {
   }
 
  private:
+  // Appends the section, and returns its quantizer.
+  EcsqQuantizer Put(Span<const float> values, const Support& support, const CodecContext& context,
+                    Bytes* out) const {
+    const EcsqQuantizer quantizer = search_.Choose(values, context.executor);
+    ByteWriter writer(out);
+    writer.Write(static_cast<uint16_t>(quantizer.least_bits | quantizer.dead << kDeadBit));
+    writer.Write(quantizer.step_bits);
+    writer.Write(quantizer.center);
+    RansEncoder coder(out);
+    const Grid grid = ContextGrid(context.grid, support);
+    PutGrid(grid, &coder);
+    NibbleModel lengths;
+    std::array<uint32_t, kLevelChunk> chunk;
+    const uint32_t dead = quantizer.dead;
+    RansEncoder local = coder;  // Which a compiler keeps in registers.
+    LevelModels levels(grid, support);
+    const auto put = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
+      if (i % kLevelChunk == 0) {
+        const size_t count = std::min(kLevelChunk, values.size() - i);
+        quantizer.FindLevels(values.data() + i, count, chunk.data());
+      }
+      const uint32_t level = chunk[i % kLevelChunk];
+      PutLevel(level, levels.Of(row, column), &lengths, &local);
+      if (level < dead) return 0;
+      const bool negative = values[i] < 0;
+      local.Put(negative != expected, signs);
+      return 1 - 2 * negative;
+    };
+    ForEachInContext(grid, support, put);
+    coder = local;
+    coder.Finish(RansLanes(values.size()));
+    return quantizer;
+  }
+
   static constexpr uint64_t kHeaderBytes = 5;
   static constexpr int kDeadBit = 15;  // Of the field of the least magnitude.
   static constexpr size_t kLevelChunk = 1024;

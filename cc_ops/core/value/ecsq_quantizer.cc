@@ -11,7 +11,7 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint32_t kMaxLevel = 1u << 15;
+constexpr int32_t kMaxLevel = 1 << 15;
 // Bounds of what is not zero, so that no quotient overflows.
 constexpr float kLeastStep = 0x1p-100f;
 constexpr float kLargest = 0x1.fep127f;
@@ -157,6 +157,23 @@ struct Fit {
   };
 };
 
+// What the levels of a quantizer follow from, copied, so that no store makes it be loaded again.
+class LevelFinder {
+ public:
+  explicit LevelFinder(const EcsqQuantizer& quantizer)
+      : least_(quantizer.least()), step_(quantizer.step()), dead_(quantizer.dead) {}
+
+  int32_t LevelOf(float value) const {
+    const float steps = (std::fabs(value) - least_) / step_;
+    return static_cast<int32_t>(std::min(steps + dead_, float{kMaxLevel}));
+  }
+
+ private:
+  float least_;
+  float step_;
+  float dead_;
+};
+
 // The step of uniformly distributed errors.
 double FirstStep(const Range& range, double relative_error, size_t k) {
   return std::sqrt(12 * relative_error * range.sum_of_squares / std::max<size_t>(k, 1));
@@ -174,13 +191,26 @@ bool EcsqQuantizer::IsValid() const {
 
 void EcsqQuantizer::FindLevels(const float* values, size_t count, uint32_t* levels) const {
   Vectorized([=, quantizer = *this] {
-    const float dead = quantizer.dead;
+    const LevelFinder finder(quantizer);
     TFC_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) {
-      const float level = std::min(quantizer.StepsOf(values[i]) + dead, float{kMaxLevel});
-      levels[i] = static_cast<uint32_t>(static_cast<int32_t>(level));
-    }
+    for (size_t i = 0; i < count; ++i) levels[i] = static_cast<uint32_t>(finder.LevelOf(values[i]));
   });
+}
+
+void EcsqQuantizer::Round(Span<const float> values, Executor* executor, Span<float> decoded) const {
+  const auto block = [&](int64_t, int64_t begin, int64_t end) {
+    Vectorized([=, quantizer = *this, x = values.data(), ranks = decoded.data()] {
+      const LevelFinder finder(quantizer);
+      const int32_t first_rank = 1 - quantizer.dead;
+      TFC_INDEPENDENT
+      for (int64_t i = begin; i < end; ++i) {
+        const auto rank = static_cast<float>(finder.LevelOf(x[i]) + first_rank);
+        ranks[i] = std::copysign(rank, x[i] + 0.0f);  // -0 counts as positive.
+      }
+    });
+  };
+  ForEachBlock(executor, static_cast<int64_t>(values.size()), block);
+  DecodeRanks(executor, decoded);
 }
 
 void EcsqQuantizer::DecodeRanks(Executor* executor, Span<float> values) const {

@@ -24,11 +24,11 @@ struct EcsqQuantizer {
   float step() const { return BFloat16ToFloat(step_bits); }
   // What bytes off the wire have to be.
   bool IsValid() const;
-  // How many steps a magnitude is above `least`.
-  float StepsOf(float value) const { return (std::fabs(value) - least()) / step(); }
 
   // Overwrites `levels` with those of `count` values, at most 2^15.
   void FindLevels(const float* values, size_t count, uint32_t* levels) const;
+  // Overwrites `decoded`, of as many elements, with what the levels of `values` decode to.
+  void Round(Span<const float> values, Executor* executor, Span<float> decoded) const;
   // Decodes `values`, the ranks of levels with their signs: 0 for the dead zone, 1 for the level
   // above, or the first one.
   void DecodeRanks(Executor* executor, Span<float> values) const;

@@ -48,18 +48,27 @@ class SignContexts {
   SignContexts(uint32_t width, size_t num_elements)
       : columns_(width), row_(std::min<size_t>(width, num_elements)) {}
 
-  // Calls code(model of whether a sign is other than expected, whether a negative one is expected),
-  // which returns the sign: -1, 1, or 0 for an element without a sign. Elements come row by row,
-  // and in a row by ascending column.
+  // Calls code(i, column, model of whether a sign is other than expected, whether a negative one is
+  // expected) for the elements of a row, which returns the sign: -1, 1, or 0 for an element without
+  // a sign. Rows come in ascending order.
   template <typename Code>
-  void Visit(uint32_t row, uint32_t column, const Code& code) {
-    if (row != current_) Begin(row);
-    const int column_sign = columns_[column];
-    const int64_t vote = int64_t{agreement_} * column_sign;
-    const int strength = (vote != 0) + (std::abs(vote) > kWeakVote);
-    const int sign = code(&models_[strength], vote < 0);
-    agreement_ += ((column_sign > 0) - (column_sign < 0)) * sign;
-    row_[num_in_row_++] = {column, sign};
+  void VisitRow(const GridRow& row, Support support, const Code& code) {
+    int* const columns = columns_.data();
+    Element* const elements = row_.data();
+    int64_t agreement = 0;  // Of the row so far with the columns.
+    for (size_t i = row.begin; i < row.end; ++i) {
+      const uint32_t column = support[i] - row.first;
+      const int column_sign = columns[column];
+      const int64_t vote = agreement * column_sign;
+      const int strength = (vote != 0) + (std::abs(vote) > kWeakVote);
+      const int sign = code(i, column, &models_[strength], vote < 0);
+      agreement += ((column_sign > 0) - (column_sign < 0)) * sign;
+      elements[i - row.begin] = {column, sign};
+    }
+    // Adds the row to the columns' signs, turned so that it agrees with them.
+    const int turn = agreement < 0 ? -1 : 1;
+    for (size_t j = 0; j < row.end - row.begin; ++j)
+      columns[elements[j].column] += turn * elements[j].sign;
   }
 
  private:
@@ -69,22 +78,29 @@ class SignContexts {
   };
   static constexpr int kWeakVote = 4;
 
-  // Adds the row to the columns' signs, turned so that it agrees with them, and begins the next.
-  void Begin(uint32_t row) {
-    const int turn = agreement_ < 0 ? -1 : 1;
-    for (size_t j = 0; j < num_in_row_; ++j) columns_[row_[j].column] += turn * row_[j].sign;
-    num_in_row_ = 0;
-    agreement_ = 0;
-    current_ = row;
-  }
-
   std::array<BitModel, 3> models_;  // By the strength of the vote.
   std::vector<int> columns_;        // Sums of signs.
   std::vector<Element> row_;
-  size_t num_in_row_ = 0;
-  int agreement_ = 0;  // Of the row so far with the columns.
-  uint32_t current_ = 0;
 };
+
+// Calls code(i, row, column, sign model, whether a negative sign is expected) for the elements of a
+// support, which returns the sign, as for SignContexts. Without a grid, each element is a row by
+// itself, of column 0, and there is one sign model.
+template <typename Code>
+void ForEachInContext(const Grid& grid, const Support& support, const Code& code) {
+  if (!grid.known()) {
+    BitModel signs;
+    for (size_t i = 0; i < support.size(); ++i) code(i, static_cast<uint32_t>(i), 0, &signs, false);
+    return;
+  }
+  SignContexts signs(grid.width, support.size());
+  ForEachRow(grid, support, [&](const GridRow& row) {
+    signs.VisitRow(row, support,
+                   [&](size_t i, uint32_t column, BitModel* sign_model, bool expects_negative) {
+                     return code(i, row.row, column, sign_model, expects_negative);
+                   });
+  });
+}
 
 }  // namespace tfcompress
 

@@ -132,7 +132,7 @@ class ExponentContexts {
     models_.fill(NibbleModel::Geometric(kRatio, kWeight));
   }
 
-  // Calls code(model), which returns a magnitude. Elements come as to SignContexts.
+  // Calls code(model), which returns a magnitude. Elements come row by row.
   template <typename Code>
   uint32_t Visit(int largest, uint32_t row, uint32_t column, const Code& code) {
     if (row != current_) {
@@ -169,13 +169,6 @@ class ExponentContexts {
   uint32_t current_ = 0;                       // Row.
 };
 
-// Calls visit(i, row, column) for a support; without a grid, all are in one column.
-template <typename Visit>
-void ForEachElement(const Grid& grid, const Support& support, const Visit& visit) {
-  if (grid.known()) return ForEachCell(grid, support, visit);
-  for (size_t i = 0; i < support.size(); ++i) visit(i, static_cast<uint32_t>(i), 0);
-}
-
 // The values of a block, their support, and the grid of that.
 struct Block {
   Support support;
@@ -192,50 +185,45 @@ void PutValues(Span<const float> values, const Block& block, int largest,
                MagnitudeModels* magnitudes, RansEncoder* coder, BitWriter* rest) {
   const Grid grid = ContextGrid(block.grid, block.support);
   PutGrid(grid, coder);
-  const uint32_t num_columns = std::max<uint32_t>(grid.width, 1);
-  ExponentContexts exponents(num_columns);
-  SignContexts signs(num_columns, values.size());
+  ExponentContexts exponents(std::max<uint32_t>(grid.width, 1));
   BitModel zero_signs;
-  ForEachElement(grid, block.support, [&](size_t i, uint32_t row, uint32_t column) {
+  RansEncoder local = *coder;  // Which a compiler keeps in registers, as the next one.
+  BitWriter local_rest = *rest;
+  const auto put = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
     const uint32_t magnitude = FloatBits(values[i]) & kFloatMagnitudeBits;
     const int negative = FloatBits(values[i]) >= kFloatSignBit;
     exponents.Visit(largest, row, column, [&](NibbleModel* distances) {
-      magnitudes->Put(magnitude, distances, coder, rest);
+      magnitudes->Put(magnitude, distances, &local, &local_rest);
       return magnitude;
     });
-    signs.Visit(row, column, [&](BitModel* sign_model, bool expects_negative) {
-      if (magnitude == 0) {
-        coder->Put(negative, &zero_signs);
-        return 0;
-      }
-      coder->Put(negative != expects_negative, sign_model);
-      return 1 - 2 * negative;
-    });
-  });
+    const bool is_zero = magnitude == 0;
+    local.Put(is_zero ? negative : negative != expected, is_zero ? &zero_signs : signs);
+    return is_zero ? 0 : 1 - 2 * negative;
+  };
+  ForEachInContext(grid, block.support, put);
+  *coder = local;
+  *rest = local_rest;
 }
 
 Status GetValues(const Block& block, int largest, MagnitudeModels* magnitudes, RansDecoder* coder,
                  BitReader* rest, Span<float> values) {
   Grid grid;
   TFC_RETURN_IF_ERROR(GetGrid("lossless", block.support, coder, &grid));
-  const uint32_t num_columns = std::max<uint32_t>(grid.width, 1);
-  ExponentContexts exponents(num_columns);
-  SignContexts signs(num_columns, values.size());
+  ExponentContexts exponents(std::max<uint32_t>(grid.width, 1));
   BitModel zero_signs;
   RansDecoder local = *coder;  // Which a compiler keeps in registers, as the next one.
   BitReader local_rest = *rest;
-  ForEachElement(grid, block.support, [&](size_t i, uint32_t row, uint32_t column) {
+  const auto get = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
     const uint32_t magnitude = exponents.Visit(largest, row, column, [&](NibbleModel* distances) {
       return magnitudes->Get(distances, &local, &local_rest);
     });
-    signs.Visit(row, column, [&](BitModel* sign_model, bool expects_negative) {
-      const bool is_zero = magnitude == 0;
-      const int symbol = local.Get(is_zero ? &zero_signs : sign_model);
-      const int negative = is_zero ? symbol : (symbol != 0) != expects_negative;
-      values[i] = FloatFromBits(magnitude | static_cast<uint32_t>(negative) << 31);
-      return is_zero ? 0 : 1 - 2 * negative;
-    });
-  });
+    const bool is_zero = magnitude == 0;
+    const int symbol = local.Get(is_zero ? &zero_signs : signs);
+    const int negative = is_zero ? symbol : (symbol != 0) != expected;
+    values[i] = FloatFromBits(magnitude | static_cast<uint32_t>(negative) << 31);
+    return is_zero ? 0 : 1 - 2 * negative;
+  };
+  ForEachInContext(grid, block.support, get);
   *coder = local;
   *rest = local_rest;
   return OkStatus();
@@ -332,6 +320,13 @@ class Lossless : public ValueCodec {
       writer.Write(static_cast<uint32_t>(blocks[i].size()));
     Concatenate(blocks, out);
     return OkStatus();
+  }
+
+  Status EncodeAndDecode(Span<const float> values, const Support& support,
+                         const CodecContext& context, Bytes* out,
+                         Span<float> decoded) const override {
+    std::copy(values.begin(), values.end(), decoded.begin());
+    return Encode(values, support, context, out);
   }
 
   Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
