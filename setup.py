@@ -34,13 +34,16 @@ def drop_stale_build():
     if not cache.exists():
         return
     entries = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+    other_interpreter = entries.get("Python_EXECUTABLE") != sys.executable
     if (
         entries.get("CMAKE_HOME_DIRECTORY") != str(ROOT)
-        or (not TF_FOLDERS and entries.get("Python_EXECUTABLE") != sys.executable)
+        or (other_interpreter and not TF_FOLDERS)
         # A build environment of pip is gone when pip is done, and its ninja with it.
         or not os.path.exists(entries.get("CMAKE_MAKE_PROGRAM", ""))
     ):
         shutil.rmtree(BUILD_FOLDER)
+    elif other_interpreter:
+        cache.unlink()  # What CMake found of the other one; the core and the ops need none.
 
 
 def run(*command):
