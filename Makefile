@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench clean
+.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench wheels wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -91,6 +91,12 @@ gpu-test: cuda  ## run the CUDA variants' tests on this machine's GPU
 gpu-bench: cuda  ## time the CUDA variants on this machine's GPU, against copies
 	@build/cuda/cc_tests/cuda/cuda_benchmark; status=$$?; \
 	if [ $$status -eq 77 ]; then echo "gpu-bench: CUDA finds no GPU on this machine" >&2; fi; exit $$status
+
+wheels:  ## wheels that need no compiler, in build/wheels (PYTHONS="python3.12" TF_VERSIONS="2.18.1 2.21.0")
+	@scripts/wheels.sh build
+
+wheel-test:  ## install these wheels into bare environments, and test them there (the same variables)
+	@scripts/wheels.sh test
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info tfcompress/*.so

@@ -6,6 +6,9 @@ Where nvcc is found, the variants for GPUs are built, too. Environment variables
   TFC_WITH_CUDA=OFF              not to; ON: to fail where there is no nvcc (default AUTO)
   TFC_CUDA_ARCHITECTURES=90      for which GPUs, as CUDA_ARCHITECTURES of CMake (default: all of 70 to
                                  90 that nvcc has, and PTX for newer ones)
+
+For wheels (scripts/wheels.sh) the ops are built for several TensorFlows, none of which has to be installed:
+  TFC_TF_FOLDERS="a/2.18.1;a/2.21.0"   their headers and libtensorflow_framework, as TFC_TF_FOLDERS of CMake
 """
 
 import importlib.util
@@ -20,8 +23,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = pathlib.Path(__file__).parent.resolve()
-# Shared with `make test`, so that nothing is compiled twice.
-BUILD_FOLDER = ROOT / "build" / "release"
+TF_FOLDERS = os.environ.get("TFC_TF_FOLDERS", "")
+# Shared with `make test`, so that nothing is compiled twice; for wheels by all interpreters.
+BUILD_FOLDER = ROOT / "build" / ("wheels/cmake" if TF_FOLDERS else "release")
 
 
 def drop_stale_build():
@@ -30,13 +34,16 @@ def drop_stale_build():
     if not cache.exists():
         return
     entries = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+    other_interpreter = entries.get("Python_EXECUTABLE") != sys.executable
     if (
         entries.get("CMAKE_HOME_DIRECTORY") != str(ROOT)
-        or entries.get("Python_EXECUTABLE") != sys.executable
+        or (other_interpreter and not TF_FOLDERS)
         # A build environment of pip is gone when pip is done, and its ninja with it.
         or not os.path.exists(entries.get("CMAKE_MAKE_PROGRAM", ""))
     ):
         shutil.rmtree(BUILD_FOLDER)
+    elif other_interpreter:
+        cache.unlink()  # What CMake found of the other one; the core and the ops need none.
 
 
 def run(*command):
@@ -57,10 +64,10 @@ def run(*command):
 
 
 class BuildWithCMake(build_ext):
-    """Builds `_core`; `_tfcompress_ops.so` where TensorFlow is importable; `_cuda` where nvcc is."""
+    """Builds `_core`; `_tfcompress_ops*.so` where TensorFlow is importable; `_cuda` where nvcc is."""
 
     def run(self):
-        if importlib.util.find_spec("tensorflow") is None:
+        if not TF_FOLDERS and importlib.util.find_spec("tensorflow") is None:
             print(
                 f"tfcompress: {sys.executable} sees no TensorFlow, so the TensorFlow ops are NOT "
                 "built, only the NumPy-level codecs. To build the ops, install TensorFlow first, "
@@ -71,7 +78,7 @@ class BuildWithCMake(build_ext):
         run(
             *("cmake", "-S", str(ROOT), "-B", str(BUILD_FOLDER)),
             *(f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"),
-            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON"),
+            *("-DWITH_TF=AUTO", "-DWITH_PYBIND=ON", f"-DTFC_TF_FOLDERS={TF_FOLDERS}"),
             f"-DWITH_CUDA={os.environ.get('TFC_WITH_CUDA', 'AUTO')}",
             f"-DTFC_CUDA_ARCHITECTURES={os.environ.get('TFC_CUDA_ARCHITECTURES', '')}",
         )

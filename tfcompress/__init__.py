@@ -83,7 +83,16 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"tfcompress.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'tfcompress' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    try:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow":
+            raise
+        raise ModuleNotFoundError(
+            f"tfcompress.{name} needs TensorFlow, which is not installed: "
+            f"{sys.executable} -m pip install tensorflow",
+            name="tensorflow",
+        ) from error
     globals()[name] = value
     return value
 

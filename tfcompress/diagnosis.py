@@ -13,22 +13,16 @@ import sys
 
 import numpy as np
 
-from tfcompress import _core, cuda, frames
+from tfcompress import _core, cuda, frames, op_library
 from tfcompress._version import __version__
 
 # Seconds in which TensorFlow has to load, and two ranks to start and to exchange.
 TIMEOUT_SECONDS = 300.0
-_OP_LIBRARY = pathlib.Path(__file__).with_name("_tfcompress_ops.so")
-# What cc_ops/tf/built_for.cc leaves in it.
-_BUILT_FOR = re.compile(rb"tfcompress ops built for TensorFlow ([\w.+-]+)")
 _PIP = f"{sys.executable} -m pip install"
-_REBUILD = (
-    f"{_PIP} --no-build-isolation --no-cache-dir --force-reinstall --no-deps . (in tfcompress's sources)"
-)
 _REMEDIES = {
     "TensorFlow": f"{_PIP} tensorflow",
     "Keras": f"{_PIP} keras",
-    "op library": _REBUILD,
+    "op library": op_library.BUILD_COMMAND,
     "Horovod": f"{sys.executable} -m tfcompress.build_horovod",
 }
 _OPTIONAL = ("Keras",)
@@ -121,22 +115,12 @@ def exchange_on_two_ranks(timeout: float) -> Finding:
     )
 
 
-def built_for(library: pathlib.Path | None = None) -> str:
-    """Returns the version of TensorFlow that an op library was built for; "" where it does not say.
-
-    Args:
-      library: The file, which need not load; None for this installation's.
-    """
-    match = _BUILT_FOR.search((library or _OP_LIBRARY).read_bytes())
-    return match[1].decode() if match else ""
-
-
 def _core_finding() -> Finding:
     gradient = np.arange(1000, dtype=np.float32)
     decoded = frames.decode(frames.encode(gradient, "dense|raw|raw"))
     if np.array_equal(gradient, decoded):
         return Finding("core", "ok", f"encodes and decodes, {pathlib.Path(_core.__file__).name}")
-    return Finding("core", "broken", "decodes other numbers than it encoded", _REBUILD)
+    return Finding("core", "broken", "decodes other numbers than it encoded", op_library.BUILD_COMMAND)
 
 
 def _cuda_finding() -> Finding:
@@ -154,9 +138,8 @@ def _finding(name: str, outcome: dict[str, str]) -> Finding:
 
 
 def _built_for_text() -> str:
-    if not _OP_LIBRARY.exists():
-        return ""
-    return f"; built for TensorFlow {built_for() or 'of a version that it does not tell'}"
+    libraries = op_library.available()
+    return f"; built for TensorFlow {op_library.describe(libraries)}" if libraries else ""
 
 
 def _run(command: list[str], timeout: float) -> tuple[str, str]:

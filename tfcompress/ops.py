@@ -1,28 +1,30 @@
 """The TensorFlow ops. The only module that loads the op library."""
 
 import functools
-import pathlib
 from collections.abc import Sequence
 from types import ModuleType
 
 import tensorflow as tf
 
+from tfcompress import cuda, notices, op_library
+
 
 @functools.cache
 def _library() -> ModuleType:
-    path = pathlib.Path(__file__).with_name("_tfcompress_ops.so")
-    if not path.exists():
-        raise ImportError(
-            "tfcompress was built without TensorFlow, so it has no TensorFlow ops. Install TensorFlow "
-            "first, then: pip install --no-build-isolation --force-reinstall --no-deps tfcompress"
-        )
+    path = op_library.find(tf.__version__)
     try:
-        return tf.load_op_library(str(path))
+        library = tf.load_op_library(str(path))
     except tf.errors.NotFoundError as error:
         raise ImportError(
-            f"the op library does not load into TensorFlow {tf.__version__}: it was built against "
-            "another version. Reinstall tfcompress with --no-build-isolation --no-cache-dir."
+            f"{path.name}, built for TensorFlow {op_library.built_for(path)}, does not load into TensorFlow "
+            f"{tf.__version__}: {error.message}. Build tfcompress for this one: {op_library.BUILD_COMMAND}"
         ) from error
+    if tf.config.get_visible_devices("GPU") and not cuda.is_built():
+        notices.tell(
+            "there is a GPU, but no kernels for GPUs were built, as in wheels: gradients are copied to the "
+            "CPU and encoded there. docs/cuda.md says how to build with nvcc (TFC_WITH_CUDA=ON)"
+        )
+    return library
 
 
 def encode(

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tfcompress as tfc
-from tfcompress import cli, diagnosis
+from tfcompress import cli, diagnosis, op_library
 from tfcompress.diagnosis import Finding
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -102,9 +102,7 @@ OK = {"found": "1"}
 
 
 def test_an_op_library_for_another_tensorflow_has_to_be_rebuilt(monkeypatch, tmp_path):
-    (tmp_path / "ops.so").write_bytes(b"\0tfcompress ops built for TensorFlow 2.15.1\0rest")
-    monkeypatch.setattr(diagnosis, "_OP_LIBRARY", tmp_path / "ops.so")
-    assert diagnosis.built_for(tmp_path / "ops.so") == "2.15.1"
+    monkeypatch.setattr(op_library, "available", lambda: {tmp_path / "ops.so": "2.15.1"})
     told = lines(TensorFlow=OK, Keras=OK, op_library={"error": "ImportError: undefined symbol"}, Horovod=OK)
     monkeypatch.setattr(diagnosis, "_run", lambda *_: told)
     found = {each.name: each for each in diagnosis.load_parts(1)}
@@ -112,16 +110,6 @@ def test_an_op_library_for_another_tensorflow_has_to_be_rebuilt(monkeypatch, tmp
     assert library.found == "ImportError: undefined symbol; built for TensorFlow 2.15.1"
     assert library.state == "broken" and "--no-build-isolation" in library.remedy
     assert found["Horovod"].state == "ok"
-
-
-def test_a_library_that_does_not_tell_is_no_error(tmp_path):
-    (tmp_path / "ops.so").write_bytes(b"other bytes")
-    assert diagnosis.built_for(tmp_path / "ops.so") == ""
-
-
-def test_this_op_library_is_for_the_tensorflow_that_is_here():
-    tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    assert diagnosis.built_for() == tf.__version__
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,7 @@ LIGHT = (
         "tfcompress._version",
         "tfcompress.build_horovod",
         "tfcompress.diagnosis",
+        "tfcompress.op_library",
         "tfcompress.catalogue",
         "tfcompress.codecs",
     ),
