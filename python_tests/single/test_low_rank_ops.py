@@ -5,7 +5,7 @@ import oracle_low_rank
 import pytest
 import tensorflow as tf
 
-from tfcompress import ops
+from tfcompress import _core, ops
 
 RANKS, RANK = 2, 3
 # A dense kernel and one of a convolution, whose matrix is 90 x 20.
@@ -97,6 +97,19 @@ def test_refuses_other_sizes():
         ops.low_rank_right([matrix], tf.ones([61]), RANK)
     with pytest.raises(errors, match="right factors of 91 floats, expected 90"):
         ops.low_rank_decode([matrix], tf.ones([60]), tf.ones([91]), 1.0, RANK)
+
+
+def test_the_bytes_are_those_of_the_format():
+    """The example of FORMAT.md."""
+    matrix, right = np.float32([[1, 2], [3, 4], [5, 6]]), np.float32([0, 2])
+    left = _core.low_rank_left(matrix, right, 1)
+    assert left.tobytes() == bytes.fromhex("00000040 00008040 0000c040")
+    basis, right = _core.low_rank_right(matrix, left, 1)
+    assert right.tobytes() == bytes.fromhex("e426bc40 5077ef40")
+    decoded = _core.low_rank_decode(matrix, basis, right, 1)
+    np.testing.assert_allclose(decoded, np.outer(basis, right), rtol=1e-6)
+    with pytest.raises(ValueError, match="last_right has 3 floats, expected 2"):
+        _core.low_rank_left(matrix, np.ones(3, np.float32), 1)
 
 
 def test_shapes_are_known_where_those_of_the_matrices_are():
