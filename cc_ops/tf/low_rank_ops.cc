@@ -105,7 +105,7 @@ REGISTER_OP("Tfcompress>LowRankRight")
     .SetShapeFn(LowRankRightShape)
     .Doc(R"doc(
 Makes summed left factors orthonormal, and multiplies the transposed matrices by
-these: the second round of PowerSGD.
+them. This is the second round of PowerSGD.
 
 Equal sums give equal bits of `left` on every machine. The mean of `right` over ranks
 is the input of LowRankDecode.
