@@ -10,6 +10,7 @@
 
 #include "contract_inputs.h"
 #include "core/crc32c.h"
+#include "core/hash.h"
 #include "core/linear/orthonormalize.h"
 #include "expect_refused.h"
 
@@ -345,7 +346,7 @@ TEST(LowRankGolden, AStepGivesTheSameBits) {
   const LowRank low_rank(7, Shapes());
   std::vector<Rank> ranks = {MakeRank(Shapes(), 7, 100)};
   for (Floats& matrix : ranks[0].matrices) {
-    Random random(matrix.size());
+    tfcompress::Random random(matrix.size());
     for (float& value : matrix) value = random.NextFloat() - 0.5f;
   }
   const auto crc = [](const Floats& floats) {

@@ -70,8 +70,7 @@ def test_a_step_projects_the_sum_and_the_residual_keeps_the_rest(op, rng, assert
     assert total.sent_elements == 3 * (FACTORS + EXACT)
 
 
-@pytest.mark.parametrize("memory", ["residual", "none"])
-@pytest.mark.parametrize("bad", [0, 3])
+@pytest.mark.parametrize(("memory", "bad"), [("residual", 0), ("none", 3)])
 def test_non_finite_gradients_leave_residuals_and_factors(memory, bad, rng):
     """Also where the gradient that is not finite travels as it is."""
     stepper = Stepper(powersgd(memory=memory))
