@@ -40,6 +40,7 @@ LINEAR = (
     f"count_sketch:rows=5,columns=50000,k={NUM_LARGEST},candidates=4",
     f"count_sketch:rows=5,columns=50000,k={NUM_LARGEST},recovery=heavymix",
     "shared_randomk:ratio=0.05",
+    "powersgd:rank=4",
 )
 MEASURED_KINDS = ("Index codecs", "Value codecs", "Joint codecs", "Linear codecs")
 # Measured rows are between these marks; everything outside them is checked by a test.
@@ -134,6 +135,8 @@ def measure_joint(name: str) -> list[str]:
 def measure_linear(spec: str) -> list[str]:
     """Measures the floats of a payload, the share of the largest elements that it yields, and times."""
     vector = np.random.default_rng(4).standard_t(3, UNIVERSE).astype(np.float32)
+    if tfc.describe_spec(spec)["rank"]:
+        return measure_low_rank(vector, tfc.describe_spec(spec)["rank"])
     payload = tfc.codecs.linear_encode(vector, spec, num_threads=1)
     found, _ = tfc.codecs.linear_recover(payload, UNIVERSE, spec, num_threads=1)
     largest = tfc.codecs.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", vector)
@@ -144,6 +147,29 @@ def measure_linear(spec: str) -> list[str]:
         lambda: tfc.codecs.linear_recover(payload, UNIVERSE, spec, num_threads=1),
     )
     return [f"{payload.size:,}", f"{len(found):,}", f"{share:.1%}", *times]
+
+
+def measure_low_rank(vector: np.ndarray, rank: int) -> list[str]:
+    """Measures the same of a vector as a square matrix, whose product has all elements."""
+    matrix = vector.reshape(math.isqrt(vector.size), -1)
+    start = np.zeros(rank * matrix.shape[1], np.float32)
+
+    def encode() -> tuple[np.ndarray, np.ndarray]:
+        left = tfc.codecs.low_rank_left(matrix, start, rank, num_threads=1)
+        return tfc.codecs.low_rank_right(matrix, left, rank, num_threads=1)
+
+    left, right = encode()
+    decoded = tfc.codecs.low_rank_decode(matrix, left, right, rank, num_threads=1)
+    largest, found = (
+        tfc.codecs.select(f"topk:ratio={NUM_LARGEST / UNIVERSE}", each) for each in (vector, decoded.ravel())
+    )
+    share = len(np.intersect1d(found, largest)) / len(largest)
+    times = in_memcpys(
+        vector.size,
+        encode,
+        lambda: tfc.codecs.low_rank_decode(matrix, left, right, rank, num_threads=1),
+    )
+    return [f"{left.size + right.size:,}", f"{vector.size:,}", f"{share:.1%}", *times]
 
 
 def table(headings: list[str], rows: list[list[str]]) -> list[str]:

@@ -37,6 +37,7 @@ const std::vector<std::string>& Specs() {
       "count_sketch:rows=31,columns=100,k=3,recovery=heavymix",
       "shared_randomk",
       "shared_randomk:ratio=1",
+      "powersgd",
   };
   return *specs;
 }
@@ -207,6 +208,18 @@ TEST(SharedRandomK, SendsTheSeededSupport) {
   EXPECT_EQ(indices, support);
   EXPECT_EQ(values, payload);
   EXPECT_TRUE(compressor->codec().exact());
+}
+
+TEST(PowerSgd, SendsVectorsAsTheyAre) {
+  const auto compressor = Parse("residual|powersgd:rank=3,warm_start=0");
+  EXPECT_EQ(compressor->codec().low_rank().rank, 3);
+  EXPECT_FALSE(compressor->codec().low_rank().warm_start);
+  EXPECT_TRUE(Parse("powersgd")->codec().low_rank().warm_start);
+  EXPECT_EQ(Parse("shared_randomk")->codec().low_rank().rank, 0);
+  const Floats x = NormalValues(500, 1);
+  Floats payload(500);
+  ASSERT_TRUE(compressor->codec().Encode(x, {7}, Span<float>(payload)).ok());
+  EXPECT_EQ(payload, x);
 }
 
 TEST(LinearSpec, WritesEveryParameterButNotTheMemoryNone) {

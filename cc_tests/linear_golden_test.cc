@@ -27,6 +27,7 @@ const std::vector<Golden>& Goldens() {
       {"linear_count_sketch", "count_sketch:rows=3,columns=40,k=5,candidates=3"},
       {"linear_count_sketch_heavymix", "count_sketch:rows=3,columns=40,k=15,recovery=heavymix"},
       {"linear_shared_randomk", "shared_randomk:ratio=0.1"},
+      {"linear_powersgd", "powersgd"},
   };
   return *goldens;
 }

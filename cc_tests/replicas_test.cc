@@ -54,6 +54,8 @@ const std::vector<std::string>& LinearPresets() {
       // The same with a sketch that is smaller than the vector, and the other recovery.
       "momentum:rate=0.9,nesterov=0|count_sketch:rows=5,columns=500,k=50,candidates=4,recovery=top",
       "residual|count_sketch:rows=5,columns=500,k=50,recovery=heavymix",
+      // Of vectors; low_rank_test.cc has matrices.
+      "residual|powersgd:rank=4,warm_start=1",
   };
   return *specs;
 }

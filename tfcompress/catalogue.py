@@ -101,7 +101,8 @@ def describe_spec(spec: str) -> dict[str, object]:
       whether all-reduce sums its payloads. `memory`, and `num_slots`, the float32 vectors that it keeps for a
       tensor. `sparsifier`, `index`, `value` and `joint`, None where the spec has no such part. `everything`,
       whether all elements are sent. `takes_rows`, whether its codecs take sparse rows. Of a linear spec also
-      `codec`, its last part, and `exact`, whether recovered values are exact.
+      `codec`, its last part, `exact`, whether recovered values are exact, `rank`, that of the factors of
+      matrices, 0 for codecs that have none, and `warm_start`, whether steps begin with those of the last one.
 
     Raises:
       ValueError: The spec is not one; names the known parts.

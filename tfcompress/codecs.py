@@ -12,6 +12,9 @@ from tfcompress._core import (
     linear_encode,
     linear_recover,
     linear_sizes,
+    low_rank_decode,
+    low_rank_left,
+    low_rank_right,
     select,
 )
 
@@ -27,6 +30,9 @@ __all__ = [
     "linear_encode",
     "linear_recover",
     "linear_sizes",
+    "low_rank_decode",
+    "low_rank_left",
+    "low_rank_right",
     "select",
 ]
 

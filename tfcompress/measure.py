@@ -11,6 +11,7 @@ import numpy as np
 
 from tfcompress import _core, frames
 from tfcompress.costs import CodecCost
+from tfcompress.route import matrix_of
 
 # Steps after which what a memory adds to a gradient, and so the bytes, have settled.
 _STEPS = 8
@@ -55,7 +56,8 @@ def codec_cost(
     """Measures what a spec costs for each element of some gradients, with the memory of some equal steps.
 
     Args:
-      spec: What is applied. A linear one to all arrays as one vector, without its memory, as training does.
+      spec: What is applied. A linear one without its memory, to all arrays as one vector, as training does; a
+        low-rank one to each array as a matrix.
       arrays: float32 of any shapes, finite, at least one element in all.
       num_threads: 0 (default) takes as many as there are cores.
       repeats: See `best_seconds`, of each array.
@@ -65,7 +67,9 @@ def codec_cost(
       ValueError: The spec is not one, or does not take such an array.
     """
     description = _core.describe_spec(spec)
-    if description["linear"]:
+    if description["linear"] and description["rank"]:
+        cost_of = _factors_cost
+    elif description["linear"]:
         whole = np.concatenate([array.reshape(-1) for array in arrays])
         arrays, cost_of = [whole], _payload_cost
     else:
@@ -111,6 +115,22 @@ def _payload_cost(
     encode = seconds(lambda: _core.linear_encode(array, spec, num_threads=num_threads))
     recover = seconds(lambda: _core.linear_recover(payload, array.size, spec, num_threads=num_threads))
     return 4 * num_floats, encode, recover, 0.0
+
+
+def _factors_cost(
+    array: np.ndarray, description: dict, num_threads: int, seconds: Callable[[Callable[[], object]], float]
+) -> tuple[float, ...]:
+    rank, (rows, columns) = description["rank"], matrix_of(array.shape)
+    if rank * (rows + columns) >= array.size:  # The matrix travels as it is.
+        return 4 * array.size, 0.0, 0.0, 0.0
+    matrix, options = np.ascontiguousarray(array.reshape(rows, columns)), (rank, num_threads)
+    right = np.ones(rank * columns, np.float32)
+    summed = _core.low_rank_left(matrix, right, rank, num_threads=num_threads)
+    encode = seconds(lambda: _core.low_rank_left(matrix, right, rank, num_threads=num_threads))
+    left, right = _core.low_rank_right(matrix, summed, *options)
+    encode += seconds(lambda: _core.low_rank_right(matrix, summed, *options))
+    decode = seconds(lambda: _core.low_rank_decode(matrix, left, right, *options))
+    return 4 * rank * (rows + columns), encode, decode, 0.0
 
 
 def memcpy_seconds(num_floats: int, least_seconds: float = 0.15) -> float:

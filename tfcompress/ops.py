@@ -365,6 +365,92 @@ def linear_recover(
     return _library().tfcompress_linear_recover(summed=summed, n=n, seed=seed, spec=spec)
 
 
+def low_rank_left(
+    matrices: Sequence[tf.Tensor],
+    last_right: Sequence[tf.Tensor | tf.Variable],
+    seed: tf.Tensor,
+    rank: int,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Multiplies matrices by the right factors of the last step (PowerSGD, Algorithm 1, line 3).
+
+    Args:
+      matrices: float32, at least one, of at least two dimensions: rows of the last one.
+      last_right: float32 [rank, columns] for each; vectors of zeros are drawn at random.
+      seed: int64 scalar, the same on all ranks of a step.
+      rank: Vectors of a factor.
+
+    Returns:
+      The left factors, [rank, rows] of each matrix, end to end, float32 [size], not finite where the matrix
+      is not; and the time it took in nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.InvalidArgumentError: A matrix has fewer dimensions, or a factor has another size.
+    """
+    return _library().tfcompress_low_rank_left(
+        matrices=list(matrices),
+        last_right=[tf.convert_to_tensor(factor) for factor in last_right],
+        seed=seed,
+        rank=rank,
+    )
+
+
+def low_rank_right(
+    matrices: Sequence[tf.Tensor], summed_left: tf.Tensor, rank: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Makes left factors orthonormal, and multiplies matrices by them (PowerSGD, Algorithm 1, lines 5 and 6).
+
+    Args:
+      matrices: As given to `low_rank_left`.
+      summed_left: The mean, or any multiple of it, over ranks of what that returned.
+      rank: Vectors of a factor.
+
+    Returns:
+      The orthonormal left factors, of the size of `summed_left`, equal on every rank; the right factors,
+      [rank, columns] of each matrix, end to end, float32 [size], all NaN if `summed_left` is not finite; and
+      the time it took in nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.InvalidArgumentError: `summed_left` is of another size than `low_rank_left` makes.
+    """
+    return _library().tfcompress_low_rank_right(matrices=list(matrices), summed_left=summed_left, rank=rank)
+
+
+def low_rank_decode(
+    matrices: Sequence[tf.Tensor],
+    left: tf.Tensor,
+    right: tf.Tensor,
+    scale: tf.Tensor,
+    rank: int,
+    keeps_residuals: bool = True,
+) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Multiplies out the factors, and takes the product out of the matrices (Algorithm 1, lines 8 and 9).
+
+    Args:
+      matrices: As given to `low_rank_left`.
+      left: What `low_rank_right` returned.
+      right: The mean over ranks of what that returned.
+      scale: float32 scalar that multiplies the decoded matrices, and not what is taken out.
+      rank: Vectors of a factor.
+      keeps_residuals: Whether to return what is left of the matrices.
+
+    Returns:
+      The decoded matrices, equal on every rank, all NaN if they are not finite; what is left of the matrices,
+      an empty list unless asked for; whether everything is finite, bool scalar; and the time it took in
+      nanoseconds, int64 scalar.
+
+    Raises:
+      tf.errors.InvalidArgumentError: Factors are of another size.
+    """
+    return _library().tfcompress_low_rank_decode(
+        matrices=list(matrices),
+        left=left,
+        right=right,
+        scale=scale,
+        rank=rank,
+        num_residuals=len(matrices) if keeps_residuals else 0,
+    )
+
+
 def select_largest(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     """Finds the elements of largest magnitude, exactly.
 

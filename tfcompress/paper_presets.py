@@ -398,6 +398,40 @@ class PaperPresets:
         )
 
     @staticmethod
+    def powersgd(
+        rank: int = 4,
+        *,
+        warm_start: bool = True,
+        memory: str = "residual",
+        min_elements: int = 1024,
+        seed: int = 0,
+        exclude: Exclusion = (),
+        row_sparsifier: str | None = None,
+        row_residual: bool | None = None,
+        clip_norm: float | None = None,
+        payload_dtype: str = "float32",
+    ) -> Compressor:
+        """PowerSGD (Vogels, Karimireddy and Jaggi, NeurIPS 2019): low-rank factors, summed by all-reduce.
+
+        A gradient is a matrix whose columns are its last dimension: kernels of convolutions have everything
+        else as rows. Costs 4 `rank` (rows + columns) bytes of it, in two all-reduces a step for all matrices
+        together, whatever the number of ranks, and 4 bytes of residual an element. Tensors of one dimension,
+        small ones, and matrices whose factors would not be smaller travel exactly. The optimizer's momentum
+        stays its own. Not where matrices are narrow, nor for embeddings, whose rows are sent as they are.
+
+        Args:
+          rank: Vectors of each factor: 1 to 1024; 2 to 4 in the paper.
+          warm_start: Whether a step begins with the right factors of the one before, as in the paper, which
+            costs 4 `rank` bytes a column; else with random ones.
+          memory: "residual" keeps what the approximation leaves out for the next step; "none" drops it.
+          min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, payload_dtype: See
+            `Compressor`.
+        """
+        spec = f"{memory}|powersgd:rank={int(rank)},warm_start={int(warm_start)}"
+        policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm)
+        return Compressor(spec, *policy, payload_dtype=payload_dtype)
+
+    @staticmethod
     def fastsgd(
         base: float = 1.1,
         tau: int = 0,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
 from tfcompress.notices import warn_once
-from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of
+from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, matrix_of
 
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
 _ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
@@ -160,7 +160,7 @@ class Compressor:
         if self.spec in _ALLREDUCED:
             return Transport.ALLREDUCE
         if facts_of(self.spec)["linear"]:
-            return Transport.LINEAR
+            return Transport.LOW_RANK if facts_of(self.spec)["rank"] else Transport.LINEAR
         return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
 
     def transport_on(self, num_ranks: int | None, is_table: bool = False) -> Transport:
@@ -174,7 +174,7 @@ class Compressor:
     @property
     def linear(self) -> bool:
         """Whether sums travel, so that Horovod's all-reduce carries them."""
-        return self.transport in (Transport.ALLREDUCE, Transport.LINEAR)
+        return self.transport is Transport.ALLREDUCE or self.transport.is_linear
 
     @property
     def wire_dtype(self) -> str | None:
@@ -255,16 +255,19 @@ class Compressor:
             return Route(
                 Transport.ALLREDUCE, "dense|raw|raw", wire_dtype, clip_norm=clip_norm, seed=self.seed
             )
-        if self._passes_through(name, shape):
+        factors = transport is Transport.LOW_RANK and not is_table
+        if self._passes_through(name, shape) or (factors and not self._factors_are_smaller(shape)):
             # Where the memory has the momentum, the optimizer has none for small tensors either.
             memory = "" if is_table or not self.has_momentum else f"{self.memory}|"
+            if factors:  # Their traffic must not grow with the number of ranks either.
+                return route(Transport.ALLREDUCE, f"{memory}dense|raw|raw")
             return route(framed, memory + PASS_THROUGH[dtype])
         if is_table:
             return route(framed, self._row_spec(), row_sparsifier=self.rows_chosen_by)
         if transport is Transport.SHARD and self.return_spec is not None:
             bare = route(transport, _without_memory(self.spec), return_spec=self.return_spec)
             return bare if self.memory_kind == "none" else bare.with_memory(self.memory)
-        wire_dtype = self.payload_dtype if self.transport is Transport.LINEAR else None
+        wire_dtype = self.payload_dtype if self.transport.is_linear else None
         return route(transport, self.spec, wire_dtype)
 
     def memory_for(self, route: Route, is_table: bool) -> tuple[str, int]:
@@ -284,6 +287,15 @@ class Compressor:
             return bool(self.exclude(name, tuple(shape)))
         return any(re.search(pattern, name) for pattern in self.exclude)
 
+    def _factors_are_smaller(self, shape: Sequence[int | None]) -> bool:
+        """Whether low-rank factors have fewer elements than a tensor; also if its shape is not known."""
+        if None in shape:
+            return True
+        if len(shape) < 2:
+            return False
+        rows, columns = matrix_of(shape)
+        return facts_of(self.spec)["rank"] * (rows + columns) < rows * columns
+
     def _may_be_sharded(self) -> bool:
         return not facts_of(self.spec)["linear"]
 
@@ -300,7 +312,7 @@ class Compressor:
         return sparsifier if chooses and not self._loses_rows() else None
 
     def _row_spec(self) -> str:
-        if self.transport is Transport.LINEAR:
+        if self.transport.is_linear:
             return _ROWS
         if not facts_of(self.spec)["takes_rows"]:
             warn_once(

@@ -21,6 +21,11 @@ class Resolution:
     num_slots: int
     routes: tuple[Route, ...]
 
+    @property
+    def factor_ranks(self) -> set[int]:
+        """Ranks of the right factors that steps keep."""
+        return {route.rank for route in self.routes if route.keeps_factor}
+
 
 def resolve(
     policies: Sequence[Policy],

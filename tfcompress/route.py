@@ -3,6 +3,8 @@
 import dataclasses
 import enum
 import functools
+import math
+from collections.abc import Sequence
 
 from tfcompress import _core
 
@@ -23,6 +25,12 @@ class Transport(enum.Enum):
     SHARD = "shard"  # Each rank sums a shard of all gradients, and sends the encoded sum to all ranks.
     SHARD_ROWS = "rows by owner"  # Each rank sums rows of tables, and sends the encoded sums to all ranks.
     LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
+    LOW_RANK = "sums of low-rank factors"  # Horovod sums left factors of matrices, then right factors.
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether what a linear codec makes is summed."""
+        return self in (Transport.LINEAR, Transport.LOW_RANK)
 
     @property
     def is_sharded(self) -> bool:
@@ -76,9 +84,28 @@ class Route:
         return self.return_spec or self.spec
 
     @property
+    def rank(self) -> int:
+        """The rank of the factors, where such are summed; 0 elsewhere."""
+        return facts_of(self.spec)["rank"] if self.transport is Transport.LOW_RANK else 0
+
+    @property
+    def keeps_factor(self) -> bool:
+        """Whether a step begins with the right factor of the one before."""
+        return self.transport is Transport.LOW_RANK and facts_of(self.spec)["warm_start"]
+
+    @property
     def carries_frames(self) -> bool:
         """Whether the gradient travels in frames."""
         return self.transport is Transport.GATHER or self.transport.is_sharded
+
+
+def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
+    """Returns rows and columns of a tensor as a matrix: columns are its last dimension, of kernels outputs.
+
+    Args:
+      shape: Of at least one dimension.
+    """
+    return math.prod(shape[:-1]), shape[-1]
 
 
 @functools.lru_cache(maxsize=1024)

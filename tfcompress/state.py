@@ -32,6 +32,23 @@ class Parameter:
     variable: tf.Variable | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class _FactorKey:
+    """Identifies the right factor that low-rank steps keep of a parameter."""
+
+    parameter: Hashable
+    rank: int
+
+
+def factor_of(parameter: Parameter, rank: int) -> Parameter:
+    """Returns the right factor that low-rank steps keep of a matrix, as a parameter: [rank, columns].
+
+    It is the same on all ranks. Zeros stand for a factor that is not known.
+    """
+    shape = tf.TensorShape([rank, parameter.shape[-1]])
+    return Parameter(_FactorKey(parameter.key, rank), f"{parameter.name}:factor_{rank}", shape)
+
+
 def tf_variable(variable: object) -> tf.Variable:
     """Returns the tf.Variable inside a Keras 3 variable, or the argument itself."""
     inner = getattr(variable, "value", None)
@@ -194,7 +211,9 @@ class Memories:
 
     def adopt(self, other: "Memories", parameters: Sequence[Parameter]) -> None:
         """Takes over the slots that other memories have of some parameters."""
-        for parameter in parameters:
+        ranks = {key.rank for key in other._entries if isinstance(key, _FactorKey)}
+        factors = [factor_of(parameter, rank) for parameter in parameters for rank in ranks]
+        for parameter in (*parameters, *factors):
             if parameter.key in other._entries and parameter.key not in self._entries:
                 entry = other._entries.pop(parameter.key)
                 self._entries[parameter.key] = dataclasses.replace(entry, name=self.unique_name(parameter))

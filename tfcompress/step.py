@@ -10,10 +10,10 @@ from tfcompress.options import Options
 from tfcompress.parts import WHOLE
 from tfcompress.plan import Given, compressors_of
 from tfcompress.route import Transport
-from tfcompress.routes import allreduce, gather, hierarchical, linear, rows, shard, shard_rows
+from tfcompress.routes import allreduce, gather, hierarchical, linear, low_rank, rows, shard, shard_rows
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.stages import Stages
-from tfcompress.state import Gradient, Parameter
+from tfcompress.state import Gradient, Parameter, factor_of
 from tfcompress.statistics import Counter
 from tfcompress.step_state import StepState
 
@@ -23,6 +23,7 @@ _EXCHANGES = {
     Transport.SHARD: shard.exchange,
     Transport.SHARD_ROWS: shard_rows.exchange,
     Transport.LINEAR: linear.exchange,
+    Transport.LOW_RANK: low_rank.exchange,
     Transport.ALLREDUCE: allreduce.exchange,
 }
 
@@ -138,7 +139,7 @@ class Step:
             self._options.gradient_predivide_factor,
             self._options.num_groups,
             step,
-            has_memory=any(member.slots for member in members),
+            has_memory=any(member.has_state for member in members),
         )
         levels = self.state.levels()
         if levels is None:
@@ -201,6 +202,9 @@ class Step:
             needs, route = stages.resolutions[i], stages.branches[branch][i]
             part = WHOLE if is_table else self.state.part()
             own = memories.slots_of(parameter, needs.memory, needs.num_slots, is_table, part)
+            factor = None
+            if route.keeps_factor:
+                [factor] = memories.slots_of(factor_of(parameter, route.rank), "factor", 1, on_cpu=False)
             members.append(
                 Member(
                     self.state.number(parameter),
@@ -211,6 +215,7 @@ class Step:
                     [] if route.bypasses_memory else own,
                     route,
                     *tf.unstack(specs[i]),
+                    factor,
                 )
             )
         return members

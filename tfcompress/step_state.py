@@ -21,7 +21,7 @@ from tfcompress.plan import Given, Plan, compressors_of
 from tfcompress.policy import Described
 from tfcompress.route import Transport
 from tfcompress.stages import Stages, describe
-from tfcompress.state import Gradient, Memories, Parameter, make_variable
+from tfcompress.state import Gradient, Memories, Parameter, factor_of, make_variable
 from tfcompress.statistics import Counter, Stats, merge, note_use
 from tfcompress.trials import Trials
 
@@ -118,7 +118,7 @@ class StepState:
                 "exchange='shard' does not work in elastic jobs: Horovod's elastic loop does not take the "
                 "failure of an all-to-all for one. Use exchange='gather' or 'auto', which gathers there"
             )
-        if levels and any(route.transport is Transport.LINEAR for route in made.all_routes()):
+        if levels and any(route.transport.is_linear for route in made.all_routes()):
             raise ValueError(
                 "hierarchical=True does not work with linear codecs, whose payloads all ranks sum: choose "
                 "another compression, or leave it out"
@@ -128,8 +128,10 @@ class StepState:
             stages.trials = Trials(settled.tuner(self._tell_choice), self.ranks)
         if plan is self.plan and comm.talks_eagerly():  # A TF1-style graph would broadcast the variables.
             stages.make_changeable()
-        needs = zip(parameters, stages.resolutions, strict=True)
-        self.memories.match_waiting([each for each, resolution in needs if resolution.num_slots])
+        needs = list(zip(parameters, stages.resolutions, strict=True))
+        factors = [factor_of(each, rank) for each, resolution in needs for rank in resolution.factor_ranks]
+        with_memory = [each for each, resolution in needs if resolution.num_slots]
+        self.memories.match_waiting([*with_memory, *factors])
         return stages
 
     def levels(self) -> Levels | None:

@@ -18,9 +18,18 @@
 
 namespace tfcompress {
 
+// Of a codec of matrices, whose step is that of linear/low_rank.h.
+struct LowRankSettings {
+  int rank = 0;             // 0: the codec takes vectors alone.
+  bool warm_start = false;  // Whether a step begins with the right factors of the one before.
+};
+
 class LinearCodec {
  public:
   virtual ~LinearCodec() = default;
+
+  // What it does to matrices. The functions below are for vectors.
+  virtual LowRankSettings low_rank() const { return {}; }
 
   // Whether recovered values are exact sums, so that no second round is needed.
   virtual bool exact() const = 0;

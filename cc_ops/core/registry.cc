@@ -52,6 +52,7 @@ Definition<SparseCodec> ThreelcJoint();
 
 Definition<LinearCodec> CountSketchLinear();
 Definition<LinearCodec> SharedRandomKLinear();
+Definition<LinearCodec> PowerSgdLinear();
 
 template <>
 const std::vector<RegistryRow<Memory>>& Registry<Memory>() {
@@ -128,6 +129,7 @@ const std::vector<RegistryRow<LinearCodec>>& Registry<LinearCodec>() {
   static const auto* rows = new std::vector<RegistryRow<LinearCodec>>{
       {1, "count_sketch", CountSketchLinear()},
       {2, "shared_randomk", SharedRandomKLinear()},
+      {3, "powersgd", PowerSgdLinear()},
   };
   return *rows;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/float_mode.h"
+#include "core/linear/low_rank.h"
 #include "core/linear/recovery.h"
 #include "core/linear_compressor.h"
 #include "core/sketch/count_sketch.h"
@@ -62,6 +63,63 @@ py::dict LinearSizes(const std::string& spec, int64_t n) {
   CheckedElements(n);
   return py::dict("payload"_a = codec.PayloadSize(n), "candidates"_a = codec.NumCandidates(n),
                   "kept"_a = codec.NumKept(n));
+}
+
+// A borrowed matrix, and the sizes of its factors.
+struct FactoredMatrix {
+  LowRank low_rank;
+  const float* elements;
+};
+
+FactoredMatrix ToMatrix(const py::array& matrix, int rank) {
+  const bool contiguous = (matrix.flags() & py::array::c_style) != 0;
+  if (matrix.ndim() != 2 || !contiguous || !matrix.dtype().equal(py::dtype::of<float>())) {
+    throw py::value_error("matrix must be a C-contiguous 2-D array of float32");
+  }
+  if (rank < 1) throw py::value_error("rank must be at least 1, got " + std::to_string(rank));
+  return {LowRank(rank, {{matrix.shape(0), matrix.shape(1)}}),
+          static_cast<const float*>(matrix.data())};
+}
+
+py::array_t<float> LowRankLeft(const py::array& array, const py::array& last_right, int rank,
+                               uint64_t seed, int num_threads) {
+  const FactoredMatrix matrix = ToMatrix(array, rank);
+  const Span<const float> right = ToSpan<float>("last_right", last_right);
+  if (static_cast<int64_t>(right.size()) != matrix.low_rank.right_size()) {
+    throw py::value_error("last_right has " + std::to_string(right.size()) + " floats, expected " +
+                          std::to_string(matrix.low_rank.right_size()));
+  }
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  py::array_t<float> left(matrix.low_rank.left_size());
+  const Span<float> floats(left.mutable_data(), static_cast<size_t>(left.size()));
+  const float* factor = right.data();
+  ThrowIfError(matrix.low_rank.Left({&matrix.elements, 1}, {&factor, 1}, seed, &executor, floats));
+  return left;
+}
+
+py::tuple LowRankRight(const py::array& array, const py::array& summed_left, int rank,
+                       int num_threads) {
+  const FactoredMatrix matrix = ToMatrix(array, rank);
+  const Span<const float> summed = ToSpan<float>("summed_left", summed_left);
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  std::vector<float> left(summed.begin(), summed.end());
+  std::vector<float> right(static_cast<size_t>(matrix.low_rank.right_size()));
+  ThrowIfError(matrix.low_rank.Right({&matrix.elements, 1}, &executor, Span<float>(left),
+                                     Span<float>(right)));
+  return py::make_tuple(ToArray(left), ToArray(right));
+}
+
+py::array_t<float> LowRankDecode(const py::array& array, const py::array& left,
+                                 const py::array& right, int rank, int num_threads) {
+  const FactoredMatrix matrix = ToMatrix(array, rank);
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  py::array_t<float> decoded(std::vector<py::ssize_t>{array.shape(0), array.shape(1)});
+  float* product = decoded.mutable_data();
+  bool finite = true;
+  ThrowIfError(matrix.low_rank.Decode({&matrix.elements, 1}, ToSpan<float>("left", left),
+                                      ToSpan<float>("right", right), 1.0f, &executor, {&product, 1},
+                                      {}, &finite));
+  return decoded;
 }
 
 CountSketch MakeSketch(int64_t rows, int64_t columns, uint64_t seed) {
@@ -164,6 +222,16 @@ void DefineLinearBindings(py::module_& module) {
   module.def("linear_sizes", &LinearSizes, "spec"_a, "n"_a,
              "Returns a dict of numbers for n elements: `payload`, its floats; `candidates`, the "
              "elements that linear_recover yields; `kept`, those kept after the second round.");
+  module.def("low_rank_left", &LowRankLeft, "matrix"_a, "last_right"_a, "rank"_a, "seed"_a = 0,
+             "num_threads"_a = 0,
+             "Multiplies a float32 matrix by the right factor of the last step, rank * columns "
+             "floats, zeros at first: the left factor, rank * rows floats to sum over ranks.");
+  module.def("low_rank_right", &LowRankRight, "matrix"_a, "summed_left"_a, "rank"_a,
+             "num_threads"_a = 0,
+             "Makes a summed left factor orthonormal, and multiplies the transposed matrix by it: "
+             "(left factor, right factor), the second one to average over ranks.");
+  module.def("low_rank_decode", &LowRankDecode, "matrix"_a, "left"_a, "right"_a, "rank"_a,
+             "num_threads"_a = 0, "Multiplies out the factors: float32 of the shape of `matrix`.");
   module.def("count_sketch_insert", &CountSketchInsert, "x"_a, "rows"_a, "columns"_a, "seed"_a = 0,
              "num_threads"_a = 0,
              "Computes the sketch of a finite float32 vector: float32 [rows, columns].");

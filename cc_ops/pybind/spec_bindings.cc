@@ -28,11 +28,13 @@ py::dict DescribeLinearSpec(const std::string& spec) {
   const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
   std::vector<std::string> parts = Split(compressor->spec(), '|');
   if (parts.size() == 1) parts.insert(parts.begin(), "none");
+  const LowRankSettings low_rank = compressor->codec().low_rank();
   return py::dict("spec"_a = compressor->spec(), "linear"_a = true, "memory"_a = parts[0],
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = py::none(),
                   "index"_a = py::none(), "value"_a = py::none(), "joint"_a = py::none(),
-                  "codec"_a = parts[1], "everything"_a = false, "takes_rows"_a = false,
-                  "exact"_a = compressor->codec().exact());
+                  "codec"_a = parts[1], "everything"_a = low_rank.rank > 0, "takes_rows"_a = false,
+                  "exact"_a = compressor->codec().exact(), "rank"_a = low_rank.rank,
+                  "warm_start"_a = low_rank.warm_start);
 }
 
 py::dict DescribeSpec(const std::string& spec) {
@@ -116,7 +118,9 @@ void DefineSpecBindings(py::module_& module) {
       "float32 vectors that the memory keeps; the parts `sparsifier`, `index`, `value` and "
       "`joint`, None where the spec has no such part; `everything`, whether all elements are "
       "sent; and `takes_rows`, whether its codecs take sparse rows. Of a linear spec also its part "
-      "`codec`, and whether what it recovers is `exact`.");
+      "`codec`, whether what it recovers is `exact`, its `rank`, 0 unless it makes low-rank "
+      "factors "
+      "of matrices, and whether these have a `warm_start`.");
   module.def(
       "registry", &ListRegistryOf, "kind"_a,
       "Lists the parts that a spec can name, one dict {id, name, doc, parameters, error, cost, "

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench_inputs.h"
+#include "core/linear/low_rank.h"
 #include "core/linear_codec.h"
 #include "core/pipeline.h"
 #include "core/registry.h"
@@ -258,6 +259,57 @@ void RegisterLinear(const RegistryRow<LinearCodec>& row, const std::string& dens
   });
 }
 
+// Measures the products of a square matrix with the factors of one rank.
+void RegisterLowRank(const RegistryRow<LinearCodec>& row) {
+  const int rank = Make(row)->low_rank().rank;
+  const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(kElements)));
+  const auto low_rank =
+      std::make_shared<const LowRank>(rank, std::vector<MatrixShape>{{side, side}});
+  struct Step {
+    const float* matrix = DenseGradient().data();
+    std::vector<float> start, left, right, decoded, residual;
+  };
+  const auto make_step = [=] {
+    Step step;
+    step.start.resize(static_cast<size_t>(low_rank->right_size()), 1.0f);
+    step.left.resize(static_cast<size_t>(low_rank->left_size()));
+    step.right.resize(step.start.size());
+    step.decoded.resize(static_cast<size_t>(side * side));
+    step.residual = step.decoded;
+    return step;
+  };
+  const auto encode = [=](Step* step, benchmark::State* state) {
+    const float* const start = step->start.data();
+    Check(low_rank->Left({&step->matrix, 1}, {&start, 1}, kSeed, SerialExecutor(),
+                         Span<float>(step->left)),
+          state);
+    Check(low_rank->Right({&step->matrix, 1}, SerialExecutor(), Span<float>(step->left),
+                          Span<float>(step->right)),
+          state);
+  };
+  const double num_bytes =
+      4.0 * static_cast<double>(low_rank->left_size() + low_rank->right_size());
+  const std::string name = "linear/" + row.name + "/1";
+  Register(name + "/encode", [=](benchmark::State& state) {
+    Step step = make_step();
+    for (auto _ : state) encode(&step, &state);
+    SetCounters(num_bytes, kElements, &state);
+  });
+  Register(name + "/decode", [=](benchmark::State& state) {
+    Step step = make_step();
+    encode(&step, &state);
+    float* const decoded = step.decoded.data();
+    float* const residual = step.residual.data();
+    bool finite = true;
+    for (auto _ : state) {
+      Check(low_rank->Decode({&step.matrix, 1}, step.left, step.right, 1.0f, SerialExecutor(),
+                             {&decoded, 1}, {&residual, 1}, &finite),
+            &state);
+    }
+    SetCounters(num_bytes, kElements, &state);
+  });
+}
+
 // Measures a whole step: EncodeFrame with its memory, and DecodeSum over one rank. As in the
 // TensorFlow op, the gradient is a new vector in each step, whose memory becomes the first slot.
 void RegisterPipeline(const std::string& spec, const std::string& density) {
@@ -328,8 +380,13 @@ void RegisterAll() {
     }
     for (const auto& row : Registry<ValueCodec>()) RegisterValue(row, density);
     for (const auto& row : Registry<SparseCodec>()) RegisterJoint(row, density);
-    for (const auto& row : Registry<LinearCodec>()) RegisterLinear(row, density);
+    for (const auto& row : Registry<LinearCodec>()) {
+      if (Make(row)->low_rank().rank == 0) RegisterLinear(row, density);
+    }
     RegisterBloomFilter(density);
+  }
+  for (const auto& row : Registry<LinearCodec>()) {
+    if (Make(row)->low_rank().rank > 0) RegisterLowRank(row);
   }
   for (const uint32_t columns : {1'000'000u, 1u << 20}) RegisterCountSketch(columns);
   RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");

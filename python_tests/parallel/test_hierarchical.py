@@ -243,6 +243,7 @@ def test_ranks_of_which_one_has_one_level(rng):
     [
         (tfc.Compression.auto(), "hierarchical=True does not work with Compression.auto"),
         (tfc.Compression.sketched_sgd(), "hierarchical=True does not work with linear codecs"),
+        (tfc.Compression.powersgd(), "hierarchical=True does not work with linear codecs"),
     ],
 )
 def test_what_cannot_have_two_levels(rng, compression, message):

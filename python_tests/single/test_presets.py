@@ -43,6 +43,12 @@ PRESETS = [
     (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=0"),
     (tfc.Compression.deepreduce, {"index": "bitmap"}, "residual|topk:ratio=0.01|bitmap|raw"),
     (tfc.Compression.shared_randomk, {"memory": "none"}, "shared_randomk:ratio=0.01"),
+    (tfc.Compression.powersgd, {}, "residual|powersgd:rank=4,warm_start=1"),
+    (
+        tfc.Compression.powersgd,
+        {"rank": 2, "warm_start": False, "memory": "none"},
+        "powersgd:rank=2,warm_start=0",
+    ),
     (
         tfc.Compression.dgc,
         {"momentum": 0.5, "nesterov": True, "index": "bitmap"},

@@ -9,7 +9,7 @@ import numpy as np
 
 import tfcompress as tfc
 from tfcompress.cli import arrays, console, plotting
-from tfcompress.cli.coding import is_summed, make_coding, named
+from tfcompress.cli.coding import is_summed, joins_arrays, make_coding, named
 from tfcompress.cli.measurement import Measurement, measure, total
 from tfcompress.measure import memcpy_seconds, processor
 
@@ -39,10 +39,10 @@ Each array is one tensor. Memories are empty, as at the first step of training. 
 tensors uncompressed, exclude, clip_norm) is not applied: all arrays are coded. The `:values` of a gradient
 dump, which are rows of a table, are taken as a dense tensor; row numbers are not counted.
 
-Linear specs, marked "sum", code all arrays as one vector, as in training. An all-reduce sums their payloads:
-unlike with frames, a rank's traffic does not grow with the number of ranks. Bytes of the second round are
-counted; the memory is not used. The presets none, fp16 and bf16 are coded as frames here; training sums
-them by an all-reduce."""
+Linear specs, marked "sum", code all arrays as one vector, powersgd each array as a matrix, as in training.
+An all-reduce sums their payloads: unlike with frames, a rank's traffic does not grow with the ranks. Bytes of
+the second round are counted; the memory is not used. The presets none, fp16 and bf16 are coded as frames
+here; training sums them by an all-reduce."""
 
 
 def add_parser(subcommands: argparse._SubParsersAction) -> None:
@@ -132,9 +132,9 @@ def measure_all(
     """
     results = []
     with console.make_progress() as progress:
-        whole = [_join(tensors)] if any(map(is_summed, specs.values())) else []
+        whole = [_join(tensors)] if any(map(joins_arrays, specs.values())) else []
         memcpy_ms = 1e3 * memcpy_seconds(sum(tensor.values.size for tensor in tensors))
-        units = {name: whole if is_summed(spec) else tensors for name, spec in specs.items()}
+        units = {name: whole if joins_arrays(spec) else tensors for name, spec in specs.items()}
         task = progress.add_task("", total=sum(map(len, units.values())))
         for name, spec in specs.items():
             progress.update(task, description=name)
@@ -175,7 +175,7 @@ def _join(tensors: Sequence[arrays.Tensor]) -> arrays.Tensor:
 
 def _measure(tensor: arrays.Tensor, spec: str, arguments: argparse.Namespace) -> Measurement:
     try:
-        coding = make_coding(tensor.values, spec, arguments.seed, arguments.threads)
+        coding = make_coding(tensor.values, tensor.shape, spec, arguments.seed, arguments.threads)
         return measure(coding, tensor.values, arguments.repeat)
     except ValueError as error:
         raise SystemExit(f"{spec} on {tensor.name}: {error}") from error

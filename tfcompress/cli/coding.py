@@ -1,6 +1,7 @@
 """Encodes, decodes and counts one tensor under one spec, as a frame or as a summed payload."""
 
 import dataclasses
+import math
 from typing import Protocol
 
 import numpy as np
@@ -57,15 +58,20 @@ def named(text: str) -> object:
         raise SystemExit(str(error)) from error
 
 
-def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> Coding:
-    """Returns the coding of a float32 vector under a spec.
+def make_coding(values: np.ndarray, shape: tuple[int, ...], spec: str, seed: int, num_threads: int) -> Coding:
+    """Returns the coding of a float32 tensor under a spec.
 
     Args:
       values: float32 [n], finite.
+      shape: The tensor's.
       spec: The canonical spec.
       seed: Seed of random codecs.
       num_threads: Number of threads; 0 means one per core.
     """
+    rank = tfc.describe_spec(spec).get("rank", 0)
+    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    if rank and rank * (rows + columns) < values.size:
+        return FactorsCoding(values.reshape(rows, columns), rank, seed, num_threads)
     coding = SummedCoding if is_summed(spec) else FrameCoding
     return coding(values, spec, seed, num_threads)
 
@@ -73,6 +79,11 @@ def make_coding(values: np.ndarray, spec: str, seed: int, num_threads: int) -> C
 def is_summed(spec: str) -> bool:
     """Returns whether an all-reduce sums what the spec makes of a gradient."""
     return tfc.describe_spec(spec)["linear"]
+
+
+def joins_arrays(spec: str) -> bool:
+    """Returns whether the spec codes all arrays as one vector."""
+    return is_summed(spec) and not tfc.describe_spec(spec)["rank"]
 
 
 class FrameCoding:
@@ -147,3 +158,33 @@ class SummedCoding:
         second_round = 0 if self._is_exact else self._counts["candidates"]
         num_bytes = encoded.itemsize * (encoded.size + second_round)
         return Sizes(num_bytes, k=self._counts["kept"], index_bytes=0, value_bytes=num_bytes)
+
+
+class FactorsCoding:
+    """Codes the low-rank factors of a matrix that two all-reduces would sum, on a single rank.
+
+    As at the first step: directions are random, and there is no memory.
+    """
+
+    def __init__(self, matrix: np.ndarray, rank: int, seed: int, num_threads: int) -> None:
+        self._matrix, self._rank, self._seed = matrix, rank, seed
+        self._num_threads = num_threads
+
+    def reset(self) -> None:
+        """See `Coding`."""
+
+    def encode(self) -> np.ndarray:
+        """See `Coding`."""
+        start = np.zeros(self._rank * self._matrix.shape[1], np.float32)
+        left = tfc.codecs.low_rank_left(self._matrix, start, self._rank, self._seed, self._num_threads)
+        return np.concatenate(tfc.codecs.low_rank_right(self._matrix, left, self._rank, self._num_threads))
+
+    def decode(self, encoded: np.ndarray) -> np.ndarray:
+        """See `Coding`."""
+        left, right = np.split(encoded, [self._rank * self._matrix.shape[0]])
+        decoded = tfc.codecs.low_rank_decode(self._matrix, left, right, self._rank, self._num_threads)
+        return decoded.reshape(-1)
+
+    def sizes(self, encoded: np.ndarray) -> Sizes:
+        """See `Coding`."""
+        return Sizes(encoded.nbytes, k=self._matrix.size, index_bytes=0, value_bytes=encoded.nbytes)

@@ -26,8 +26,8 @@ class Context:
       predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
       num_groups: Groups in which Horovod reduces tensors together; 0 leaves it to Horovod.
       step: int64 scalar, different at every step and equal on all ranks.
-      has_memory: Whether any gradient of the step has a memory, which a gradient that is not finite rolls
-        back.
+      has_memory: Whether any gradient of the step has a memory or a factor, which a gradient that is not
+        finite rolls back.
     """
 
     ranks: Ranks
@@ -57,6 +57,7 @@ class Member:
       route: How it travels, the same in all steps of a trace.
       spec: What is applied in this step: string scalar.
       spec_of_sums: What the owner of a shard applies to the sum: string scalar.
+      factor: The right factor of the last step, where low-rank steps keep it: float32 [rank, columns].
     """
 
     number: int
@@ -68,6 +69,12 @@ class Member:
     route: Route
     spec: tf.Tensor
     spec_of_sums: tf.Tensor
+    factor: tf.Variable | None = None
+
+    @property
+    def has_state(self) -> bool:
+        """Whether a step changes what the next one begins with."""
+        return bool(self.slots) or self.factor is not None
 
 
 @dataclasses.dataclass(frozen=True)

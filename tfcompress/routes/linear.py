@@ -117,12 +117,12 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
       gradients: The local ones.
     """
     outcomes = {}
-    for number, positions in enumerate(_groups(members)):
+    for number, positions in enumerate(groups_of(members)):
         group = [members[i] for i in positions]
         encoded = encode(
             group, [gradients[i] for i in positions], shared_seed(group[0], number, context.step)
         )
-        reduce = functools.partial(_reduce, context, group[0].route.wire_dtype)
+        reduce = functools.partial(reduce_payload, context, context.op, group[0].route.wire_dtype)
         start = clock.time_after([encoded.payload])
         summed, end = clock.stamped(reduce(encoded.payload, label=f"payload_{number}"))
         weight = tf.constant(1.0) if context.op == comm.AVERAGE else context.ranks.number()
@@ -134,14 +134,23 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
     return join(outcomes)
 
 
-def _reduce(context: Context, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:
+def reduce_payload(context: Context, op: str, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:
+    """Sums or averages a float32 vector over the ranks of a step.
+
+    Args:
+      context: The step.
+      op: comm.AVERAGE or comm.SUM.
+      wire_dtype: In which it travels.
+      payload: This rank's.
+      label: Tells the vectors of a step apart.
+    """
     # Where the payload is float32, predivision can only round, and nothing overflows.
     factor = context.predivide_factor if wire_dtype == "float16" else 1.0
-    return context.ranks.allreduce([payload], context.op, factor, [wire_dtype], f"{context.name}_{label}")[0]
+    return context.ranks.allreduce([payload], op, factor, [wire_dtype], f"{context.name}_{label}")[0]
 
 
-def _groups(members: Sequence[Member]) -> list[list[int]]:
-    """Positions of gradients that are one vector, of each codec."""
+def groups_of(members: Sequence[Member]) -> list[list[int]]:
+    """Returns the positions of gradients that are coded together, of each codec."""
     groups: dict[tuple, list[int]] = {}
     for i, member in enumerate(members):
         groups.setdefault((member.route.spec, member.route.seed, member.route.wire_dtype), []).append(i)
@@ -153,6 +162,16 @@ def shared_seed(member: Member, number: int, step: tf.Tensor) -> tf.Tensor:
     lane = (member.route.seed * 0x9E37 + number) % (1 << 31)
     with tf.device(HOST):
         return step * tf.constant(1 << 32, tf.int64) + lane
+
+
+def check_shapes(members: Sequence[Member]) -> None:
+    """Raises ValueError where the shape of a gradient is not known."""
+    for member in members:
+        if not member.shape.is_fully_defined():
+            raise ValueError(
+                f"gradient '{member.name}' has the unknown shape {member.shape}, which "
+                f"'{member.route.spec}' needs to know"
+            )
 
 
 def encode(members: Sequence[Member], gradients: Sequence[tf.Tensor], seed: tf.Tensor) -> Encoded:
@@ -167,11 +186,7 @@ def encode(members: Sequence[Member], gradients: Sequence[tf.Tensor], seed: tf.T
       ValueError: A shape is not known.
     """
     spec = members[0].route.spec
-    for member in members:
-        if not member.shape.is_fully_defined():
-            raise ValueError(
-                f"gradient '{member.name}' has the unknown shape {member.shape}, which '{spec}' needs to know"
-            )
+    check_shapes(members)
     compensated = [compensate(member, gradient) for member, gradient in zip(members, gradients, strict=True)]
     vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
     encoded = Encoded(members, vectors, [slots for _, slots in compensated], None, seed, None)
@@ -342,7 +357,7 @@ def _count(
     payload_bytes = (size + recovered.second_round) * width
 
     def shares(total: int | tf.Tensor) -> tf.Tensor:
-        return tf.stack([tf.cast(_share(total, begin, end, n), tf.int64) for begin, end in encoded.bounds])
+        return tf.stack([tf.cast(share(total, begin, end, n), tf.int64) for begin, end in encoded.bounds])
 
     with tf.device(HOST):
         payload = shares(payload_bytes)
@@ -358,6 +373,6 @@ def _count(
         )
 
 
-def _share(total: int | tf.Tensor, begin: int, end: int, size: int) -> int | tf.Tensor:
-    """The part of a total that elements [begin, end) of `size` have; the parts add up to it."""
+def share(total: int | tf.Tensor, begin: int, end: int, size: int) -> int | tf.Tensor:
+    """Returns the part of a total that elements [begin, end) of `size` have; the parts add up to it."""
     return total * end // max(size, 1) - total * begin // max(size, 1)

@@ -1,0 +1,143 @@
+"""The low-rank route: two all-reduces sum the factors of all matrices (PowerSGD, NeurIPS 2019, Algorithm 1).
+
+The second one needs the result of the first: all left factors travel as one vector, then all right factors.
+The traffic of a rank does not depend on the number of ranks.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfcompress import clock, comm, ops
+from tfcompress.route import matrix_of
+from tfcompress.routes.allreduce import assign_if, compensate
+from tfcompress.routes.base import (
+    HOST,
+    Context,
+    Counts,
+    Member,
+    Outcome,
+    allreduce_wire_bytes,
+    dense_wire_bytes,
+    join,
+    num_bytes,
+)
+from tfcompress.routes.linear import check_shapes, groups_of, reduce_payload, share, shared_seed
+
+
+def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf.Tensor]) -> Outcome:
+    """Sums low-rank approximations of gradients over all ranks, or averages them.
+
+    Every rank takes the mean approximation out of its own matrix, whatever the factors are: over all ranks,
+    gradients and residuals before are what is applied and the residuals after.
+
+    Args:
+      context: The step.
+      members: What is known of each gradient.
+      gradients: The local ones, of at least two dimensions.
+
+    Raises:
+      ValueError: A shape is not known.
+    """
+    check_shapes(members)
+    return join(
+        {
+            tuple(positions): _exchange_group(
+                context, number, [members[i] for i in positions], [gradients[i] for i in positions]
+            )
+            for number, positions in enumerate(groups_of(members))
+        }
+    )
+
+
+def _exchange_group(
+    context: Context, number: int, members: Sequence[Member], gradients: Sequence[tf.Tensor]
+) -> Outcome:
+    """Exchanges the gradients of one codec."""
+    route = members[0].route
+    reduce = functools.partial(reduce_payload, context, comm.AVERAGE, route.wire_dtype)
+    compensated = [compensate(each, gradient) for each, gradient in zip(members, gradients, strict=True)]
+    matrices = [tf.cast(vector, tf.float32) for vector, _ in compensated]
+    new_slots = [slots for _, slots in compensated]
+
+    left, left_time = ops.low_rank_left(
+        matrices, _last_factors(members), shared_seed(members[0], number, context.step), route.rank
+    )
+    left, left_elapsed = clock.timed(left, functools.partial(reduce, label=f"left_{number}"))
+    left, right, right_time = ops.low_rank_right(matrices, left, route.rank)
+    right, right_elapsed = clock.timed(right, functools.partial(reduce, label=f"right_{number}"))
+    scale = tf.constant(1.0) if context.op == comm.AVERAGE else context.ranks.number()
+    decoded, residuals, finite, decode_time = ops.low_rank_decode(
+        matrices, left, right, scale, route.rank, keeps_residuals=any(new_slots)
+    )
+    reduced = [tf.cast(each, member.dtype) for each, member in zip(decoded, members, strict=True)]
+    return Outcome(
+        reduced,
+        _count(members, gradients, left_time + right_time, decode_time, context.ranks),
+        left_elapsed + right_elapsed,
+        tf.zeros([2], tf.int64),
+        finite,
+        functools.partial(_commit, members, residuals, new_slots, right),
+    )
+
+
+def _last_factors(members: Sequence[Member]) -> list[tf.Tensor | tf.Variable]:
+    """The right factors that a step begins with: zeros, for random ones, where none is kept."""
+    return [
+        tf.zeros([member.route.rank, member.shape[-1]]) if member.factor is None else member.factor
+        for member in members
+    ]
+
+
+def _commit(
+    members: Sequence[Member],
+    residuals: Sequence[tf.Tensor],
+    new_slots: Sequence[list[tf.Tensor]],
+    right: tf.Tensor,
+    succeeded: tf.Tensor,
+) -> None:
+    """Keeps what is left of the matrices, and the right factors, if the step has succeeded.
+
+    A velocity stays: no element of it was sent by itself.
+    """
+    updates = []
+    for member, residual, slots in zip(members, residuals or members, new_slots, strict=True):
+        if slots:
+            updates += zip(member.slots, [residual, *slots[1:]], strict=True)
+    if members[0].factor is not None:
+        sizes = [member.route.rank * member.shape[-1] for member in members]
+        updates += zip([member.factor for member in members], tf.split(right, sizes), strict=True)
+    assign_if(succeeded, updates)
+
+
+def _count(
+    members: Sequence[Member],
+    gradients: Sequence[tf.Tensor],
+    encode_time: tf.Tensor,
+    decode_time: tf.Tensor,
+    ranks: comm.Ranks,
+) -> Counts:
+    """Counts the factors of each gradient, and its share of the time by elements."""
+    elements = [member.shape.num_elements() for member in members]
+    bounds = list(itertools.pairwise([0, *np.cumsum(elements).tolist()]))
+    rank, width = members[0].route.rank, tf.as_dtype(members[0].route.wire_dtype).size
+    sent = [rank * sum(matrix_of(member.shape.as_list())) for member in members]
+
+    def shares(total: tf.Tensor) -> tf.Tensor:
+        return tf.stack([share(total, begin, end, sum(elements)) for begin, end in bounds])
+
+    with tf.device(HOST):
+        payload = tf.constant([width * each for each in sent], tf.int64)
+        return Counts(
+            tf.stack([num_bytes(gradient) for gradient in gradients]),
+            dense_wire_bytes(gradients, ranks),
+            payload,
+            allreduce_wire_bytes(payload, ranks),
+            shares(encode_time),
+            shares(decode_time),
+            tf.constant(elements, tf.int64),
+            tf.constant(sent, tf.int64),
+        )
