@@ -134,12 +134,12 @@ CountSketch MakeSketch(int64_t rows, int64_t columns, uint64_t seed) {
 }
 
 // A borrowed float32 array [rows, columns], with a CountSketch of this shape.
-struct Table {
+struct SketchTable {
   CountSketch sketch;
   Span<const float> cells;
 };
 
-Table ToTable(const py::array& table, uint64_t seed) {
+SketchTable ToTable(const py::array& table, uint64_t seed) {
   const bool contiguous = (table.flags() & py::array::c_style) != 0;
   if (table.ndim() != 2 || !contiguous || !table.dtype().equal(py::dtype::of<float>())) {
     throw py::value_error("table must be a C-contiguous 2-D array of float32");
@@ -165,7 +165,7 @@ py::array_t<float> CountSketchInsert(const py::array& x, int64_t rows, int64_t c
 
 py::array_t<float> CountSketchEstimate(const py::array& array, int64_t n, uint64_t seed) {
   const FloatModeScope mode;
-  const Table table = ToTable(array, seed);
+  const SketchTable table = ToTable(array, seed);
   py::array_t<float> estimates(CheckedElements(n));
   table.sketch.Estimate(table.cells, SerialExecutor(),
                         {estimates.mutable_data(), static_cast<size_t>(estimates.size())});
@@ -174,7 +174,7 @@ py::array_t<float> CountSketchEstimate(const py::array& array, int64_t n, uint64
 
 double CountSketchSquaredNorm(const py::array& array) {
   const FloatModeScope mode;
-  const Table table = ToTable(array, 0);
+  const SketchTable table = ToTable(array, 0);
   return table.sketch.SquaredNorm(table.cells, SerialExecutor());
 }
 
@@ -183,7 +183,7 @@ template <typename Recover>
 py::tuple Recovered(const py::array& array, int64_t n, int64_t count, uint64_t seed,
                     const Recover& recover) {
   const FloatModeScope mode;
-  const Table table = ToTable(array, seed);
+  const SketchTable table = ToTable(array, seed);
   CheckedElements(n);
   if (count < 1)
     throw py::value_error("at least one element is expected, got " + std::to_string(count));
@@ -194,13 +194,14 @@ py::tuple Recovered(const py::array& array, int64_t n, int64_t count, uint64_t s
 }
 
 py::tuple CountSketchTop(const py::array& array, int64_t n, int64_t count, uint64_t seed) {
-  return Recovered(array, n, count, seed, [&](const Table& table, auto* indices, auto* values) {
-    TopCandidates(table.sketch, table.cells, n, count, SerialExecutor(), indices, values);
-  });
+  return Recovered(
+      array, n, count, seed, [&](const SketchTable& table, auto* indices, auto* values) {
+        TopCandidates(table.sketch, table.cells, n, count, SerialExecutor(), indices, values);
+      });
 }
 
 py::tuple CountSketchHeavyMix(const py::array& array, int64_t n, int64_t k, uint64_t seed) {
-  return Recovered(array, n, k, seed, [&](const Table& table, auto* indices, auto* values) {
+  return Recovered(array, n, k, seed, [&](const SketchTable& table, auto* indices, auto* values) {
     HeavyMix(table.sketch, table.cells, n, k, {seed}, indices, values);
   });
 }
