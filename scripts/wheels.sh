@@ -126,8 +126,8 @@ test_tensorflow() {
   [[ $chosen ]] || fail "TensorFlow $version needs Python 3.$newest or older, which is none of ${pythons[*]}."
   minor=$(minor_of "$chosen")
   wheel=$(wheel_of "$minor") &&
-    make_environment "tensorflow-$version" "$chosen" --only-binary :all: pytest "tensorflow-cpu==$version" &&
-    make_environment "tensorflow-$version" "$chosen" --force-reinstall --no-deps "$wheel" &&
+    make_environment "tensorflow-$version-3.$minor" "$chosen" --only-binary :all: pytest "tensorflow-cpu==$version" &&
+    make_environment "tensorflow-$version-3.$minor" "$chosen" --force-reinstall --no-deps "$wheel" &&
     run_bare "${tensorflow_tests[@]}"
 }
 
