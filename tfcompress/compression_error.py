@@ -29,7 +29,8 @@ class Measurement:
         """Takes the norms before the exchange.
 
         Rows of tables are left out: those that nobody touches wait for other reasons. So are residuals that
-        are parts of what several ranks sum first.
+        are parts of what several ranks sum first, and matrices of which low-rank factors are sent: these have
+        a part of every element in every step, and their errors do not tell how long anything waits.
 
         Args:
           members: What is known of each gradient.
@@ -40,7 +41,9 @@ class Measurement:
         self._positions = [
             i
             for i, member in enumerate(members)
-            if member.slots and not member.is_table and member.slots[0].shape == member.shape
+            if member.slots
+            and not (member.is_table or member.route.rank)
+            and member.slots[0].shape == member.shape
         ]
         if not self._positions:
             return

@@ -418,8 +418,7 @@ class PaperPresets:
         together, whatever the number of ranks, and 4 bytes of residual an element. Tensors of one dimension,
         small ones, and matrices whose factors would not be smaller travel exactly. The optimizer's momentum
         stays its own. On the digits, 60 times fewer bytes than uncompressed at the same accuracy (README.md);
-        encoding a matrix of 2048 x 2048 takes about 2 memcpys, decoding 4 to 5. Residuals get many times
-        larger than gradients, so that an `AccuracyWarning` may come where accuracy is right. Not where matrices
+        encoding a matrix of 2048 x 2048 takes about 2 memcpys, decoding 4 to 5. Not where matrices
         are narrow, nor for embeddings, whose rows are sent as they are.
 
         Args:

@@ -43,7 +43,7 @@ class TensorStats:
       compression_error: ||compensated - decoded|| / ||compensated||, in [0, 1] for most codecs: the part of
         gradient and residual together that the step did not send. As the next, of the step that was measured
         last (every 128th, and those whose numbers are powers of two), and None where nothing was: without a
-        memory, of rows of tables, with `hierarchical=True`.
+        memory, of rows of tables and low-rank factors, with `hierarchical=True`.
       residual_ratio: The residual's norm after that step for each of the gradient's, or of the velocity's
         with a momentum in the memory. About so many steps of gradient wait, more where they cancel out.
       delay_steps: Mean number of steps from one sending of an element to the next: elements for each that was

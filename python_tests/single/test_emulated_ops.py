@@ -124,7 +124,9 @@ def test_only_the_recovery_of_heavymix_is_done_on_the_host_and_says_so_once():
 
 
 def test_what_has_no_way_over_the_host_has_variants_of_everything():
-    assert all(entry.device for entry in [*tfc.memories(), *tfc.linear_codecs()])
+    """The ops of low-rank factors have no kernels for GPUs: TensorFlow places them on the CPU."""
+    linear = [entry for entry in tfc.linear_codecs() if entry.name != "powersgd"]
+    assert all(entry.device for entry in [*tfc.memories(), *linear])
 
 
 # By op: what its kernel for GPUs has in host memory.
