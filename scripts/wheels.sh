@@ -114,7 +114,7 @@ test_codecs() {
     run_bare "${codec_tests[@]}"
 }
 
-# test_tensorflow <TensorFlow>: with the newest of the Pythons that it has wheels for.
+# test_tensorflow <TensorFlow>: with the last of the Pythons that it has wheels for.
 test_tensorflow() {
   local version=$1 tf_minor python chosen='' newest=13 minor wheel
   tf_minor=$(cut -d. -f2 <<<"$version")
