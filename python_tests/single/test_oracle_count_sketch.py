@@ -166,6 +166,8 @@ class TestLinearSpecs:
             "everything": False,
             "takes_rows": False,
             "exact": False,
+            "rank": 0,
+            "warm_start": False,
         }
         assert _core.canonical_spec(found["spec"]) == found["spec"]
         assert _core.describe_spec("shared_randomk")["exact"] is True
