@@ -93,8 +93,14 @@ STUDIES = {
         presets(160),
         2,
     ),
-    "lstm": Study("text_lm", "text", f"{_LANGUAGE} --model lstm", presets(98), 2),
-    "transformer": Study("text_lm", "text", f"{_LANGUAGE} --model transformer --layers 2", presets(98), 2),
+    "lstm": Study("text_lm", "text", f"{_LANGUAGE} --model lstm --learning-rate 0.01", presets(98), 2),
+    "transformer": Study(
+        "text_lm",
+        "text",
+        f"{_LANGUAGE} --model transformer --layers 2 --learning-rate 0.004",
+        presets(98),
+        2,
+    ),
     "resnet20": Study(
         "cifar10", "cifar10", "--batch-size 64 --learning-rate 0.1 --epochs 6 --decay", presets(468), 1
     ),
