@@ -184,7 +184,7 @@ class Compression(PaperPresets):
         sent of a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an
         element. By shards on more than two ranks, whose sums send twice as many elements: bytes do not grow
         with the ranks. Not for embeddings, whose rows are sent as they are, nor for training that is short
-        against 1 / ratio steps, under SGD with momentum even less: 0.2 and 1.4 points behind after 936 steps
+        against 1 / ratio steps, under SGD with momentum even less: 0.2 and 1.3 points behind after 936 steps
         (docs/no_loss.md).
 
         Args:
