@@ -23,6 +23,7 @@ import matplotlib
 matplotlib.use("Agg")
 import convergence
 import matplotlib.pyplot as plt
+import matplotlib.ticker
 import options
 import rich.progress
 
@@ -165,7 +166,7 @@ def summarise(arguments: argparse.Namespace) -> dict[str, dict]:
 
 def plot(results: dict[str, dict], path: pathlib.Path) -> None:
     """Draws the metric by bytes, a panel for each study: points are means of the seeds, bars their ranges."""
-    columns = min(len(results), 3)
+    columns = min(len(results), 2)
     figure, panels = plt.subplots(
         -(-len(results) // columns),
         columns,
@@ -200,6 +201,7 @@ def add_times(axes: plt.Axes) -> None:
         times = axes.secondary_xaxis(
             -0.22 if i else 1, functions=(lambda x, f=factor: x * f, lambda t, f=factor: t / f)
         )
+        times.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
         times.set_xlabel(f"ms on a link of {megabits:,} Mbit/s")
 
 
