@@ -14,7 +14,7 @@ import json
 import pathlib
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import matplotlib
 
@@ -87,10 +87,10 @@ def results(arguments: argparse.Namespace) -> Iterator[dict]:
         yield from run_example(arguments.workload, arguments.ranks, options)
 
 
-def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
+def collect(results: Iterable[dict]) -> dict[str, list[dict]]:
     """Returns the runs of each compressor, one per seed."""
     runs: dict[str, list[dict]] = {}
-    for run in results(arguments):
+    for run in results:
         if not run["replicas_identical"]:
             raise SystemExit(f"{run['compression']}: the ranks ended with different weights")
         runs.setdefault(run["compression"], []).append(run)
@@ -100,6 +100,8 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[dict]]:
 def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dict]:
     """Returns one row for each compressor: a metric over the seeds, and the bytes.
 
+    The difference is that to the baseline's runs with the same seeds.
+
     Args:
       runs: By compressor, one for each seed.
       least: Metric whose least value counts; None for the first one, as it is at the end.
@@ -108,7 +110,7 @@ def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dic
     metric = least or next(iter(reference[0]["metrics"]))
 
     finals = {name: [value_of(run, metric, least) for run in each] for name, each in runs.items()}
-    baseline = statistics.mean(value_of(run, metric, least) for run in reference)
+    baseline = {run["seed"]: value_of(run, metric, least) for run in reference}
     moved = {name: mean_bytes(each) for name, each in runs.items()}
     of_reference = next(iter(moved.values()))
     rows = []
@@ -122,7 +124,8 @@ def summarise(runs: dict[str, list[dict]], least: str | None = None) -> list[dic
                 "values": finals[name],
                 "lowest": min(finals[name]),
                 "highest": max(finals[name]),
-                "difference": statistics.mean(finals[name]) - baseline,
+                "difference": statistics.mean(finals[name])
+                - statistics.mean(baseline[run["seed"]] for run in each),
                 "loss": statistics.mean(run["curve"][-1]["loss"] for run in each),
                 **{f"{column}_per_step": number for column, number in moved[name].items()},
                 "ratio": of_reference["wire_bytes"] / moved[name]["wire_bytes"],
@@ -193,25 +196,46 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    runs = collect(arguments)
+def count_of_seeds(runs: dict[str, list[dict]]) -> str:
+    """Returns how many seeds each compressor has had, such as "3 seeds" or "1 to 3 seeds"."""
+    fewest, most = (of(len(each) for each in runs.values()) for of in (min, max))
+    return count(most, "seed") if fewest == most else f"{fewest} to {count(most, 'seed')}"
+
+
+def result_of(
+    runs: dict[str, list[dict]], name: str, *, least: str | None = None, curves: bool = True
+) -> dict:
+    """Returns the content of the JSON.
+
+    Args:
+      runs: By compressor, one for each seed.
+      name: Of the results.
+      least: See `summarise`.
+      curves: Whether it has the points of each epoch.
+    """
     [[first, *_], *_] = runs.values()
-    name = arguments.name or first["workload"]
     title = (
         f"{name}, {first['ranks']} ranks, {first['parameters']:,} parameters, "
-        f"{count(first['epochs'], 'epoch')}, {count(len(next(iter(runs.values()))), 'seed')}"
+        f"{count(first['epochs'], 'epoch')}, {count_of_seeds(runs)}"
     )
-    rows = summarise(runs, arguments.least)
+    moved = (f"{column}_per_step" for column in (*BYTES, "dense_bytes"))
+    kept = ("seed", "metrics", *moved, "milliseconds", *(["curve"] if curves else []))
+    slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
+    shared = {key: first[key] for key in SHARED}
+    return {"title": title, **shared, "rows": summarise(runs, least), "runs": slim}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    runs = collect(results(arguments))
+    [[first, *_], *_] = runs.values()
+    name = arguments.name or first["workload"]
+    result = result_of(runs, name, least=arguments.least, curves=not arguments.no_curves)
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / f"convergence_{name}"
-    moved = (f"{column}_per_step" for column in (*BYTES, "dense_bytes"))
-    kept = ("seed", "metrics", *moved, "milliseconds", *([] if arguments.no_curves else ["curve"]))
-    slim = {name: [{key: run[key] for key in kept} for run in each] for name, each in runs.items()}
-    result = {"title": title, **{key: first[key] for key in SHARED}, "rows": rows, "runs": slim}
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    plot(runs, title, stem.with_suffix(".png"), arguments.least)
-    report(rows, title)
+    plot(runs, result["title"], stem.with_suffix(".png"), arguments.least)
+    report(result["rows"], result["title"])
     print(f"numbers: {stem.with_suffix('.json')}\nfigure: {stem.with_suffix('.png')}")
 
 

@@ -10,13 +10,16 @@ import tempfile
 EXAMPLES = pathlib.Path(__file__).parent
 
 
-def run_example(program: str, num_ranks: int, arguments: list[str]) -> list[dict]:
+def run_example(
+    program: str, num_ranks: int, arguments: list[str], output: pathlib.Path | None = None
+) -> list[dict]:
     """Runs an example under horovodrun and returns its results, one for each `--compression`.
 
     Args:
       program: Name of the example, without ".py".
       num_ranks: Number of ranks, all on this machine.
       arguments: Arguments of the example, without `--output`.
+      output: JSON file that gets each result as soon as it is there (default: none is kept).
 
     Raises:
       FileNotFoundError: There is no such example.
@@ -30,7 +33,7 @@ def run_example(program: str, num_ranks: int, arguments: list[str]) -> list[dict
     environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
     launcher = ["horovodrun", "--gloo", "-np", str(num_ranks), "-H", f"localhost:{num_ranks}"]
     with tempfile.TemporaryDirectory() as scratch:
-        output = pathlib.Path(scratch) / "results.json"
+        output = output or pathlib.Path(scratch) / "results.json"
         command = [*launcher, sys.executable, str(script), *arguments, "--output", str(output)]
         subprocess.run(command, check=True, env=environment)
         return json.loads(output.read_text())
