@@ -49,8 +49,9 @@ class Compression(PaperPresets):
         """The fastest of `none`, `fp16`, `bf16`, `int8` and `int4` on this job's own links, by measurement.
 
         All of them send every element, with error feedback where it is rounded: accuracy is that of the
-        uncompressed run. Before the first step ranks time collectives and codecs, about a second; what may
-        be the fastest is tried in training, at most some 12 steps each. Ranks look again after 500 steps, and
+        uncompressed run in what was measured, but for `int4` with an LSTM (docs/no_loss.md). Before the first
+        step ranks time collectives and codecs, about a second; what may be the fastest is tried in training,
+        at most some 12 steps each. Ranks look again after 500 steps, and
         whenever the time of steps changes by half. One line on rank 0 tells the choice, `tfc.stats(...)`
         shows it. Costs 4 bytes of residual an element where a candidate with a residual is near the fastest.
         Two runs may choose differently: pass the preset that was chosen to repeat one. Elastic jobs,
