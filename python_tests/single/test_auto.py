@@ -111,12 +111,12 @@ def test_links_of_a_bandwidth_are_limited_by_it_and_by_the_host():
 
 
 def measured_steps():
-    """docs/results/network_mlp.json: rows by bandwidth and preset, and what is known of the job from them.
+    """docs/results/network_mlp_planned.json: rows by bandwidth and preset, and what is known of the job from them.
 
     The host's costs are those of the runs whose links do not limit; a step computes for what is left of the
     shortest one.
     """
-    result = json.loads((ROOT / "docs" / "results" / "network_mlp.json").read_text())
+    result = json.loads((ROOT / "docs" / "results" / "network_mlp_planned.json").read_text())
     rows = {(row["bandwidth"], row["compression"]): row for row in result["rows"]}
     n, free = result["parameters"], {name: rows["unlimited", name] for _, name in rows}
     transfer = free["none"]["milliseconds"]["communication"] / 1e3 / (4 * n)
