@@ -111,7 +111,7 @@ def test_links_of_a_bandwidth_are_limited_by_it_and_by_the_host():
 
 
 def measured_steps():
-    """docs/results/network_mlp_planned.json: rows by bandwidth and preset, and what is known of the job from them.
+    """docs/results/network_mlp_planned.json: rows by bandwidth and preset, and what they say of the job.
 
     The host's costs are those of the runs whose links do not limit; a step computes for what is left of the
     shortest one.
