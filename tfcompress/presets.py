@@ -198,15 +198,9 @@ class Compression(PaperPresets):
           value: Value codec after the warm-up.
           min_elements, seed, exclude, clip_norm, exchange: See `Compressor`.
         """
-        policy = {
-            "min_elements": min_elements,
-            "seed": seed,
-            "exclude": exclude,
-            "clip_norm": clip_norm,
-            "exchange": exchange,
-            "momentum": momentum,
-        }
-        return _warmed_up(warmup_steps, "delta_adaptive|uniform:bits=8", ratio, f"{index}|{value}", **policy)
+        codecs = f"{index}|{value}"
+        policy = (min_elements, seed, exclude, clip_norm, exchange, momentum)
+        return _warmed_up(ratio, codecs, warmup_steps, "delta_adaptive|uniform:bits=8", *policy)
 
     @staticmethod
     def smallest(
@@ -233,15 +227,8 @@ class Compression(PaperPresets):
           warmup_steps, momentum: See `sparse`.
           min_elements, seed, exclude, clip_norm, exchange: See `Compressor`.
         """
-        policy = {
-            "min_elements": min_elements,
-            "seed": seed,
-            "exclude": exclude,
-            "clip_norm": clip_norm,
-            "exchange": exchange,
-            "momentum": momentum,
-        }
-        return _warmed_up(warmup_steps, _SMALLEST_CODECS, ratio, _SMALLEST_CODECS, **policy)
+        policy = (min_elements, seed, exclude, clip_norm, exchange, momentum)
+        return _warmed_up(ratio, _SMALLEST_CODECS, warmup_steps, _SMALLEST_CODECS, *policy)
 
     @staticmethod
     def topk(
@@ -421,30 +408,46 @@ def _parse_call(text: str) -> tuple[str, list, dict]:
         raise ValueError(f"'{text}' is no preset like topk or topk(ratio=0.001), and no spec") from error
 
 
-def _warmed_up(warmup_steps: int, first_codecs: str, ratio: float, codecs: str, **policy) -> Schedule:
+def _warmed_up(
+    ratio: float,
+    codecs: str,
+    warmup_steps: int,
+    first_codecs: str,
+    *policy: object,
+) -> Schedule:
     """Top-k of falling ratios with `first_codecs` in the warm-up, then of `ratio` with `codecs`."""
-    stages = [_sparse(each, first_codecs, **policy) for each in _WARMUP_RATIOS if each > ratio]
+    stages = [_sparse(each, first_codecs, *policy) for each in _WARMUP_RATIOS if each > ratio]
     lengths = [
         warmup_steps * (i + 1) // len(stages) - warmup_steps * i // len(stages) for i in range(len(stages))
     ]
     return Schedule(
         [(length, stage) for length, stage in zip(lengths, stages, strict=True) if length],
-        then=_sparse(ratio, codecs, **policy),
+        then=_sparse(ratio, codecs, *policy),
     )
 
 
 def _sparse(
-    ratio: float, codecs: str, *, momentum: float | None = None, exchange: str = "auto", **policy
+    ratio: float,
+    codecs: str,
+    min_elements: int,
+    seed: int,
+    exclude: Exclusion,
+    clip_norm: float | None,
+    exchange: str,
+    momentum: float | None,
 ) -> Compressor:
     """Top-k of a stage of `sparse`; see there."""
     memory = "residual" if momentum is None else momentum_spec(momentum, nesterov=False)
     of_sums = min(1.0, _MORE_OF_SUMS * ratio)
     return Compressor(
         f"{memory}|topk:ratio={float(ratio)!r}|{codecs}",
-        return_spec=f"topk:ratio={of_sums!r}|{codecs}",
+        min_elements,
+        seed,
+        exclude,
+        clip_norm=clip_norm,
         exchange=exchange,
+        return_spec=f"topk:ratio={of_sums!r}|{codecs}",
         row_residual=False,
         min_dimensions=2,
         takes_momentum=momentum is None,
-        **policy,
     )
