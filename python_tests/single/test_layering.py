@@ -303,6 +303,28 @@ def test_programs_use_public_names(path):
             assert not is_private, ast.unparse(node)
 
 
+# What a source file names in its anonymous namespace: types, constants and functions.
+OWN_NAME = re.compile(
+    r"^(?:class|struct) (\w+)|^constexpr [\w:<> ]+?[ *](k\w+)|^using (\w+) ="
+    r"|^[\w:<>&*, ]+? \*?(\w+)\([^;{]*\) (?:const )?\{",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("folder", ["tf", "pybind"])
+def test_names_of_a_file_alone_are_nowhere_else(folder):
+    """Wheels compile each of these folders as one translation unit."""
+    users_of = {}
+    for path in (CC_OPS / folder).glob("*.cc"):
+        for block in re.findall(
+            r"^namespace \{\n(.*?)^\}  // namespace$", path.read_text(), re.DOTALL | re.MULTILINE
+        ):
+            for groups in OWN_NAME.findall(block):
+                users_of.setdefault("".join(groups), set()).add(path.name)
+    assert len(users_of) > 30
+    assert {name: files for name, files in users_of.items() if len(files) > 1} == {}
+
+
 def test_the_builder_of_horovod_needs_nothing_of_the_package():
     """Set-up runs it as a file, before the package is there."""
     needed = {name.split(".")[0] for name in imports(PACKAGE / "build_horovod.py")}
