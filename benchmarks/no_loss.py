@@ -94,7 +94,13 @@ STUDIES = {
         presets(160),
         2,
     ),
-    "lstm": Study("text_lm", "text", f"{_LANGUAGE} --model lstm --learning-rate 0.01", presets(98), 2),
+    "lstm": Study(
+        "text_lm",
+        "text",
+        f"{_LANGUAGE} --model lstm --learning-rate 0.01",
+        (*presets(98), "int4(64)", "int4(16)"),
+        2,
+    ),
     "transformer": Study(
         "text_lm",
         "text",
