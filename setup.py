@@ -5,7 +5,7 @@ Where TensorFlow is installed:  pip install --no-build-isolation .     (-e . for
 Where nvcc is found, the variants for GPUs are built, too. Environment variables choose:
   TFC_WITH_CUDA=OFF              not to; ON: to fail where there is no nvcc (default AUTO)
   TFC_CUDA_ARCHITECTURES=90      for which GPUs, as CUDA_ARCHITECTURES of CMake (default: all of 70 to
-                                 90 that nvcc has, and PTX for newer ones)
+                                 120 that nvcc has, and PTX for newer ones)
 
 For wheels (scripts/wheels.sh) the ops are built for several TensorFlows, none of which has to be installed:
   TFC_TF_FOLDERS="a/2.18.1;a/2.21.0"   their headers and libtensorflow_framework, as TFC_TF_FOLDERS of CMake

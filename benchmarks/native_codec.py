@@ -63,7 +63,7 @@ def static_bits(support: np.ndarray) -> float:
 def index_bits(array: np.ndarray, support: np.ndarray, keys: np.ndarray, spec: str) -> dict[str, float]:
     """Bits of one variable's indices by each method."""
     gaps = np.diff(keys, prepend=np.uint32(0)).tobytes()
-    zstd = next(each for each in peers.byte_compressors() if each.name == "zstd-19")
+    zstd = peers.byte_compressor("zstd-19")
     limit = set_bits(array.size, len(keys))
     grid = support.reshape(-1, support.shape[-1])
     found = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfcompress import _core, frames
 from tfcompress.costs import CodecCost
-from tfcompress.route import matrix_of
+from tfcompress.route import factor_elements, has_smaller_factors, matrix_of
 
 # Steps after which what a memory adds to a gradient, and so the bytes, have settled.
 _STEPS = 8
@@ -120,17 +120,18 @@ def _payload_cost(
 def _factors_cost(
     array: np.ndarray, description: dict, num_threads: int, seconds: Callable[[Callable[[], object]], float]
 ) -> tuple[float, ...]:
-    rank, (rows, columns) = description["rank"], matrix_of(array.shape)
-    if rank * (rows + columns) >= array.size:  # The matrix travels as it is.
+    rank = description["rank"]
+    if not has_smaller_factors(array.shape, rank):  # The matrix travels as it is.
         return 4 * array.size, 0.0, 0.0, 0.0
-    matrix, options = np.ascontiguousarray(array.reshape(rows, columns)), (rank, num_threads)
-    right = np.ones(rank * columns, np.float32)
+    matrix = np.ascontiguousarray(array.reshape(matrix_of(array.shape)))
+    options = (rank, num_threads)
+    right = np.ones(rank * matrix.shape[1], np.float32)
     summed = _core.low_rank_left(matrix, right, rank, num_threads=num_threads)
     encode = seconds(lambda: _core.low_rank_left(matrix, right, rank, num_threads=num_threads))
     left, right = _core.low_rank_right(matrix, summed, *options)
     encode += seconds(lambda: _core.low_rank_right(matrix, summed, *options))
     decode = seconds(lambda: _core.low_rank_decode(matrix, left, right, *options))
-    return 4 * rank * (rows + columns), encode, decode, 0.0
+    return 4 * factor_elements(array.shape, rank), encode, decode, 0.0
 
 
 def memcpy_seconds(num_floats: int, least_seconds: float = 0.15) -> float:

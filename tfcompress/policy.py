@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
 from tfcompress.notices import warn_once
-from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, matrix_of
+from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, has_smaller_factors
 
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
 _ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
@@ -289,12 +289,7 @@ class Compressor:
 
     def _factors_are_smaller(self, shape: Sequence[int | None]) -> bool:
         """Whether low-rank factors have fewer elements than a tensor; also if its shape is not known."""
-        if None in shape:
-            return True
-        if len(shape) < 2:
-            return False
-        rows, columns = matrix_of(shape)
-        return facts_of(self.spec)["rank"] * (rows + columns) < rows * columns
+        return None in shape or has_smaller_factors(shape, facts_of(self.spec)["rank"])
 
     def _may_be_sharded(self) -> bool:
         return not facts_of(self.spec)["linear"]

@@ -108,6 +108,26 @@ def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
     return math.prod(shape[:-1]), shape[-1]
 
 
+def factor_elements(shape: Sequence[int], rank: int) -> int:
+    """Returns how many elements both low-rank factors of a tensor have.
+
+    Args:
+      shape: The tensor's, of at least one dimension.
+      rank: Vectors of each factor.
+    """
+    return rank * sum(matrix_of(shape))
+
+
+def has_smaller_factors(shape: Sequence[int], rank: int) -> bool:
+    """Returns whether low-rank factors have fewer elements than their tensor, which else travels as it is.
+
+    Args:
+      shape: The tensor's.
+      rank: Vectors of each factor.
+    """
+    return len(shape) >= 2 and factor_elements(shape, rank) < math.prod(shape)
+
+
 @functools.lru_cache(maxsize=1024)
 def facts_of(spec: str) -> dict:
     """Returns what `tfc.describe_spec` does."""

@@ -23,6 +23,14 @@ class ByteCompressor:
     decompress: Callable[[bytes], bytes]
 
 
+def byte_compressor(name: str) -> ByteCompressor:
+    """Returns the one of `byte_compressors` with this name, or exits and says what to install."""
+    for each in byte_compressors():
+        if each.name == name:
+            return each
+    raise SystemExit(f"{name} needs zstandard, which is not installed: `pip install zstandard`")
+
+
 def byte_compressors() -> list[ByteCompressor]:
     """Returns zlib and Zstandard at their default levels, and Zstandard at a high one."""
     found = [ByteCompressor("zlib-6", "zlib", lambda data: zlib.compress(data, 6), zlib.decompress)]

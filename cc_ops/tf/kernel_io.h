@@ -48,6 +48,14 @@ inline ByteSpan ToBytes(const tensorflow::Tensor& tensor) {
   return {tensor.flat<uint8_t>().data(), static_cast<size_t>(tensor.NumElements())};
 }
 
+inline Span<const float> Floats(const tensorflow::Tensor& tensor) {
+  return {tensor.flat<float>().data(), static_cast<size_t>(tensor.NumElements())};
+}
+
+inline Span<float> Floats(tensorflow::Tensor* tensor) {
+  return {tensor->flat<float>().data(), static_cast<size_t>(tensor->NumElements())};
+}
+
 // Sets output `index` to a scalar.
 template <typename T>
 absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) {

@@ -27,8 +27,7 @@ absl::Status ReadLinearEncodeInputs(OpKernelContext* ctx, LinearCompressorCache*
   tensorflow::OpInputList tensors;
   TF_RETURN_IF_ERROR(ctx->input_list("dense", &tensors));
   for (const Tensor& tensor : tensors) {
-    inputs->parts.emplace_back(tensor.flat<float>().data(),
-                               static_cast<size_t>(tensor.NumElements()));
+    inputs->parts.push_back(Floats(tensor));
     inputs->n += tensor.NumElements();
   }
   const LinearCodec& codec = inputs->compressor->codec();
@@ -36,7 +35,7 @@ absl::Status ReadLinearEncodeInputs(OpKernelContext* ctx, LinearCompressorCache*
   TF_RETURN_IF_ERROR(ToTensorFlow(codec.CheckSizes(static_cast<size_t>(size), inputs->n)));
   Tensor* payload;
   TF_RETURN_IF_ERROR(ctx->allocate_output(0, tensorflow::TensorShape({size}), &payload));
-  inputs->payload = {payload->flat<float>().data(), static_cast<size_t>(size)};
+  inputs->payload = Floats(payload);
   return absl::OkStatus();
 }
 
@@ -46,7 +45,7 @@ absl::Status ReadLinearRecoverInputs(OpKernelContext* ctx, LinearCompressorCache
   TF_RETURN_IF_ERROR(ReadVector(ctx, "summed", &summed));
   TF_RETURN_IF_ERROR(ReadScalar(ctx, "n", &inputs->n));
   TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
-  inputs->summed = {summed->flat<float>().data(), static_cast<size_t>(summed->NumElements())};
+  inputs->summed = Floats(*summed);
   return ToTensorFlow(inputs->compressor->codec().CheckSizes(inputs->summed.size(), inputs->n));
 }
 

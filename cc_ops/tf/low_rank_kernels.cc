@@ -19,14 +19,6 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-Span<float> Floats(Tensor* tensor) {
-  return {tensor->flat<float>().data(), static_cast<size_t>(tensor->NumElements())};
-}
-
-Span<const float> Floats(const Tensor& tensor) {
-  return {tensor.flat<float>().data(), static_cast<size_t>(tensor.NumElements())};
-}
-
 // What the kernels share: the matrices, and the sizes of their factors.
 class LowRankKernel : public tensorflow::OpKernel {
  public:
@@ -73,14 +65,14 @@ class LeftKernel : public LowRankKernel {
  protected:
   absl::Status Run(OpKernelContext* ctx, const LowRank& low_rank,
                    const std::vector<const float*>& matrices, Executor* executor) override {
-    OpInputList tensors, factors;
+    OpInputList factors;
     int64_t seed = 0;
-    TF_RETURN_IF_ERROR(ctx->input_list("matrices", &tensors));
     TF_RETURN_IF_ERROR(ctx->input_list("last_right", &factors));
     TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", &seed));
     std::vector<const float*> last_right;
     for (int i = 0; i < factors.size(); ++i) {
-      const int64_t expected = rank() * tensors[i].dim_size(tensors[i].dims() - 1);
+      const TensorShape& shape = ctx->input(i).shape();  // Of the matrix: these come first.
+      const int64_t expected = rank() * shape.dim_size(shape.dims() - 1);
       if (factors[i].NumElements() != expected) {
         return absl::InvalidArgumentError(absl::StrCat(
             "right factor ", i, " has ", factors[i].NumElements(), " floats, expected ", expected));

@@ -22,7 +22,7 @@ absl::Status ReadSelectInputs(tensorflow::OpKernelContext* ctx, SelectInputs* in
     return absl::InvalidArgumentError(
         absl::StrCat("count must be in [0, ", size, "], got ", count));
   }
-  inputs->values = {values->flat<float>().data(), static_cast<size_t>(size)};
+  inputs->values = Floats(*values);
   inputs->count = static_cast<size_t>(count);
   return absl::OkStatus();
 }

@@ -42,8 +42,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
                                       GradientBuffer::kBecomesFirstSlot, kNewSlots, &slots));
 
     const Tensor& gradient = ctx->input(0);
-    const Span<const float> elements(gradient.flat<float>().data(),
-                                     static_cast<size_t>(gradient.NumElements()));
+    const Span<const float> elements = Floats(gradient);
     const Span<const int64_t> bounds(cuts->vec<int64_t>().data(),
                                      static_cast<size_t>(cuts->NumElements()));
     std::vector<int64_t> num_bytes(bounds.empty() ? 0 : bounds.size() - 1);

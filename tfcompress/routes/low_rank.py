@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress import clock, comm, ops
-from tfcompress.route import matrix_of
+from tfcompress.route import factor_elements
 from tfcompress.routes.allreduce import assign_if, compensate
 from tfcompress.routes.base import (
     HOST,
@@ -124,7 +124,7 @@ def _count(
     elements = [member.shape.num_elements() for member in members]
     bounds = list(itertools.pairwise([0, *np.cumsum(elements).tolist()]))
     rank, width = members[0].route.rank, tf.as_dtype(members[0].route.wire_dtype).size
-    sent = [rank * sum(matrix_of(member.shape.as_list())) for member in members]
+    sent = [factor_elements(member.shape.as_list(), rank) for member in members]
 
     def shares(total: tf.Tensor) -> tf.Tensor:
         return tf.stack([share(total, begin, end, sum(elements)) for begin, end in bounds])
