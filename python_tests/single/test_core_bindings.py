@@ -1,5 +1,7 @@
 """The module _core: that it binds the core as documented (the codecs have tests in C++)."""
 
+import ast
+import pathlib
 import threading
 
 import numpy as np
@@ -277,3 +279,29 @@ class TestParts:
             _core.decode_indices("raw", b"\x01", 8, 2)
         with pytest.raises(_core.DataLossError):
             _core.decode_values("raw", b"\x01", None, 8)
+
+
+class TestStub:
+    """`_core.pyi`, which type checkers read, names what the module has."""
+
+    @staticmethod
+    def parameters(function: ast.FunctionDef) -> list[tuple[str, bool]]:
+        """The names of all parameters, and whether each has a default."""
+        names = [each.arg for each in function.args.args]
+        required = len(names) - len(function.args.defaults)
+        return [(name, position >= required) for position, name in enumerate(names)]
+
+    @staticmethod
+    def public(nodes) -> dict:
+        return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+
+    def test_stub_is_of_this_module(self):
+        stub = self.public(ast.parse(pathlib.Path(_core.__file__).with_name("_core.pyi").read_text()).body)
+        assert stub.keys() == {name for name in dir(_core) if not name.startswith("_")}
+        for name, declared in stub.items():
+            if isinstance(declared, ast.ClassDef):
+                assert [base.id for base in declared.bases] == [getattr(_core, name).__base__.__name__]
+                continue
+            signature = getattr(_core, name).__doc__.strip().splitlines()[0]
+            (defined,) = ast.parse(f"def {signature}: ...").body
+            assert self.parameters(declared) == self.parameters(defined), name
