@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Without ml_dtypes no array is bfloat16: half precision comes and goes as bit patterns, uint16.
+# NumPy has no bfloat16: float16 and bfloat16 come and go as bit patterns, uint16.
 _Dense = NDArray[np.float32] | NDArray[np.uint16]
 _Floats = NDArray[np.float32]
 _Indices = NDArray[np.uint32]
@@ -22,7 +22,7 @@ def encode(
     dtype_name: str,
     spec: str,
     seed: int = 0,
-    slots: Sequence[_Floats] = ...,
+    slots: Sequence[_Floats] = [],
     num_threads: int = 0,
     width: int = 0,
 ) -> bytes: ...

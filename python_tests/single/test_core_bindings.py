@@ -285,18 +285,14 @@ class TestStub:
     """`_core.pyi`, which type checkers read, names what the module has."""
 
     @staticmethod
-    def parameters(function: ast.FunctionDef) -> list[tuple[str, bool]]:
-        """The names of all parameters, and whether each has a default."""
-        names = [each.arg for each in function.args.args]
-        required = len(names) - len(function.args.defaults)
-        return [(name, position >= required) for position, name in enumerate(names)]
-
-    @staticmethod
-    def public(nodes) -> dict:
-        return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    def parameters(function: ast.FunctionDef) -> tuple[list[str], list[str]]:
+        """The names of all parameters, and the defaults of the last ones."""
+        arguments = function.args
+        return [each.arg for each in arguments.args], [ast.unparse(each) for each in arguments.defaults]
 
     def test_stub_is_of_this_module(self):
-        stub = self.public(ast.parse(pathlib.Path(_core.__file__).with_name("_core.pyi").read_text()).body)
+        nodes = ast.parse(pathlib.Path(_core.__file__).with_name("_core.pyi").read_text()).body
+        stub = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}
         assert stub.keys() == {name for name in dir(_core) if not name.startswith("_")}
         for name, declared in stub.items():
             if isinstance(declared, ast.ClassDef):
