@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from tfcompress import clock
 from tfcompress.comm import Ranks
+from tfcompress.routes.base import HOST
+from tfcompress.state import make_variable
 from tfcompress.tuner import Tuner
+
+# What is decided where there is no tuner: the plan's stage, for ever.
+_PLANNED = -1, 1 << 62
 
 
 class Trials:
@@ -22,36 +27,58 @@ class Trials:
         """Takes what decides, and the ranks that must decide alike."""
         self.tuner: Tuner | None = tuner
         self._ranks = ranks
+        # The stage of the present step, and how many steps follow before the tuner is asked again: Python in
+        # every step would cost a short one several per cent.
+        with tf.init_scope(), tf.device(HOST):
+            self._present = make_variable(np.zeros(2, np.int64))
 
     def stop(self) -> None:
         """Leaves the stages to the plan, also in steps that are traced already."""
         self.tuner = None
+        self._present.assign([0, 0])
 
     def begin(self, planned: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the stage of the step that begins, int64 scalar, and the time, float64 scalar.
+
+        The time is NaN in steps that are not timed.
 
         Args:
           planned: The stage where there is no tuner any more.
           name: Prefix of the collectives' names, equal on all ranks.
         """
-        offered = _call(lambda _: self._offered(), tf.constant(0.0, tf.float64), tf.float64)
+        with tf.device(HOST):
+            before = self._present.read_value()
+            present = tf.cond(before[1] > 0, lambda: before - [0, 1], lambda: self._ask(name))
+            self._present.assign(present)
+            stage, num_left = tf.unstack(present)
+            start = tf.where(num_left > 0, tf.constant(math.nan, tf.float64), clock.time_after([stage]))
+            return tf.where(stage < 0, planned, stage), start
+
+    def end(self, start: tf.Tensor, results: Sequence[tf.Tensor | tf.IndexedSlices]) -> None:
+        """Takes the time of a step from `start` until its results are there."""
+        seconds = clock.time_after(results) - start
+        tf.cond(
+            tf.math.is_nan(start),
+            lambda: tf.constant(0, tf.int64),
+            lambda: _call(self._observe, seconds, tf.int64, []),
+        )
+
+    def _ask(self, name: str) -> tf.Tensor:
+        """Returns the stage that the tuner decides on, and how many steps follow this one: int64 [2]."""
+        offered = _call(lambda _: self._offered(), tf.constant(0.0, tf.float64), tf.float64, [])
         agreed = tf.cond(
             tf.math.is_nan(offered),
             lambda: offered,
             lambda: self._ranks.largest(offered, f"{name}_seconds"),
         )
-        stage = _call(self._next_stage, agreed, tf.int64)
-        return tf.where(stage < 0, planned, stage), clock.time_after([stage])
-
-    def end(self, start: tf.Tensor, results: Sequence[tf.Tensor | tf.IndexedSlices]) -> None:
-        """Takes the time of a step from `start` until its results are there."""
-        _call(self._observe, clock.time_after(results) - start, tf.int64)
+        return _call(self._next_steps, agreed, tf.int64, [2])
 
     def _offered(self) -> np.float64:
         return np.float64(self.tuner.offered() if self.tuner else math.nan)
 
-    def _next_stage(self, agreed: float) -> np.int64:
-        return np.int64(self.tuner.next_stage(float(agreed)) if self.tuner else -1)
+    def _next_steps(self, agreed: float) -> np.ndarray:
+        stage, number = self.tuner.next_steps(float(agreed)) if self.tuner else _PLANNED
+        return np.array([stage, number - 1], np.int64)
 
     def _observe(self, seconds: float) -> np.int64:
         if self.tuner:
@@ -59,6 +86,6 @@ class Trials:
         return np.int64(0)
 
 
-def _call(function: object, argument: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Calls a Python function on a scalar when the step runs; returns its scalar."""
-    return tf.ensure_shape(tf.numpy_function(function, [argument], dtype), [])
+def _call(function: object, argument: tf.Tensor, dtype: tf.DType, shape: Sequence[int]) -> tf.Tensor:
+    """Calls a Python function on a scalar when the step runs; returns its result, of this dtype and shape."""
+    return tf.ensure_shape(tf.numpy_function(function, [argument], dtype), shape)

@@ -5,19 +5,24 @@ import math
 import statistics
 from collections.abc import Callable, Generator, Sequence
 
-# A trial: each contender has so many steps that count, so many times; others run in between.
-_COUNTED_STEPS = 3
+# A trial: each contender has so many steps that count, so many times; others run in between. Short steps vary
+# more: a turn has more of them, up to the most, until they have taken so many seconds.
+_LEAST_COUNTED, _MOST_COUNTED = 3, 12
+_TURN_SECONDS = 0.25
 _ROUNDS = 3
 # After each round those stay in a trial whose best step is within this factor of the best.
 _STAYS = 1.5
 # A step that takes so many times as long as the best ends its contender's turn.
 _HOPELESS = 3.0
-# Of contenders that are as fast but for this, the first is chosen: the most exact.
+# Of contenders that are as fast but for this, the first is chosen: the most exact. So it is where chance
+# alone may explain what they differ by: less than so many standard deviations of a test by ranks.
 _TIE = 1.03
-# Ranks compare their times that often, and try again when those have changed by this factor,
+_CHANCE = 2.0
+# Ranks compare their times that often, by so many steps; they try again when times have changed by this
+# factor, or else after so many steps, and then twice as many each time.
 _COMPARED_STEPS = 100
+_TIMED_STEPS = 20
 _CHANGED = 1.5
-# or else after so many steps, and then twice as many each time.
 _FIRST_LOOK_STEPS = 500
 
 
@@ -57,17 +62,17 @@ class Choice:
         return f"{self.name}: {1e3 * self.seconds:.3g} ms a step{beside}"
 
 
-# The stage of the next step, and whether ranks compare their times after it.
-_Turn = tuple[int, bool]
-_Script = Generator[_Turn, float, None]
+# The stage of the next steps, how many they are, and whether ranks compare their times after them.
+_Steps = tuple[int, int, bool]
+_Script = Generator[_Steps, float, None]
 
 
 class Tuner:
     """Decides the stage of each step.
 
-    Before each step, `offered` is what this rank tells the others, and `next_stage` takes what they agreed
-    on; after it, `observe` takes its time. What is decided depends on agreed times only, so it is the same on
-    all ranks.
+    Before some steps, `offered` is what this rank tells the others, and `next_steps` takes what they agreed
+    on; after them, `observe` takes the time of the last one. What is decided depends on agreed times only, so
+    it is the same on all ranks.
 
     Attributes:
       choice: What was chosen last; None in the first trial.
@@ -100,20 +105,20 @@ class Tuner:
         """Returns the seconds to compare with other ranks, NaN where nothing is to be compared."""
         return statistics.median(self._own) if self._compares and self._own else math.nan
 
-    def next_stage(self, agreed: float) -> int:
-        """Returns the stage of the next step.
+    def next_steps(self, agreed: float) -> tuple[int, int]:
+        """Returns the stage of the next steps, and how many they are.
 
         Args:
           agreed: The largest of what ranks offered; NaN where nothing was.
         """
         if self._compares:
             self._own.clear()
-        stage, self._compares = self._script.send(agreed if self._is_begun else None)
+        stage, number, self._compares = self._script.send(agreed if self._is_begun else None)
         self._is_begun = True
-        return stage
+        return stage, number
 
     def observe(self, seconds: float) -> None:
-        """Takes the time of this rank's last step."""
+        """Takes the time of this rank's last step, if `next_steps` is asked before the next."""
         self._own.append(seconds)
 
     def _decide(self) -> _Script:
@@ -126,7 +131,7 @@ class Tuner:
             tried = [chosen, *[each for each in others if each != chosen]]
             steps = _FIRST_LOOK_STEPS if has_changed else 2 * steps
 
-    def _try(self, contenders: Sequence[Contender]) -> Generator[_Turn, float, Contender]:
+    def _try(self, contenders: Sequence[Contender]) -> Generator[_Steps, float, Contender]:
         """Runs a trial; returns whom it chose."""
         times: dict[Contender, list[float]] = {each: [] for each in contenders}
         remaining = list(contenders)
@@ -139,29 +144,36 @@ class Tuner:
             if len(remaining) == 1:
                 break
         medians = {each: statistics.median(own) for each, own in times.items()}
-        least = min(medians.values())
-        chosen = next(e for e in self._contenders if medians.get(e, math.inf) <= _TIE * least)
+        fastest = min(remaining, key=medians.get)
+        chosen = next(
+            each
+            for each in self._contenders
+            if each in remaining and not _is_slower(times[each], times[fastest])
+        )
         others = {each.name: seconds for each, seconds in medians.items() if each != chosen}
         before, self.choice = self.choice, Choice(chosen.name, medians[chosen], others)
         if before is None or before.name != chosen.name:
             self._tell(self.choice)
         return chosen
 
-    def _turn(self, contender: Contender, best: float) -> Generator[_Turn, float, list[float]]:
+    def _turn(self, contender: Contender, best: float) -> Generator[_Steps, float, list[float]]:
         """One turn of a contender in a trial: the seconds of its steps, the first of which does not count."""
         yield from self._enter(contender)
-        seconds = [(yield contender.stage, True)]
-        while len(seconds) <= _COUNTED_STEPS and seconds[-1] <= _HOPELESS * best:
-            seconds.append((yield contender.stage, True))
-        return seconds[1:] or seconds
+        first = yield contender.stage, 1, True
+        seconds, last = [], first
+        while last <= _HOPELESS * best and not _is_enough(seconds):
+            last = yield contender.stage, 1, True
+            seconds.append(last)
+        return seconds or [first]
 
-    def _stay(self, contender: Contender, num_steps: int) -> Generator[_Turn, float, bool]:
+    def _stay(self, contender: Contender, num_steps: int) -> Generator[_Steps, float, bool]:
         """Stays with a contender for so many steps; returns whether times have changed before."""
         yield from self._enter(contender)
         for _ in range(num_steps // _COMPARED_STEPS):
-            for _ in range(_COMPARED_STEPS - 1):
-                yield contender.stage, False
-            seconds = yield contender.stage, True
+            yield contender.stage, _COMPARED_STEPS - _TIMED_STEPS, False
+            for _ in range(1, _TIMED_STEPS):
+                yield contender.stage, 1, False
+            seconds = yield contender.stage, 1, True
             expected = self.choice.seconds
             if not expected / _CHANGED <= seconds <= expected * _CHANGED:
                 return True
@@ -169,5 +181,22 @@ class Tuner:
 
     def _enter(self, contender: Contender) -> _Script:
         if self._reads_memory and contender.empties is not None:
-            yield contender.empties, True
+            yield contender.empties, 1, True
         self._reads_memory = contender.empties is None
+
+
+def _is_enough(seconds: Sequence[float]) -> bool:
+    """Whether a turn has had its steps."""
+    is_long = sum(seconds) >= _TURN_SECONDS or len(seconds) >= _MOST_COUNTED
+    return is_long and len(seconds) >= _LEAST_COUNTED
+
+
+def _is_slower(seconds: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether steps are slower than others: by more than a tie, and by more than chance may make of it."""
+    if statistics.median(seconds) <= _TIE * statistics.median(others):
+        return False
+    # The rank-sum test of Mann and Whitney, which steps that take ten times as long leave alone.
+    pairs = len(seconds) * len(others)
+    longer = sum((one > other) + (one == other) / 2 for one in seconds for other in others)
+    deviation = math.sqrt(pairs * (len(seconds) + len(others) + 1) / 12)
+    return longer - pairs / 2 > _CHANCE * deviation
