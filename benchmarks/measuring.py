@@ -9,11 +9,11 @@ from tfcompress.measure import best_seconds, processor
 
 
 def with_policies(entry: tfc.catalogue.Entry) -> list[str]:
-    """Returns the part's name, or one variant for each choice of its parameter."""
+    """Returns the part's name, or variants: each choice of its first such parameter, then other choices."""
     choices = [p for p in entry.parameters if p.kind == "choice"]
-    if not choices:
-        return [entry.name]
-    return [f"{entry.name}:{choices[0].name}={value}" for value in choices[0].range.split(", ")]
+    settings = [(p, value) for p in choices for value in p.range.split(", ")]
+    shown = [f"{p.name}={value}" for p, value in settings if p is choices[0] or value != p.default]
+    return [f"{entry.name}:{each}" for each in shown] or [entry.name]
 
 
 def seconds(call: Callable[[], object], budget: float = 0.15) -> float:

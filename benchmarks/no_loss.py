@@ -98,8 +98,8 @@ STUDIES = {
         "text_lm",
         "text",
         f"{_LANGUAGE} --model lstm --learning-rate 0.01",
-        (*presets(98), "int4(64)", "int4(16)"),
-        2,
+        (*presets(98), "int4(64)", "residual|dense|raw|block_int:bits=4,levels=even"),
+        3,
     ),
     "transformer": Study(
         "text_lm",

@@ -15,16 +15,22 @@ namespace tfcompress {
 namespace {
 
 std::unique_ptr<const ValueCodec> BlockInt(const std::string& bits,
-                                           const std::string& block = "256") {
-  return MakePart<ValueCodec>("block_int", {{"bits", bits}, {"block", block}});
+                                           const std::string& block = "256",
+                                           const std::string& levels = "even") {
+  return MakePart<ValueCodec>("block_int", {{"bits", bits}, {"block", block}, {"levels", levels}});
 }
 
-// The example of FORMAT.md.
-TEST(BlockIntTest, Example) {
+// The examples of FORMAT.md.
+TEST(BlockIntTest, Examples) {
   const Bytes expected = {0x04, 0x04, 0xE0, 0x40, 0x08, 0x7B};
   const std::vector<float> values = {1, -7, 3.5f, 0};
   EXPECT_EQ(MustEncode(*BlockInt("4", "16"), values), expected);
   EXPECT_EQ(RoundTrip(*BlockInt("4", "16"), values), (std::vector<float>{1, -7, 4, 0}));
+  const Bytes expected_squares = {0x84, 0x04, 0xE0, 0x40, 0x0A, 0x7C};
+  const float step = 7.0f / 49;
+  EXPECT_EQ(MustEncode(*BlockInt("4", "16", "square"), values), expected_squares);
+  EXPECT_EQ(RoundTrip(*BlockInt("4", "16", "square"), values),
+            (std::vector<float>{9 * step, -49 * step, 25 * step, 0}));
 }
 
 TEST(BlockIntTest, ErrsByHalfAStepOfTheBlock) {
@@ -43,6 +49,37 @@ TEST(BlockIntTest, ErrsByHalfAStepOfTheBlock) {
       ASSERT_LE(error, 1.01 * largest / ((1 << bits) - 2)) << bits << " bits from " << begin;
     }
   }
+}
+
+TEST(BlockIntTest, SquaresAreTheNearestOnes) {
+  std::vector<float> values = NormalValues(256, 5);
+  values[7] = 4.0f;  // The scale is a bfloat16.
+  for (int bits = 3; bits <= 8; ++bits) {
+    const std::vector<float> decoded =
+        RoundTrip(*BlockInt(std::to_string(bits), "256", "square"), values);
+    const int largest = (1 << (bits - 1)) - 1;
+    for (size_t i = 0; i < values.size(); ++i) {
+      double nearest = 4;
+      for (int level = 0; level <= largest; ++level)
+        nearest = std::min(nearest, std::fabs(4.0 * level * level / (largest * largest) -
+                                              std::fabs(double{values[i]})));
+      ASSERT_NEAR(std::fabs(double{decoded[i]} - values[i]), nearest, 1e-5) << bits << ' ' << i;
+    }
+  }
+}
+
+// What even levels round to zero.
+TEST(BlockIntTest, SquaresKeepSmallValuesBesideLargeOnes) {
+  const std::vector<float> values = {49, 1, -1, 2, -3};
+  EXPECT_EQ(RoundTrip(*BlockInt("4"), values), (std::vector<float>{49, 0, 0, 0, 0}));
+  EXPECT_EQ(RoundTrip(*BlockInt("4", "256", "square"), values),
+            (std::vector<float>{49, 1, -1, 1, -4}));
+}
+
+TEST(BlockIntTest, FourLevelsAreEven) {
+  const std::vector<float> values = NormalValues(1000, 3);
+  EXPECT_EQ(MustEncode(*BlockInt("2", "64", "square"), values),
+            MustEncode(*BlockInt("2", "64", "even"), values));
 }
 
 TEST(BlockIntTest, TwoBitsAreFourLevelsOfTheRootMeanSquare) {
@@ -82,7 +119,9 @@ TEST(BlockIntTest, RefusesHeadersAndScalesThatNoEncoderWrites) {
     return BlockInt("8")->Decode(section, Support::Everything(4), {}, Span<float>(decoded));
   };
   EXPECT_TRUE(decode(4, 0).ok());
-  for (unsigned char bits : {0, 1, 9, 255}) EXPECT_FALSE(decode(0, bits).ok());
+  EXPECT_TRUE(decode(0, 0x84).ok());
+  for (unsigned char levels : {0x00, 0x01, 0x09, 0x80, 0x81, 0x82, 0x89, 0xFF})
+    EXPECT_FALSE(decode(0, levels).ok());
   for (unsigned char block : {0, 3, 11, 255}) EXPECT_FALSE(decode(1, block).ok());
   for (unsigned char high : {0x00, 0x0C, 0x7F, 0xC0, 0xFF}) EXPECT_FALSE(decode(3, high).ok());
 }

@@ -276,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "residual|topk:ratio=0.05|rowcol|ecsq:snr=20",
                     "residual|topk:ratio=0.05|rowcol|lossless", "dense|raw|lossless",
                     "momentum:rate=0.5|topk:ratio=0.05|delta_binary|raw",
-                    "momentum:rate=0.5|dense|raw|block_int:bits=4,block=256"),
+                    "momentum:rate=0.5|dense|raw|block_int:bits=4,levels=square"),
     [](const auto& info) { return TestName(info.param); });
 
 TEST(PiecesTest, SumsOfRawValuesAreThoseOfTheGradients) {

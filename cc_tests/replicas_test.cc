@@ -38,9 +38,9 @@ const std::vector<std::string>& Presets() {
       "residual|dense|raw|sign",
       "dense|raw|uniform:bits=16",
       "dense|raw|logquant:bits=8",
-      "residual|dense|raw|block_int:bits=8,block=256",
-      "residual|dense|raw|block_int:bits=4,block=256",
-      "residual|dense|raw|block_int:bits=2,block=64",
+      "residual|dense|raw|block_int:bits=8,block=256,levels=even",
+      "residual|dense|raw|block_int:bits=4,block=256,levels=square",
+      "residual|dense|raw|block_int:bits=2,block=64,levels=even",
       "residual|topk:ratio=0.01|rowcol|ecsq:snr=25",
   };
   return *specs;

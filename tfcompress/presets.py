@@ -49,13 +49,13 @@ class Compression(PaperPresets):
         """The fastest of `none`, `fp16`, `bf16`, `int8` and `int4` on this job's own links, by measurement.
 
         All of them send every element, with error feedback where it is rounded: accuracy is that of the
-        uncompressed run in what was measured, but for `int4` with an LSTM (docs/no_loss.md). Before the first
-        step ranks time collectives and codecs, about a second; what may be the fastest is tried in training,
-        at most some 12 steps each. Ranks look again after 500 steps, and
-        whenever the time of steps changes by half. One line on rank 0 tells the choice, `tfc.stats(...)`
-        shows it. Costs 4 bytes of residual an element where a candidate with a residual is near the fastest.
-        Two runs may choose differently: pass the preset that was chosen to repeat one. Elastic jobs,
-        TF1-style graphs and one rank take `int8`; Horovod's own wrappers refuse it.
+        uncompressed run in what was measured (docs/no_loss.md). Before the first step ranks time collectives
+        and codecs, about a second; what may be the fastest is tried in training, 12 to 39 steps each, more
+        where steps are short. Ranks look again after 500 steps, and whenever the time of steps changes by
+        half. One line on rank 0 tells the choice, `tfc.stats(...)` shows it. Costs 4 bytes of residual an
+        element where a candidate with a residual is near the fastest. Two runs may choose differently: pass
+        the preset that was chosen to repeat one. Elastic jobs, TF1-style graphs and one rank take `int8`;
+        Horovod's own wrappers refuse it.
 
         Args:
           allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`, in
@@ -112,7 +112,7 @@ class Compression(PaperPresets):
             `Compressor`.
         """
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
-        return _block_int(8, block, *policy)
+        return _block_int("bits=8", block, *policy)
 
     @staticmethod
     def int4(
@@ -128,10 +128,10 @@ class Compression(PaperPresets):
     ) -> Compressor:
         """As `int8` with 4 bits: 15 levels of each block, half the bytes.
 
-        Costs 4.1 bits an element and 4 bytes of residual, of embeddings too. Not without the residual: one
-        step keeps about 20 dB of a normal gradient. Not for recurrent models with blocks of 256: an LSTM was
-        0.18 bits a character behind after 490 steps, 0.04 with blocks of 16, where `int8` was level
-        (docs/no_loss.md).
+        Magnitudes of levels are squares, 1/49 to 1 of the block's largest, so that what is small is not
+        rounded to zero beside what is large (docs/no_loss.md has what even levels lose). Costs 4.1 bits an
+        element and 4 bytes of residual, of embeddings too. Not without the residual: one step keeps about
+        20 dB of a normal gradient.
 
         Args:
           block: Values that share a scale: 16, 64, 256 or 1024.
@@ -139,7 +139,7 @@ class Compression(PaperPresets):
             `Compressor`.
         """
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
-        return _block_int(4, block, *policy)
+        return _block_int("bits=4,levels=square", block, *policy)
 
     @staticmethod
     def int2(
@@ -164,7 +164,7 @@ class Compression(PaperPresets):
             `Compressor`.
         """
         policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
-        return _block_int(2, block, *policy)
+        return _block_int("bits=2", block, *policy)
 
     @staticmethod
     def sparse(
@@ -364,8 +364,8 @@ class Compression(PaperPresets):
         return Compressor(spec, *policy, payload_dtype=payload_dtype)
 
 
-def _block_int(bits: int, block: int, *policy: object) -> Compressor:
-    spec = f"residual|dense|raw|block_int:bits={bits},block={int(block)}"
+def _block_int(levels: str, block: int, *policy: object) -> Compressor:
+    spec = f"residual|dense|raw|block_int:block={int(block)},{levels}"
     return Compressor(spec, *policy, min_dimensions=2)
 
 

@@ -66,7 +66,7 @@ __device__ void WriteParams(const ValueParams& params, unsigned char* section) {
   const auto num_bits = static_cast<uint8_t>(params.spec.num_bits);
   switch (params.spec.kind) {
     case ValueKind::kBlockInt:
-      section[0] = num_bits;
+      section[0] = BlockIntLevels(num_bits, params.spec.spacing).Byte();
       section[1] = static_cast<uint8_t>(BitsFor(params.spec.bucket_size));
       break;
     case ValueKind::kQsgd:
@@ -142,10 +142,12 @@ __device__ bool ReadParams(const ValueSectionView& view, ValueParams* params) {
   switch (view.kind) {
     case ValueKind::kBlockInt: {
       const int block_bits = section[1];
-      spec.num_bits = section[0];
-      if (spec.num_bits < BlockIntLevels::kMinBits || spec.num_bits > BlockIntLevels::kMaxBits ||
+      BlockIntLevels levels(BlockIntLevels::kMinBits, LevelSpacing::kEven);
+      if (!BlockIntLevels::Parse(section[0], &levels) ||
           block_bits < BlockIntLevels::kMinBlockBits || block_bits > BlockIntLevels::kMaxBlockBits)
         return false;
+      spec.num_bits = levels.num_bits();
+      spec.spacing = levels.spacing();
       spec.bucket_size = 1u << block_bits;
       return true;
     }
@@ -389,8 +391,8 @@ Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, ui
   if (spec.kind == ValueKind::kBlockInt) {
     const uint64_t num_threads = 4 * CeilDiv(max_k, spec.bucket_size);
     return LaunchThreads("write scales", WriteScalesKernel, num_threads, stream,
-                         BlockIntLevels(spec.num_bits), spec.bucket_size, values, state_dev,
-                         frame_dev);
+                         BlockIntLevels(spec.num_bits, spec.spacing), spec.bucket_size, values,
+                         state_dev, frame_dev);
   }
   if (IsMeasured(spec.kind)) return OkStatus();
   const uint32_t* k_dev = &state_dev->k;

@@ -129,6 +129,7 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       break;
     case ValueKind::kBlockInt:
       spec.num_bits = static_cast<int>(params.Int("bits"));
+      spec.spacing = static_cast<LevelSpacing>(params.Choice("levels"));
       spec.bucket_size = 1u << (BlockIntLevels::kMinBlockBits + 2 * params.Choice("block"));
       break;
     case ValueKind::kNone:

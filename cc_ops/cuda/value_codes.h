@@ -133,7 +133,7 @@ class BlockIntCodes : public BitPacking {
  public:
   __device__ BlockIntCodes(const ValueParams& params, unsigned char* section, uint64_t)
       : BitPacking(section + params.codes_begin, params.spec.num_bits),
-        levels_(params.spec.num_bits),
+        levels_(params.spec.num_bits, params.spec.spacing),
         block_size_(params.spec.bucket_size),
         scales_(section + ValueSpec::HeaderBytes(ValueKind::kBlockInt)) {}
 
@@ -141,7 +141,7 @@ class BlockIntCodes : public BitPacking {
     return levels_.Code(value, ScaleOf(i));
   }
   __device__ float Value(uint32_t code, uint64_t i) const {
-    return BlockIntLevels::Value(code, levels_.Middle(), levels_.Step(ScaleOf(i)));
+    return levels_.Value(code, ScaleOf(i));
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "core/bit_io.h"
 #include "core/host_device.h"
+#include "core/value/block_int_levels.h"
 #include "core/value/double_exponential.h"
 #include "core/value/reciprocal_log_levels.h"
 #include "core/value/trits.h"
@@ -48,6 +49,7 @@ struct ValueSpec {
   ValueKind kind;
   int num_bits;          // Bits of a code or of a number; not used by ternary, quantile, ranks.
   uint32_t bucket_size;  // qsgd, block_int
+  LevelSpacing spacing;  // block_int
   uint32_t num_buckets;  // quantile: maximum in a spec, exact in a section.
   double clip;           // ternary
   double base;           // log

@@ -392,8 +392,8 @@ void RegisterAll() {
   RegisterPipeline("residual|topk:ratio=0.01|delta_binary|raw", "0.01");
   RegisterPipeline("momentum|topk:ratio=0.01|delta_binary|raw", "0.01");
   RegisterPipeline("topk:ratio=0.01|bloom|raw", "0.01");
-  for (const char* codec :
-       {"qsgd", "block_int", "block_int:bits=4", "uniform", "quantile", "log", "fp16"}) {
+  for (const char* codec : {"qsgd", "block_int", "block_int:bits=4,levels=square", "uniform",
+                            "quantile", "log", "fp16"}) {
     RegisterPipeline(std::string("dense|raw|") + codec, "1");
   }
   RegisterPipeline("residual|dense|raw|qsgd", "1");

@@ -34,7 +34,7 @@ SPECS = {
     "residual|dense|raw|qsgd": (4, 1.5, 1),
     "dense|raw|uniform": (3, 1.5, 1),
     "residual|dense|raw|block_int": (1.5, 1.5, 1),
-    "residual|dense|raw|block_int:bits=4": (1.5, 1.5, 1),
+    "residual|dense|raw|block_int:bits=4,levels=square": (1.5, 1.5, 1),
     "dense|raw|quantile": (8, 2, None),
     "dense|raw|log": (None, None, None),
     "dense|raw|fp16": (None, None, None),

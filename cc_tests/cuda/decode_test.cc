@@ -132,6 +132,7 @@ const std::vector<std::string>& HostileSpecs() {
                                    "dense|raw|qsgd:bits=3,bucket=7",
                                    "topk:ratio=0.2|raw|qsgd",
                                    "dense|raw|block_int:bits=4,block=16",
+                                   "dense|raw|block_int:bits=3,levels=square",
                                    "topk:ratio=0.9|bitmap|block_int:bits=2,block=16",
                                    "topk:ratio=0.9|bitmap|uniform:bits=16",
                                    "dense|raw|uniform",

@@ -31,7 +31,8 @@ std::vector<std::string> SettingsOf(const std::string& part) {
             "bloom:policy=p2,fpr=0.03"};
   if (part == "qsgd") return {"qsgd", "qsgd:bits=3,bucket=7"};
   if (part == "block_int")
-    return {"block_int", "block_int:bits=4,block=16", "block_int:bits=2,block=1024"};
+    return {"block_int", "block_int:bits=4,block=16", "block_int:bits=2,block=1024",
+            "block_int:bits=4,levels=square"};
   if (part == "uniform") return {"uniform", "uniform:bits=16"};
   if (part == "logquant") return {"logquant", "logquant:bits=3"};
   if (part == "skcompress")

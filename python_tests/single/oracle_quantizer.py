@@ -71,8 +71,9 @@ def bfloat16_above(magnitudes) -> np.ndarray:
 
 def read_block_int(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     reader = Reader(section)
-    bits, block = reader.u8(), reader.u8()
-    require(2 <= bits <= 8 and 4 <= block <= 10, "bits or block out of range")
+    levels, block = reader.u8(), reader.u8()
+    bits, is_square = levels & 0x7F, levels >> 7
+    require(2 + is_square <= bits <= 8 and 4 <= block <= 10, "levels or block out of range")
     words = reader.array("<u2", -(-k // 2**block))
     scales = (words.astype(np.uint32) << 16).view(np.float32)
     require(((words == 0) | ((scales >= 2.0**-100) & (scales <= 2.0**126))).all(), "a scale is out of range")
@@ -82,11 +83,15 @@ def read_block_int(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     if bits == 2:
         return (codes - np.float32(1.5)) * of_value + np.float32(0)
     most = np.float32(2 ** (bits - 1) - 1)
-    return (codes - most) * (of_value / most) + np.float32(0)
+    of_codes = codes - most
+    if is_square:
+        return of_codes * abs(of_codes) * (of_value / (most * most)) + np.float32(0)
+    return of_codes * (of_value / most) + np.float32(0)
 
 
-def write_block_int(values, bits=8, block=8) -> bytes:
+def write_block_int(values, bits=8, block=8, is_square=False) -> bytes:
     """The section; with 2 bits, up to the last bit of the scales."""
+    is_square = is_square and bits > 2
     values = np.asarray(values, np.float32)
     blocks = [values[i : i + 2**block] for i in range(0, values.size, 2**block)]
     if bits == 2:
@@ -99,11 +104,16 @@ def write_block_int(values, bits=8, block=8) -> bytes:
         codes = sum((values >= bound).astype(int) for bound in (-of_value, 0, of_value))
     else:
         most = np.float32(2 ** (bits - 1) - 1)
+        outermost = most * most if is_square else most
         with np.errstate(divide="ignore"):
-            per_unit = np.where(of_value > 0, most / of_value, np.float32(0))
-        codes = np.rint(np.clip(values * per_unit, -most, most)).astype(int) + int(most)
+            per_unit = np.where(of_value > 0, outermost / of_value, np.float32(0))
+        of_values = values * per_unit
+        if is_square:
+            roots = np.sqrt(np.maximum(abs(of_values) - np.float32(0.25), 0))
+            of_values = np.copysign(roots, of_values)
+        codes = np.rint(np.clip(of_values, -most, most)).astype(int) + int(most)
     words = (scales.view(np.uint32) >> 16).astype("<u2")
-    return struct.pack("<BB", bits, block) + words.tobytes() + pack(codes, bits)
+    return struct.pack("<BB", bits | is_square << 7, block) + words.tobytes() + pack(codes, bits)
 
 
 def log_magnitudes(total: float, base: float, first: int, m: int) -> np.ndarray:

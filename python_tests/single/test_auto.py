@@ -207,7 +207,7 @@ def test_what_is_summed_leaves_the_memory_of_others_alone():
     assert [route.bypasses_memory for route in memory.routes] == [True, False, False]
     assert [route.spec for route in memory.routes] == [
         "dense|raw|raw",
-        "residual|dense|raw|block_int:bits=8,block=256",
+        "residual|dense|raw|block_int:bits=8,block=256,levels=even",
         "residual|dense|raw|raw",
     ]
 

@@ -120,6 +120,12 @@ class TestExamplesOfTheValueCodecs:
                 [1, -7, 4, 0],
             ),
             (
+                "block_int",
+                oracle_quantizer.write_block_int([1, -7, 3.5, 0], bits=4, block=4, is_square=True),
+                "8404 E040 0A7C",
+                np.float32([9, -49, 25, 0]) * np.float32(7 / 49),
+            ),
+            (
                 "ecsq",
                 oracle_rowcol.write_ecsq([1, -2, 3], [0, 1, 2], bytes.fromhex("803f003f00")),
                 "803F 003F 00 1300 08F9",

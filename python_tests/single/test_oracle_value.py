@@ -31,7 +31,10 @@ PARAMETERS = {  # Beside the defaults.
     "uniform": ["bits=16"],
     "ternary": ["clip=0.1", "clip=2.5"],
     "poly": ["degree=1", "degree=3,segments=1", "degree=8,segments=256"],
-    "block_int": ["bits=2,block=16", "bits=3,block=64", "bits=4", "bits=7,block=1024"],
+    "block_int": [
+        *("bits=2,block=16", "bits=3,block=64", "bits=4", "bits=7,block=1024"),
+        *("bits=2,levels=square", "bits=3,levels=square", "bits=4,block=64,levels=square", "levels=square"),
+    ],
     "ecsq": ["snr=3", "snr=60"],
     "minmax": ["buckets=2", "buckets=3,rows=1,columns=0.01", "rows=8,columns=1"],
 }

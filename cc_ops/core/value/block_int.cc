@@ -56,38 +56,46 @@ void FindScales(const Levels& levels, const float* values, int64_t size, int64_t
   }
 }
 
+// Codes are code_of(value, argument_of(scale)).
+template <typename ArgumentOf, typename CodeOf>
+void EncodeEachBlock(const float* values, int64_t size, int64_t block_size,
+                     const unsigned char* scales, unsigned char* codes, ArgumentOf argument_of,
+                     CodeOf code_of) {
+  Vectorized([=] {
+    const unsigned char* scale = scales;
+    for (int64_t begin = 0; begin < size; begin += block_size, scale += kScaleBytes) {
+      const float argument = argument_of(LoadUnaligned<uint16_t>(scale));
+      const int64_t end = begin + SizeOfBlock(begin, size, block_size);
+      TFC_INDEPENDENT
+      for (int64_t i = begin; i < end; ++i)
+        codes[i] = static_cast<unsigned char>(code_of(values[i], argument));
+    }
+  });
+}
+
 void EncodeBlocks(const Levels& levels, const float* values, int64_t size, int64_t block_size,
                   const unsigned char* scales, unsigned char* codes) {
-  const auto for_each_block = [=](auto encode_block) {
-    Vectorized([=] {
-      const unsigned char* scale = scales;
-      for (int64_t i = 0; i < size; i += block_size, scale += kScaleBytes) {
-        encode_block(values + i, SizeOfBlock(i, size, block_size), LoadUnaligned<uint16_t>(scale),
-                     codes + i);
-      }
-    });
+  const auto encode = [=](auto argument_of, auto code_of) {
+    EncodeEachBlock(values, size, block_size, scales, codes, argument_of, code_of);
   };
+  const auto steps_per_unit = [=](uint16_t scale) { return levels.StepsPerUnit(scale); };
   if (levels.are_four()) {
-    for_each_block([](const float* block, int64_t count, uint16_t scale, unsigned char* out) {
-      const float value_of_scale = Levels::ScaleValue(scale);
-      TFC_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = static_cast<unsigned char>(Levels::CodeOfFour(block[i], value_of_scale));
-    });
+    encode([](uint16_t scale) { return Levels::ScaleValue(scale); },
+           [](float value, float scale) { return Levels::CodeOfFour(value, scale); });
+  } else if (levels.are_square()) {
+    encode(steps_per_unit,
+           [=](float value, float steps) { return levels.CodeOfSquare(value, steps); });
   } else {
-    for_each_block([=](const float* block, int64_t count, uint16_t scale, unsigned char* out) {
-      const float steps_per_unit = levels.StepsPerUnit(scale);
-      TFC_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = static_cast<unsigned char>(levels.CodeOfMany(block[i], steps_per_unit));
-    });
+    encode(steps_per_unit,
+           [=](float value, float steps) { return levels.CodeOfEven(value, steps); });
   }
 }
 
-// Calls use(values + i, what code i decodes to), and says whether all scales are valid.
-template <typename Use>
-bool ForEachDecoded(const Levels& levels, const unsigned char* codes, int64_t size,
-                    int64_t block_size, const unsigned char* scales, float* values, Use use) {
+// Calls use(values + i, value_of(code i, ...)), and says whether all scales are valid.
+template <typename ValueOf, typename Use>
+bool ForEachBlockDecoded(const Levels& levels, const unsigned char* codes, int64_t size,
+                         int64_t block_size, const unsigned char* scales, float* values,
+                         ValueOf value_of, Use use) {
   bool all_valid = true;
   Vectorized([=, middle = levels.Middle(), out = &all_valid] {
     const unsigned char* next_scale = scales;
@@ -98,21 +106,37 @@ bool ForEachDecoded(const Levels& levels, const unsigned char* codes, int64_t si
       const float step = levels.Step(scale);
       const int64_t end = begin + SizeOfBlock(begin, size, block_size);
       TFC_INDEPENDENT
-      for (int64_t i = begin; i < end; ++i) use(values + i, Levels::Value(codes[i], middle, step));
+      for (int64_t i = begin; i < end; ++i) use(values + i, value_of(codes[i], middle, step));
     }
     *out = valid;
   });
   return all_valid;
 }
 
+// Calls use(values + i, what code i decodes to), and says whether all scales are valid.
+template <typename Use>
+bool ForEachDecoded(const Levels& levels, const unsigned char* codes, int64_t size,
+                    int64_t block_size, const unsigned char* scales, float* values, Use use) {
+  const auto decode = [&](auto value_of) {
+    return ForEachBlockDecoded(levels, codes, size, block_size, scales, values, value_of, use);
+  };
+  const auto even = [](uint32_t code, float middle, float step) {
+    return Levels::ValueOfEven(code, middle, step);
+  };
+  const auto square = [](uint32_t code, float middle, float step) {
+    return Levels::ValueOfSquare(code, middle, step);
+  };
+  return levels.are_square() ? decode(square) : decode(even);
+}
+
 class BlockInt : public ValueCodec {
  public:
-  BlockInt(int num_bits, int block_bits) : levels_(num_bits), block_bits_(block_bits) {}
+  BlockInt(Levels levels, int block_bits) : levels_(levels), block_bits_(block_bits) {}
 
   ChunkEncoder OpenEncoder(uint32_t k, const CodecContext&, Bytes* out) const override {
     const size_t num_scale_bytes = NumScaleBytes(k, block_bits_);
     ByteWriter writer(out);
-    writer.Write(static_cast<uint8_t>(levels_.num_bits()));
+    writer.Write(levels_.Byte());
     writer.Write(static_cast<uint8_t>(block_bits_));
     unsigned char* const scales =
         writer.Extend(num_scale_bytes + PackedBytes(k, levels_.num_bits()));
@@ -171,18 +195,18 @@ class BlockInt : public ValueCodec {
 
   static Status OpenSection(ByteSpan section, uint32_t k, ChunkDecoder* decoder) {
     ByteReader reader(section);
-    uint8_t num_bits = 0, block_bits = 0;
-    TFC_RETURN_IF_ERROR(reader.Read("number of bits", &num_bits));
+    uint8_t byte = 0, block_bits = 0;
+    TFC_RETURN_IF_ERROR(reader.Read("levels", &byte));
     TFC_RETURN_IF_ERROR(reader.Read("size of a block", &block_bits));
-    if (num_bits < Levels::kMinBits || num_bits > Levels::kMaxBits ||
-        block_bits < Levels::kMinBlockBits || block_bits > Levels::kMaxBlockBits) {
-      return DataLoss("codes of ", int{num_bits}, " bits in blocks of 2^", int{block_bits});
+    Levels levels(Levels::kMinBits, LevelSpacing::kEven);
+    if (!Levels::Parse(byte, &levels) || block_bits < Levels::kMinBlockBits ||
+        block_bits > Levels::kMaxBlockBits) {
+      return DataLoss("levels of kind ", int{byte}, " in blocks of 2^", int{block_bits});
     }
     ByteSpan scales, packed;
     TFC_RETURN_IF_ERROR(reader.ReadSpan("scales", NumScaleBytes(k, block_bits), &scales));
-    TFC_RETURN_IF_ERROR(ReadCodes(k, num_bits, &reader, &packed));
-    *decoder = [levels = Levels(num_bits), scales, packed, block_bits](int64_t begin, int64_t end,
-                                                                       float* values) {
+    TFC_RETURN_IF_ERROR(ReadCodes(k, levels.num_bits(), &reader, &packed));
+    *decoder = [levels, scales, packed, block_bits](int64_t begin, int64_t end, float* values) {
       ByteCodes codes(levels.num_bits());
       const bool valid = ForEachDecoded(levels, codes.Unpack(packed, begin, end), end - begin,
                                         int64_t{1} << block_bits,
@@ -200,25 +224,37 @@ class BlockInt : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> BlockIntValue() {
-  return {"integers times a step of each block, rounded to the nearest (block-scaled integers)",
-          {{"bits", ParamKind::kInt, "8", "bits of a value", BlockIntLevels::kMinBits,
-            BlockIntLevels::kMaxBits},
-           {"block",
-            ParamKind::kChoice,
-            "256",
-            "values that share a scale",
-            0,
-            0,
-            false,
-            {"16", "64", "256", "1024"}}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<BlockInt>(
-                static_cast<int>(params.Int("bits")),
-                BlockIntLevels::kMinBlockBits + 2 * params.Choice("block"));
-          },
-          "half a step: max of the block / (2^bits - 2); 2 bits: half the root mean square, more "
-          "where twice that is exceeded",
-          "2 + 2 ceil(k / block) + bits k / 8"};
+  return {
+      "integers times a step of each block, rounded to the nearest (block-scaled integers)",
+      {{"bits", ParamKind::kInt, "8", "bits of a value", BlockIntLevels::kMinBits,
+        BlockIntLevels::kMaxBits},
+       {"block",
+        ParamKind::kChoice,
+        "256",
+        "values that share a scale",
+        0,
+        0,
+        false,
+        {"16", "64", "256", "1024"}},
+       {"levels",
+        ParamKind::kChoice,
+        "even",
+        "where the magnitudes of levels are, of 3 bits and more: at k / L of the scale or at its "
+        "square, L = 2^(bits - 1) - 1",
+        0,
+        0,
+        false,
+        {"even", "square"}}},
+      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
+        const Levels levels(static_cast<int>(params.Int("bits")),
+                            static_cast<LevelSpacing>(params.Choice("levels")));
+        return std::make_unique<BlockInt>(
+            levels, BlockIntLevels::kMinBlockBits + 2 * params.Choice("block"));
+      },
+      "half the distance of two levels: max of the block / (2^bits - 2), of squares 2 - 1 / L "
+      "times that near the max, 1 / L of it near zero; 2 bits: half the root mean square, more "
+      "where twice that is exceeded",
+      "2 + 2 ceil(k / block) + bits k / 8"};
 }
 
 }  // namespace tfcompress
