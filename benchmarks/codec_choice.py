@@ -30,6 +30,9 @@ LINES = {
     "delta_adaptive|block_int": [
         f"delta_adaptive|block_int:bits={bits},block=64" for bits in (2, 3, 4, 6, 8)
     ],
+    "delta_adaptive|block_int, squares": [
+        f"delta_adaptive|block_int:bits={bits},block=64,levels=square" for bits in (3, 4, 6, 8)
+    ],
     "delta_adaptive|quantile": [f"delta_adaptive|quantile:buckets={count}" for count in (4, 16, 64, 256)],
     "delta_adaptive|uniform": ["delta_adaptive|uniform:bits=8", "delta_adaptive|uniform:bits=16"],
     "delta_adaptive|fp16": ["delta_adaptive|fp16"],
