@@ -39,6 +39,7 @@ _LAZY = {
     "AccuracyWarning": "tfcompress.accuracy",
     "Compression": "tfcompress.presets",
     "Compressor": "tfcompress.policy",
+    "CustomCodec": "tfcompress.custom",
     "DistributedGradientTape": "tfcompress.tape",
     "DistributedOptimizer": "tfcompress.keras",
     "LocalSteps": "tfcompress.local_steps",

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress import _core
+from tfcompress.custom import CustomCodec
 from tfcompress.notices import warn_once
 from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, has_smaller_factors
 
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
 _ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
-# Codecs of sparse rows where the compressor's own codec takes dense gradients only, or payloads are summed.
+# What a codec in Python stands for.
+_CUSTOM = ("dense|raw|raw", "residual|dense|raw|raw")
+# Codecs of sparse rows where the compressor's own takes dense gradients only, or is not one of the core.
 _ROWS = "nonzero|delta_binary|raw"
 # Sparsifiers that choose rows by their norms as they choose elements by their magnitudes.
 _ROW_SPARSIFIERS = ("topk", "threshold")
@@ -67,6 +70,9 @@ class Compressor:
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
         that many elements depend on: 2 for them.
+      codec: A `tfc.CustomCodec`, written in Python, that stands for the codecs of the spec, which is
+        "[residual|]dense|raw|raw" then. Every rank decodes what all others send; rows of tables travel
+        through "nonzero|delta_binary|raw".
       return_spec: What the owner of a shard applies to the sum, "sparsifier|index|value" or
         "sparsifier|joint" (default: the same as to gradients). Of a sum of many ranks' largest elements twice
         as many are large: top-k of as few costs accuracy (docs/convergence.md).
@@ -77,8 +83,8 @@ class Compressor:
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
         min_elements is negative, clip_norm is not above 0, a pattern is not a regular expression,
-        `row_residual` is combined with an index codec that loses rows, "shard" with a linear codec, or
-        `takes_momentum` with no memory.
+        `row_residual` is combined with an index codec that loses rows, "shard" with a linear codec,
+        `takes_momentum` with no memory, or `codec` with another spec or exchange.
     """
 
     spec: str
@@ -93,6 +99,7 @@ class Compressor:
     min_dimensions: int = 0
     takes_momentum: bool = False
     return_spec: str | None = None
+    codec: CustomCodec | None = None
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
@@ -107,6 +114,11 @@ class Compressor:
             raise ValueError(f"payload_dtype must be float32 or float16, got {self.payload_dtype!r}")
         if self.exchange not in _EXCHANGES:
             raise ValueError(f"exchange must be one of {', '.join(_EXCHANGES)}, got {self.exchange!r}")
+        if self.codec is not None and (self.spec not in _CUSTOM or self.exchange != "gather"):
+            raise ValueError(
+                f"a codec in Python stands for those of {' or '.join(_CUSTOM)} and is gathered, got "
+                f"'{self.spec}' and exchange={self.exchange!r}"
+            )
         if self.exchange == "shard" and not self._may_be_sharded():
             raise ValueError(
                 f"'{self.spec}' cannot be sharded: that takes a codec of frames, not a linear one, whose "
@@ -125,8 +137,8 @@ class Compressor:
             set_field("exclude", patterns)
 
     def get_config(self) -> dict:
-        """Returns what `from_config` needs; JSON-able unless `exclude` is a function."""
-        return dataclasses.asdict(self)
+        """Returns what `from_config` needs; JSON-able but for `codec` and an `exclude` that is a function."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
     def from_config(cls, config: dict) -> "Compressor":
@@ -157,6 +169,8 @@ class Compressor:
     @property
     def transport(self) -> Transport:
         """How gradients travel that are neither small nor excluded."""
+        if self.codec is not None:
+            return Transport.CUSTOM
         if self.spec in _ALLREDUCED:
             return Transport.ALLREDUCE
         if facts_of(self.spec)["linear"]:
@@ -268,7 +282,7 @@ class Compressor:
             bare = route(transport, _without_memory(self.spec), return_spec=self.return_spec)
             return bare if self.memory_kind == "none" else bare.with_memory(self.memory)
         wire_dtype = self.payload_dtype if self.transport.is_linear else None
-        return route(transport, self.spec, wire_dtype)
+        return route(transport, self.spec, wire_dtype, codec=self.codec)
 
     def memory_for(self, route: Route, is_table: bool) -> tuple[str, int]:
         """Returns the kind of memory that a gradient needs on a route, and its number of slots."""
@@ -307,7 +321,7 @@ class Compressor:
         return sparsifier if chooses and not self._loses_rows() else None
 
     def _row_spec(self) -> str:
-        if self.transport.is_linear:
+        if self.transport.is_linear or self.codec is not None:
             return _ROWS
         if not facts_of(self.spec)["takes_rows"]:
             warn_once(

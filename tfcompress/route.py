@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from tfcompress import _core
+from tfcompress.custom import CustomCodec
 
 # Specs that carry a tensor of each dtype bit by bit, for tensors that are not worth compressing.
 PASS_THROUGH = {
@@ -26,6 +27,7 @@ class Transport(enum.Enum):
     SHARD_ROWS = "rows by owner"  # Each rank sums rows of tables, and sends the encoded sums to all ranks.
     LINEAR = "sum of payloads"  # Horovod sums the payloads of a linear codec.
     LOW_RANK = "sums of low-rank factors"  # Horovod sums left factors of matrices, then right factors.
+    CUSTOM = "gather of what a codec in Python makes"  # As GATHER, without frames.
 
     @property
     def is_linear(self) -> bool:
@@ -51,6 +53,7 @@ class Route:
       clip_norm: See `Compressor`.
       bypasses_memory: Whether the memory, which is empty, is left alone.
       return_spec: What is applied to sums of shards, the memory included; "" for `spec`.
+      codec: In Python, which stands for the codecs of the spec.
     """
 
     transport: Transport
@@ -61,13 +64,14 @@ class Route:
     clip_norm: float | None = None
     bypasses_memory: bool = False
     return_spec: str = ""
+    codec: CustomCodec | None = None
 
     @property
     def compresses(self) -> bool:
         """Whether fewer bytes than the gradient's are meant to travel."""
         if self.transport is Transport.ALLREDUCE:
             return self.wire_dtype is not None
-        return not self.spec.endswith("dense|raw|raw")
+        return self.codec is not None or not self.spec.endswith("dense|raw|raw")
 
     def signature(self) -> "Route":
         """Returns what a traced step cannot change: all but the specs of frames, inputs of the ops."""

@@ -183,8 +183,11 @@ def _text(route: Route) -> str:
     rows = f", rows {route.row_sparsifier}" if route.row_sparsifier != "dense" else ""
     clip = f", clipped at {route.clip_norm}" if route.clip_norm else ""
     memory = ", its memory left alone" if route.bypasses_memory else ""
+    codec = f", {route.codec}" if route.codec else ""
     sums = f", sums by '{route.return_spec}'" if route.return_spec else ""
-    return f"'{route.spec}' by {route.transport.value}{sums}{wire}{rows}{clip}{memory}, seed {route.seed}"
+    return (
+        f"'{route.spec}' by {route.transport.value}{codec}{sums}{wire}{rows}{clip}{memory}, seed {route.seed}"
+    )
 
 
 def describe(

@@ -10,7 +10,17 @@ from tfcompress.options import Options
 from tfcompress.parts import WHOLE
 from tfcompress.plan import Given, compressors_of
 from tfcompress.route import Transport
-from tfcompress.routes import allreduce, gather, hierarchical, linear, low_rank, rows, shard, shard_rows
+from tfcompress.routes import (
+    allreduce,
+    custom,
+    gather,
+    hierarchical,
+    linear,
+    low_rank,
+    rows,
+    shard,
+    shard_rows,
+)
 from tfcompress.routes.base import Context, Member, Outcome, join
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter, factor_of
@@ -24,6 +34,7 @@ _EXCHANGES = {
     Transport.SHARD_ROWS: shard_rows.exchange,
     Transport.LINEAR: linear.exchange,
     Transport.LOW_RANK: low_rank.exchange,
+    Transport.CUSTOM: custom.exchange,
     Transport.ALLREDUCE: allreduce.exchange,
 }
 

@@ -25,6 +25,9 @@ from tfcompress.state import Gradient, Memories, Parameter, factor_of, make_vari
 from tfcompress.statistics import Counter, Stats, merge, note_use
 from tfcompress.trials import Trials
 
+# What the ranks of a host cannot sum for the other hosts.
+_NOT_IN_LEVELS = (Transport.LINEAR, Transport.LOW_RANK, Transport.CUSTOM)
+
 
 class StepState:
     """The plan, memories, step counter and statistics of the gradients of one model.
@@ -118,10 +121,10 @@ class StepState:
                 "exchange='shard' does not work in elastic jobs: Horovod's elastic loop does not take the "
                 "failure of an all-to-all for one. Use exchange='gather' or 'auto', which gathers there"
             )
-        if levels and any(route.transport.is_linear for route in made.all_routes()):
+        if levels and any(route.transport in _NOT_IN_LEVELS for route in made.all_routes()):
             raise ValueError(
-                "hierarchical=True does not work with linear codecs, whose payloads all ranks sum: choose "
-                "another compression, or leave it out"
+                "hierarchical=True does not work with linear codecs, whose payloads all ranks sum, nor with "
+                "codecs in Python: choose another compression, or leave it out"
             )
         stages = self._stages.setdefault(made.key(), made)
         if stages is made and isinstance(settled, Contest):

@@ -22,6 +22,7 @@ SPECS = [
     "residual|topk:ratio=0.05|bloom|dexp",
 ]
 PER_HOST = 2
+OWN = type("Own", (tfc.CustomCodec,), {"encode": None, "decode": None})()
 pytestmark = pytest.mark.ranks
 needs_four = pytest.mark.skipif(hvd.size() != 4, reason="two hosts of two ranks")
 
@@ -244,6 +245,7 @@ def test_ranks_of_which_one_has_one_level(rng):
         (tfc.Compression.auto(), "hierarchical=True does not work with Compression.auto"),
         (tfc.Compression.sketched_sgd(), "hierarchical=True does not work with linear codecs"),
         (tfc.Compression.powersgd(), "hierarchical=True does not work with linear codecs"),
+        (tfc.Compressor("dense|raw|raw", codec=OWN), "nor with codecs in Python"),
     ],
 )
 def test_what_cannot_have_two_levels(rng, compression, message):
