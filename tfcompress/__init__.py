@@ -10,6 +10,7 @@ The NumPy-level functions (`encode`, `decode`, `inspect` and the listings) and t
 
 import importlib
 import sys
+from typing import Any
 
 try:
     from tfcompress import _core  # noqa: F401  Looked for before anything else needs it.
@@ -77,7 +78,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name == "DataLossError":
         return errors.data_loss_error()  # Another class once TensorFlow is loaded.
     if name in _MODULES:

@@ -63,7 +63,7 @@ class LocalAccumulator:
             resets = [
                 total.assign(tf.zeros_like(total), read_value=False) for total in sums if total is not None
             ]
-            resets.append(self._count.assign(0, read_value=False))
+            resets.append(self._make_count().assign(0, read_value=False))
             with tf.control_dependencies([op for op in resets if op is not None]):
                 return tf.constant(True)
 

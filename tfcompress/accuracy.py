@@ -31,7 +31,8 @@ def warn_if_too_much_waits(holders: Iterable[object], stats: Stats) -> None:
     unsafe = [tensor for tensor in stats.tensors if (tensor.compression_error or 0.0) > LARGEST_SAFE_ERROR]
     if unsafe and comm.leads() and not _warned.issuperset(holders):
         _warned.update(holders)
-        warn(_describe(max(unsafe, key=lambda each: each.compression_error), len(unsafe)), AccuracyWarning)
+        worst = max(unsafe, key=lambda each: each.compression_error or 0.0)
+        warn(_describe(worst, len(unsafe)), AccuracyWarning)
 
 
 def _describe(worst: TensorStats, number: int) -> str:

@@ -1,12 +1,12 @@
 """The plan that chooses its compressor by measurement. Pure data, no TensorFlow."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tfcompress.policy import Compressor
 from tfcompress.route import Transport
 from tfcompress.schedule import Schedule
-from tfcompress.tuner import Contender, Tuner
+from tfcompress.tuner import Choice, Contender, Tuner
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -39,9 +39,14 @@ class Auto:
         return dict(self.candidates)
 
     @property
+    def plans(self) -> dict[str, Compressor | Schedule]:
+        """All that may be taken, by name."""
+        return {**self.compressors, **dict(self.sparse)}
+
+    @property
     def spec(self) -> str:
         """What is said of it where other compressors say their spec."""
-        return "the fastest of " + ", ".join([*self.compressors, *dict(self.sparse)])
+        return "the fastest of " + ", ".join(self.plans)
 
     def compress(self, tensor: object) -> None:
         """Refuses stock Horovod, which calls this and shows one gradient at a time."""
@@ -60,11 +65,11 @@ class Auto:
         chosen = {name: each for name, each in self.candidates if name in ready}
         if len(chosen) > 1:
             return Contest.between(chosen, first)
-        return {**chosen, **dict(self.sparse)}[ready[0]]
+        return self.plans[ready[0]]
 
     def get_config(self) -> dict:
         """Returns the configurations of all that may be taken by name."""
-        return {name: plan.get_config() for name, plan in (*self.candidates, *self.sparse)}
+        return {name: plan.get_config() for name, plan in self.plans.items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,6 +109,6 @@ class Contest:
         ]
         return cls(tuple(policies), tuple(bypasses), tuple(contenders), tuple(first))
 
-    def tuner(self, tell: object) -> Tuner:
+    def tuner(self, tell: Callable[[Choice], None]) -> Tuner:
         """Returns what decides the stage of each step."""
         return Tuner(self.contenders, self.first, tell)

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -54,6 +55,6 @@ def _broadcast(variable: tf.Variable, root_rank: int, name: str) -> tf.Tensor:
     return tf.bitcast(root, variable.dtype) if travels_as_bytes else root
 
 
-def broadcast_object(value: object, root_rank: int = 0) -> object:
+def broadcast_object(value: Any, root_rank: int = 0) -> Any:
     """Returns what `root_rank` passed: anything that can be pickled."""
     return horovod().broadcast_object(value, root_rank=root_rank)

@@ -288,6 +288,7 @@ def run_with_progress(command: list[str], environment: dict[str, str], write: Ca
         errors="replace",
     )
     with process:
+        assert process.stdout is not None
         for line in process.stdout:
             write(line)
             match = re.match(r"\s*\[ *(\d+)%\] ", line)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from tfcompress import _core
 
@@ -90,7 +91,7 @@ KINDS: dict[str, Callable[[], list[Entry]]] = {
 }
 
 
-def describe_spec(spec: str) -> dict[str, object]:
+def describe_spec(spec: str) -> dict[str, Any]:
     """Returns what a spec consists of.
 
     Args:

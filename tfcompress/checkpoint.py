@@ -8,8 +8,10 @@ A Keras file has them among its assets, where Keras without this package does no
 """
 
 import io
+import os
 import pathlib
 import zipfile
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +29,7 @@ _NOT_PREPARED = (
 )
 
 
-def prepare_checkpoint(optimizer: object) -> None:
+def prepare_checkpoint(optimizer: Any) -> None:
     """Averages the residuals over all ranks, so that any rank can save before the next step.
 
     Every rank must call it: it is one all-reduce of the residuals. Saving needs no other collective.
@@ -41,7 +43,7 @@ def prepare_checkpoint(optimizer: object) -> None:
     state_of(optimizer).prepare_memories()
 
 
-def state_of(optimizer: object) -> StepState:
+def state_of(optimizer: Any) -> StepState:
     """Returns what the step of a wrapped optimizer keeps, also of one inside a LossScaleOptimizer.
 
     Raises:
@@ -53,7 +55,7 @@ def state_of(optimizer: object) -> StepState:
     return state
 
 
-def find_state(optimizer: object) -> StepState | None:
+def find_state(optimizer: Any) -> StepState | None:
     """Returns what the step of a wrapped optimizer keeps, as `state_of`; None for another optimizer."""
     for candidate in (optimizer, innermost(optimizer)):
         step = getattr(candidate, "_tfcompress_step", None)
@@ -69,7 +71,7 @@ def save_assets(state: StepState, folder: str) -> None:
         pathlib.Path(folder, _FILE).write_bytes(data)
 
 
-def load_assets(state: StepState, filepath: object) -> None:
+def load_assets(state: StepState, filepath: str | os.PathLike) -> None:
     """Restores the residuals from a file that Keras wrote, if it has any."""
     if not zipfile.is_zipfile(filepath):
         return
@@ -89,8 +91,8 @@ def serialize(state: StepState) -> bytes:
         return b""
     file = io.BytesIO()
     # Names of parameters have slashes, which the names of a zip archive's files must not begin with.
-    arrays = {f"of:{name}": values for name, values in memories.items()}
-    np.savez(file, **{_STEPS: np.int64(state.steps())}, **arrays)
+    arrays: dict[str, Any] = {f"of:{name}": values for name, values in memories.items()}
+    np.savez(file, **{_STEPS: np.int64(state.steps()), **arrays})
     return file.getvalue()
 
 

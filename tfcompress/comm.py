@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -83,7 +84,7 @@ def reduction(op: object) -> str:
 class Ranks:
     """The ranks that exchange with each other: a Horovod process set, or all of them."""
 
-    def __init__(self, process_set: object = None) -> None:
+    def __init__(self, process_set: Any = None) -> None:
         """Takes what Horovod's wrappers take as `process_set`.
 
         Args:
@@ -299,14 +300,14 @@ class Ranks:
             tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
         )
 
-    def _set(self) -> object:
+    def _set(self) -> Any:
         return self._process_set or horovod().global_process_set
 
 
 ALL_RANKS = Ranks()
 
 
-def _horovod_op(op: str) -> object:
+def _horovod_op(op: str) -> Any:
     return horovod().Average if op == AVERAGE else horovod().Sum
 
 

@@ -4,8 +4,8 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from tfcompress.policy import Compressor, Described
-from tfcompress.route import Transport
+from tfcompress.policy import Described, Policy
+from tfcompress.route import Transport, is_known
 from tfcompress.wire import allgather_bytes, allreduce_bytes
 
 # Candidates whose exchange is expected to take so many times as long as the shortest one's are tried in
@@ -155,7 +155,7 @@ class Load:
         return (self.spec, self.spec_of_sums or self.spec) if is_encoded else ()
 
 
-def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: int) -> list[Load]:
+def loads_of(compressor: Policy, gradients: Sequence[Described], num_ranks: int) -> list[Load]:
     """Returns what travels in a step, for dense gradients whose shape is known.
 
     Args:
@@ -165,13 +165,16 @@ def loads_of(compressor: Compressor, gradients: Sequence[Described], num_ranks: 
     """
     elements: dict[tuple[Transport, str, int, str], int] = {}
     for name, dtype, shape, is_table in gradients:
-        if is_table or None in shape:
+        if is_table or not is_known(shape):
             continue
-        route = compressor.route(name, dtype, shape, is_table, num_ranks)
+        route = compressor.compressor_for(name).route(name, dtype, shape, is_table, num_ranks)
         item_bytes = _ITEM_BYTES.get(route.wire_dtype or dtype, 4)
         key = (route.transport, route.spec, item_bytes, route.return_spec)
         elements[key] = elements.get(key, 0) + math.prod(shape)
-    return [Load(*key, size, of_sums) for (*key, of_sums), size in elements.items()]
+    return [
+        Load(transport, spec, item_bytes, size, of_sums)
+        for (transport, spec, item_bytes, of_sums), size in elements.items()
+    ]
 
 
 @dataclasses.dataclass(frozen=True)

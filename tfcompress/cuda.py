@@ -6,6 +6,7 @@ that it needs on the GPU and frees it: training goes through the TensorFlow ops,
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from tfcompress import catalogue, errors
 
@@ -58,7 +59,7 @@ def encode(
     seed: int = 0,
     slots: Sequence[object] = (),
     dtype: str | None = None,
-    stream: object = None,
+    stream: Any = None,
 ) -> bytes:
     """Encodes one tensor on the GPU as a frame (FORMAT.md).
 
@@ -95,7 +96,7 @@ def decode_sum(
     num_ranks: int = 1,
     scale: float = 1.0,
     dtype: str | None = None,
-    stream: object = None,
+    stream: Any = None,
 ) -> None:
     """Decodes the frames of all ranks on the GPU, and sums them in the order of the ranks.
 
@@ -128,7 +129,7 @@ def _module() -> ModuleType:
     return _cuda
 
 
-def _stream_number(stream: object) -> int | None:
+def _stream_number(stream: Any) -> int | None:
     """A stream as `__cuda_array_interface__` numbers them: 1 and 2 are the default ones, others pointers."""
     for attribute in ("ptr", "cuda_stream"):
         if hasattr(stream, attribute):

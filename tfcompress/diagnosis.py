@@ -145,9 +145,15 @@ def _built_for_text() -> str:
 def _run(command: list[str], timeout: float) -> tuple[str, str]:
     """Runs a program and all that it starts; returns how it ended, and what it printed."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(
-        command, env=environment, text=True, errors="replace", start_new_session=True, **pipes
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     ) as process:
         try:
             output, _ = process.communicate(timeout=timeout)

@@ -17,7 +17,8 @@ All else is Horovod's: `hvd.elastic.run`, `CommitStateCallback` of `horovod.tens
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -46,7 +47,7 @@ class _Commit:
       own: This rank's snapshots: of steps and accumulators, by their ids.
     """
 
-    attributes: dict[str, object]
+    attributes: dict[str, Any]
     variables: list[np.ndarray]
     own: dict[int, tuple]
 
@@ -62,7 +63,7 @@ class KerasState(_ObjectState):
     new rank starts with zeros; so it is with the gradients that `backward_passes_per_step` adds up.
     """
 
-    def __init__(self, model: object, optimizer: object = None, **kwargs: object) -> None:
+    def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
         """Takes what Horovod's state takes.
 
         Args:
@@ -165,7 +166,7 @@ class KerasState(_ObjectState):
                 holder.restore(count, {})
             begin_at(self.model.variables, of_tapes)
 
-    def _holders(self) -> list[LocalAccumulator | StepState]:
+    def _holders(self) -> Sequence[LocalAccumulator | StepState]:
         """All that keep something from step to step which is this rank's own."""
         tapes = states_of(self.model.variables)
         for optimizer in (self.optimizer, innermost(self.optimizer)):

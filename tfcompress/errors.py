@@ -4,6 +4,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from tfcompress import _core
 
@@ -26,14 +27,14 @@ def translated() -> Iterator[None]:
     try:
         yield
     except _core.DataLossError as error:
-        base = data_loss_error()
+        base: Any = data_loss_error()
         if isinstance(error, base):
             raise
         raise _derived(base)(str(error)) from None
 
 
 @functools.cache
-def _derived(base: type[Exception]) -> type[Exception]:
+def _derived(base: Any) -> type[Exception]:
     """Returns a class that is TensorFlow's DataLossError and the core's."""
 
     class DataLossError(base, _core.DataLossError):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tfcompress._version import __version__
 from tfcompress.collective_names import num_exchanges
@@ -68,7 +69,8 @@ def agree(
 def _difference(rank: int, first: dict, other: dict) -> str:
     # What the program said comes before what follows from it.
     for key in sorted(first.keys() | other.keys(), key=lambda key: (key in _OF_A_LIST, key)):
-        ours, theirs = first.get(key), other.get(key)
+        ours: Any = first.get(key)
+        theirs: Any = other.get(key)
         if ours == theirs:
             continue
         if key != "gradients" or len(ours) != len(theirs):

@@ -1,6 +1,8 @@
 """The way in through a Keras optimizer: Keras 3, tf_keras and Keras 2."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,8 +20,11 @@ from tfcompress.statistics import Stats, note_use
 from tfcompress.step import Step
 
 
-class _Distributed:
+class _Distributed(keras_objects.OptimizerBase):
     """What stands in front of any Keras optimizer."""
+
+    _tfcompress_step: Step
+    _tfcompress_accumulator: LocalAccumulator
 
     def register_local_var(self, variable: object) -> None:
         """Leaves the gradients of a variable to this rank: they are not exchanged. As in Horovod.
@@ -61,15 +66,15 @@ class _Keras3(_Distributed):
         if not self.built and variables:
             self.build(variables)  # Not in the branch of a tf.cond, where accumulation applies.
         given = None if trainable_variables is None else variables
-        base = super()
-        self._tfcompress_run(list(grads), variables, lambda reduced: base.apply(reduced, given))
+        apply = super().apply
+        self._tfcompress_run(list(grads), variables, lambda reduced: apply(reduced, given))
 
 
 class _Keras2(_Distributed):
     """For Keras 2 and tf_keras, legacy optimizers too: all paths arrive at `apply_gradients`."""
 
     @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply_gradients(self, grads_and_vars: Iterable, *args: object, **kwargs: object) -> object:
+    def apply_gradients(self, grads_and_vars: Iterable, *args: Any, **kwargs: Any) -> Any:
         grads, variables = zip(*grads_and_vars, strict=True)
         with tf.init_scope():  # Not in the branch of a tf.cond, where accumulation applies.
             if keras_objects.is_legacy(self):
@@ -77,32 +82,32 @@ class _Keras2(_Distributed):
                 self._create_all_weights(variables)
             else:
                 self.build(list(variables))
-        base = super()
+        apply_gradients = super().apply_gradients
 
         def apply(reduced: list[Gradient]) -> None:
-            base.apply_gradients(list(zip(reduced, variables, strict=True)), *args, **kwargs)
+            apply_gradients(list(zip(reduced, variables, strict=True)), *args, **kwargs)
 
         self._tfcompress_run(grads, variables, apply)
         return self.iterations
 
 
 def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
-    optimizer: object,
+    optimizer: Any,
     name: str | None = None,
     device_dense: str = "",
     device_sparse: str = "",
     compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
-    op: object = None,
+    op: Any = None,
     backward_passes_per_step: int = 1,
     average_aggregated_gradients: bool = False,
     num_groups: int = 0,
     groups: int | Sequence | None = None,
-    process_set: object = None,
+    process_set: Any = None,
     scale_local_gradients: bool = True,
     hierarchical: bool = False,
-) -> object:
+) -> Any:
     """Makes a Keras optimizer average compressed gradients over all ranks at every step.
 
     Works with Keras 3, where Horovod's own wrapper trains without synchronising, with tf_keras, and with
@@ -183,12 +188,12 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
 
 
 def _wrap(
-    optimizer: object,
+    optimizer: Any,
     compression: object,
     backward_passes_per_step: int = 1,
     average_aggregated_gradients: bool = False,
-    **options: object,
-) -> object:
+    **options: Any,
+) -> Any:
     """Wraps an optimizer that may have been used; `options` are those of `Options.of_horovod`."""
     plan = as_plan(compression)
     _warn_unsuited(optimizer, plan)
@@ -199,7 +204,7 @@ def _wrap(
     return _distribute(optimizer, plan, Options.of_horovod(**options), accumulation)
 
 
-def _distribute(optimizer: object, plan: Given, options: Options, accumulation: Mapping) -> object:
+def _distribute(optimizer: Any, plan: Given, options: Options, accumulation: Mapping) -> Any:
     """Gives an optimizer a class that reduces gradients before it applies them."""
     given, plan = plan, momentum.taken(optimizer, plan)
     loss_scale.let_all_ranks_decide(optimizer)
@@ -216,7 +221,7 @@ def _distribute(optimizer: object, plan: Given, options: Options, accumulation: 
     return optimizer
 
 
-def _warn_unsuited(optimizer: object, plan: Given) -> None:
+def _warn_unsuited(optimizer: Any, plan: Given) -> None:
     """Warns of what does not train."""
     inner = keras_objects.innermost(optimizer)
     if type(inner).__name__ == "Adafactor" and any(each.is_sparse for each in compressors_of(plan)):
@@ -227,7 +232,7 @@ def _warn_unsuited(optimizer: object, plan: Given) -> None:
         )
 
 
-def set_compression(optimizer: object, compression: Compressor | Mapping[str, Compressor] | Schedule) -> None:
+def set_compression(optimizer: Any, compression: Compressor | Mapping[str, Compressor] | Schedule) -> None:
     """Applies another compression from the next step on, without tracing again; residuals go on.
 
     Every rank must call it between the same two steps.
@@ -268,12 +273,12 @@ def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
 
 
 def load_model(
-    filepath: object,
+    filepath: str | os.PathLike,
     compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
     *,
-    custom_objects: Mapping[str, object] | None = None,
-    optimizer_options: Mapping[str, object] | None = None,
-) -> object:
+    custom_objects: Mapping[str, Any] | None = None,
+    optimizer_options: Mapping[str, Any] | None = None,
+) -> Any:
     """Loads a Keras model together with its optimizer's state, the optimizer wrapped again.
 
     Args:

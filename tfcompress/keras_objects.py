@@ -4,16 +4,24 @@ import functools
 import importlib
 import importlib.util
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfcompress.state import tf_variable
 
+# Has the methods and attributes of the optimizer that a mixin stands in front of.
+if TYPE_CHECKING:
+    OptimizerBase = Any
+else:
+    OptimizerBase = object
 
-def variables(optimizer: object) -> list[tf.Variable]:
+
+def variables(optimizer: Any) -> list[tf.Variable]:
     """Returns the state of an optimizer: Keras's variables, what tf_keras leaves out of them, and rounds'."""
     listed = optimizer.variables
     listed = listed() if callable(listed) else listed
@@ -29,7 +37,7 @@ def variables(optimizer: object) -> list[tf.Variable]:
     return list({id(variable): variable for variable in found}.values())
 
 
-def training_variables(model: object, optimizer: object) -> list[tf.Variable]:
+def training_variables(model: Any, optimizer: Any) -> list[tf.Variable]:
     """Returns the variables of a built model and of its optimizer, the same list on all ranks."""
     # A rank that has restored a checkpoint has the variables of a built optimizer, and all must have them.
     if hasattr(optimizer, "build") and not (is_built(optimizer) and is_built(innermost(optimizer))):
@@ -38,13 +46,13 @@ def training_variables(model: object, optimizer: object) -> list[tf.Variable]:
     return list({id(variable): variable for variable in found}.values())
 
 
-def is_built(optimizer: object) -> bool:
+def is_built(optimizer: Any) -> bool:
     """Returns whether an optimizer has its variables, of either Keras."""
     # Keras 3 says `built`; tf_keras says `_built`, and says it only of those that are.
     return getattr(optimizer, "built", getattr(optimizer, "_built", False))
 
 
-def keras_of(optimizer: object) -> ModuleType:
+def keras_of(optimizer: Any) -> ModuleType:
     """Returns the Keras that an optimizer belongs to: keras, tf_keras, or Keras 2 inside TensorFlow."""
     for cls in type(optimizer).__mro__:
         package = cls.__module__.partition(".")[0]
@@ -53,7 +61,7 @@ def keras_of(optimizer: object) -> ModuleType:
     return tf.keras
 
 
-def keras_of_file(filepath: object) -> ModuleType:
+def keras_of_file(filepath: str | os.PathLike) -> ModuleType:
     """Returns the Keras that wrote a model's file, where the file says so, and TensorFlow's own else."""
     if not zipfile.is_zipfile(filepath):
         return tf.keras
@@ -68,7 +76,7 @@ def is_optimizer(candidate: object) -> bool:
     return hasattr(candidate, "get_config") and hasattr(candidate, "apply_gradients")
 
 
-def is_legacy(optimizer: object) -> bool:
+def is_legacy(optimizer: Any) -> bool:
     """Returns whether an optimizer is of Keras 2's former kind, `tf_keras.optimizers.legacy`."""
     return hasattr(optimizer, "_create_all_weights")
 
@@ -79,14 +87,14 @@ def is_keras_3(keras: ModuleType) -> bool:
     return int(getattr(keras, "__version__", "2").partition(".")[0]) >= 3
 
 
-def innermost(optimizer: object) -> object:
+def innermost(optimizer: Any) -> Any:
     """Returns the optimizer inside Keras's LossScaleOptimizer, or the argument itself."""
     while hasattr(optimizer, "inner_optimizer"):
         optimizer = optimizer.inner_optimizer
     return optimizer
 
 
-def put_in_front(optimizer: object, front: type, remade: Callable[[object], object] | None = None) -> None:
+def put_in_front(optimizer: Any, front: type, remade: Callable[[Any], Any] | None = None) -> None:
     """Gives an optimizer a class with `front` before its own, which passes for its own.
 
     Args:
@@ -95,14 +103,14 @@ def put_in_front(optimizer: object, front: type, remade: Callable[[object], obje
       remade: What becomes of an optimizer that Keras makes from this one's configuration; None leaves that to
         the optimizer's own class.
     """
-    base = type(optimizer)
+    base: Any = type(optimizer)
 
     class Front(front, base):
         pass
 
     if remade is not None:
 
-        def from_config(cls: type, config: dict, *args: object, **kwargs: object) -> object:
+        def from_config(cls: type, config: dict, *args: Any, **kwargs: Any) -> Any:
             return remade(base.from_config(config, *args, **kwargs))
 
         Front.from_config = classmethod(from_config)
@@ -112,13 +120,13 @@ def put_in_front(optimizer: object, front: type, remade: Callable[[object], obje
     optimizer.__class__ = Front
 
 
-def rounds_of(optimizer: object) -> object | None:
+def rounds_of(optimizer: Any) -> Any:
     """Returns the rounds of what `tfc.LocalSteps` returned, also inside a LossScaleOptimizer; else None."""
     inner = getattr(innermost(optimizer), "_tfcompress_rounds", None)
     return getattr(optimizer, "_tfcompress_rounds", inner)
 
 
-def learning_rate(optimizer: object) -> tf.Variable:
+def learning_rate(optimizer: Any) -> tf.Variable:
     """Returns the variable that holds the learning rate.
 
     Raises:
@@ -133,30 +141,30 @@ def learning_rate(optimizer: object) -> tf.Variable:
     return rate
 
 
-def _rate(optimizer: object) -> object:
+def _rate(optimizer: Any) -> Any:
     # tf_keras shows the current value of a schedule as a variable, in `learning_rate`.
     rate = getattr(optimizer, "_learning_rate", None)
     return tf_variable(optimizer.learning_rate if rate is None else rate)
 
 
-def has_own_train_step(model: object) -> bool:
+def has_own_train_step(model: Any) -> bool:
     """Returns whether a model's training step is not Keras's own."""
     own = type(model).train_step
     return own.__module__.partition(".")[0] not in ("keras", "tf_keras")
 
 
-def horovod_synchronises(optimizer: object) -> bool:
+def horovod_synchronises(optimizer: Any) -> bool:
     """Returns whether stock Horovod has wrapped an optimizer, of a Keras where that exchanges gradients."""
     return hasattr(innermost(optimizer), "_allreduce") and not is_keras_3(keras_of(optimizer))
 
 
-def steps_per_execution(model: object) -> int:
+def steps_per_execution(model: Any) -> int:
     """Returns how many training steps a compiled model takes in one call, of either Keras."""
     steps = getattr(model, "_steps_per_execution", None)  # Keras 2 has a variable.
     return model.steps_per_execution if steps is None else int(steps)
 
 
-def turn_off_automatic_xla(model: object) -> None:
+def turn_off_automatic_xla(model: Any) -> None:
     """Makes Keras 3 compile the training step without XLA where "auto" would choose it.
 
     Keras keeps what "auto" has become and not the word: beside a GPU an explicit True is turned off, too.

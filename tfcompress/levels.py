@@ -3,11 +3,12 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tfcompress.comm import Ranks, horovod, is_elastic, talks_eagerly
 
 # Process sets of two levels, by their ranks; they serve all optimizers and tapes.
-_sets: dict[tuple[int, ...], object] = {}
+_sets: dict[tuple[int, ...], Any] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _groups_of_levels(hosts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
     return [*inside, *zip(*inside, strict=True)]
 
 
-def _process_set(ranks: tuple[int, ...]) -> object:
+def _process_set(ranks: tuple[int, ...]) -> Any:
     """Returns Horovod's process set of some ranks. All ranks must call it, members or not."""
     known = _sets.get(ranks)
     if known is None or known.process_set_id is None:  # None before `hvd.init`, and where it was removed.

@@ -5,9 +5,11 @@ the "pseudo-gradient", it is FedOpt and DiLoCo; with a sparse, quantised differe
 SparseLoCo.
 """
 
+import os
 import pathlib
 import zipfile
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -27,8 +29,11 @@ from tfcompress.step import Step
 _FILE = "tfcompress_round.npz"
 
 
-class _InRounds:
+class _InRounds(keras_objects.OptimizerBase):
     """What stands in front of any Keras optimizer."""
+
+    _tfcompress_step: Step
+    _tfcompress_rounds: Rounds
 
     def build(self, variables: Iterable, *args: object) -> None:
         variables = list(variables)
@@ -61,32 +66,32 @@ class _Keras3(_InRounds):
         given = None if trainable_variables is None else list(trainable_variables)
         if not self.built and given:
             self.build(given)  # Not in the branch of a tf.cond.
-        base = super()
-        self._tfcompress_rounds.run(lambda: base.apply(grads, given))
+        apply = super().apply
+        self._tfcompress_rounds.run(lambda: apply(grads, given))
 
 
 class _Keras2(_InRounds):
     """For Keras 2 and tf_keras: all paths arrive at `apply_gradients`."""
 
     @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply_gradients(self, grads_and_vars: Iterable, *args: object, **kwargs: object) -> object:
+    def apply_gradients(self, grads_and_vars: Iterable, *args: Any, **kwargs: Any) -> Any:
         pairs = list(grads_and_vars)
         with tf.init_scope():  # Not in the branch of a tf.cond.
             self.build([variable for _, variable in pairs])
-        base = super()
-        self._tfcompress_rounds.run(lambda: base.apply_gradients(pairs, *args, **kwargs))
+        apply_gradients = super().apply_gradients
+        self._tfcompress_rounds.run(lambda: apply_gradients(pairs, *args, **kwargs))
         return self.iterations
 
 
 def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
-    optimizer: object,
+    optimizer: Any,
     steps: int,
     compression: Compressor | Mapping[str, Compressor] | Schedule = Compression.none,
     outer: OuterStep | None = None,
     *,
     feedback_decay: float = 1.0,
-    process_set: object = None,
-) -> object:
+    process_set: Any = None,
+) -> Any:
     """Makes ranks take several steps of their own between exchanges of what these have changed.
 
     A round: every rank takes `steps` steps of its optimizer on its own gradients. Then the difference of its
@@ -141,7 +146,7 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
     return wrap(optimizer, steps, compression, outer, feedback_decay, process_set)
 
 
-def end_round(optimizer: object) -> None:
+def end_round(optimizer: Any) -> None:
     """Ends a round of `LocalSteps` that has begun, however few its steps; does nothing between two rounds.
 
     Every rank must call it, after the same step: before weights are tested, saved or compared in a custom
@@ -184,13 +189,13 @@ def checked_plan(compression: object) -> Given:
 
 
 def wrap(
-    optimizer: object,
+    optimizer: Any,
     steps: int,
     compression: object = Compression.none,
     outer: OuterStep | None = None,
     feedback_decay: float = 1.0,
-    process_set: object = None,
-) -> object:
+    process_set: Any = None,
+) -> Any:
     """Does what `LocalSteps` does, to an optimizer that may have been used."""
     _refuse_unsuited(optimizer)
     outer = OuterStep() if outer is None else outer
@@ -217,7 +222,7 @@ def wrap(
     return optimizer
 
 
-def load_assets(optimizer: object, variables: Iterable, filepath: object) -> None:
+def load_assets(optimizer: Any, variables: Iterable, filepath: str | os.PathLike) -> None:
     """Gives an optimizer that was built the state of its variables, from a file of Keras if that has one."""
     keras_objects.rounds_of(optimizer).prepare(list(variables))
     if not zipfile.is_zipfile(filepath):
@@ -255,7 +260,7 @@ def _warn_within_a_round(rounds: Rounds) -> None:
         )
 
 
-def _refuse_unsuited(optimizer: object) -> None:
+def _refuse_unsuited(optimizer: Any) -> None:
     if comm.is_elastic():
         raise ValueError(
             "tfc.LocalSteps does not work in elastic jobs: a rank that joins within a round has none of its "

@@ -7,7 +7,9 @@ question. Inside of ours it needs no help: it sees reduced gradients, equal on a
 """
 
 import functools
+from collections.abc import Iterable
 from types import ModuleType
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,7 +20,7 @@ from tfcompress.state import Gradient
 _MARK = "_tfcompress_asks_all_ranks"
 
 
-def let_all_ranks_decide(optimizer: object) -> None:
+def let_all_ranks_decide(optimizer: Any) -> None:
     """Makes the LossScaleOptimizer of an optimizer's own Keras ask all ranks where it is around one of ours.
 
     Keras makes that object itself, after this call, and tells nobody: so it is the class that is changed,
@@ -34,19 +36,19 @@ def let_all_ranks_decide(optimizer: object) -> None:
         _wrap_apply_gradients(scaler)
 
 
-def _loss_scale_optimizer(keras: ModuleType) -> type:
+def _loss_scale_optimizer(keras: ModuleType) -> Any:
     if keras_objects.is_keras_3(keras):
         return keras.optimizers.LossScaleOptimizer
     # Keras 2 offers a metaclass by this name, which makes instances of the class that is looked for.
     return type(keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD()))
 
 
-def _wrap_check_finite(scaler: type) -> None:
+def _wrap_check_finite(scaler: Any) -> None:
     """For Keras 3."""
     check_finite = scaler.check_finite
 
     @functools.wraps(check_finite)
-    def check_on_all_ranks(self: object, grads: list[Gradient]) -> object:
+    def check_on_all_ranks(self: Any, grads: list[Gradient]) -> Any:
         finite = check_finite(self, grads)
         step = getattr(self.inner_optimizer, "_tfcompress_step", None)
         return finite if step is None else step.all_finite(finite)
@@ -54,12 +56,12 @@ def _wrap_check_finite(scaler: type) -> None:
     scaler.check_finite = check_on_all_ranks
 
 
-def _wrap_apply_gradients(scaler: type) -> None:
+def _wrap_apply_gradients(scaler: Any) -> None:
     """For Keras 2, whose check cannot be reached: gradients become NaN where any rank's is not finite."""
     apply_gradients = scaler.apply_gradients
 
     @functools.wraps(apply_gradients)
-    def apply_alike(self: object, grads_and_vars: object, *args: object, **kwargs: object) -> object:
+    def apply_alike(self: Any, grads_and_vars: Iterable, *args: Any, **kwargs: Any) -> Any:
         grads_and_vars = list(grads_and_vars)
         step = getattr(self.inner_optimizer, "_tfcompress_step", None)
         if step is not None:

@@ -9,6 +9,7 @@ and files stay the user's.
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -62,7 +63,7 @@ _EARLIER = {
 }
 
 
-def taken(optimizer: object, plan: Given) -> Given:
+def taken(optimizer: Any, plan: Given) -> Given:
     """Returns a plan whose memories have the momentum of an optimizer, and says so.
 
     Args:
@@ -125,7 +126,7 @@ def _tell_what_it_costs(plan: Given, name: str) -> None:
         )
 
 
-def leave_to(memories: Memories, optimizer: object) -> None:
+def leave_to(memories: Memories, optimizer: Any) -> None:
     """Makes an optimizer update variables without its momentum where their memory has one.
 
     Args:
@@ -141,16 +142,17 @@ def leave_to(memories: Memories, optimizer: object) -> None:
     object.__setattr__(inner, "_tfcompress_memories", memories)  # Keras would track it.
 
 
-class _WithoutMomentum:
+class _WithoutMomentum(keras_objects.OptimizerBase):
     """What stands in front of an optimizer whose momentum is in the memory of some variables."""
 
-    _tfcompress_memories = None  # Of one that Keras has made from a configuration.
+    _tfcompress_memories: Memories | None = None  # Of one that Keras has made from a configuration.
 
-    def update_step(self, gradient: tf.Tensor, variable: object, *learning_rate: object) -> object:
+    def update_step(self, gradient: tf.Tensor, variable: object, *learning_rate: Any) -> Any:
         memories = self._tfcompress_memories
         if memories is None or not memories.memory_of(parameter_of(variable)).startswith("momentum"):
             return super().update_step(gradient, variable, *learning_rate)
         kind = _kind_of(self)
+        assert kind is not None  # `leave_to` changes no other.
         values = {kind.rate: 0.0}
         if kind.sums_steps:
             summed = _num_summed(getattr(self, kind.rate), tf_variable(self.iterations))
@@ -169,7 +171,7 @@ def _num_summed(rate: float, iterations: tf.Variable) -> tf.Tensor:
 
 
 @contextlib.contextmanager
-def _attributes(optimizer: object, values: dict[str, object]) -> Iterator[None]:
+def _attributes(optimizer: Any, values: dict[str, Any]) -> Iterator[None]:
     """Gives attributes other values, unseen by Keras, which tracks what is assigned."""
     held = {name: vars(optimizer)[name] for name in values}
     vars(optimizer).update(values)
@@ -179,11 +181,11 @@ def _attributes(optimizer: object, values: dict[str, object]) -> Iterator[None]:
         vars(optimizer).update(held)
 
 
-def _kind_of(inner: object) -> _Kind | None:
+def _kind_of(inner: Any) -> _Kind | None:
     return next((_KINDS[cls.__name__] for cls in type(inner).__mro__ if cls.__name__ in _KINDS), None)
 
 
-def _refuse_unmovable(inner: object, rates: dict[str, object], described: str) -> None:
+def _refuse_unmovable(inner: Any, rates: dict[str, Any], described: str) -> None:
     name, kind, reason = type(inner).__name__, _kind_of(inner), None
     if keras_objects.is_legacy(inner):
         reason = f"it is of tf_keras.optimizers.legacy: make one of tf_keras.optimizers.{name}"

@@ -3,11 +3,13 @@
 import functools
 import sys
 import warnings
+from types import FrameType
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the innermost line that is not of this package."""
-    level, frame = 1, sys._getframe(1)
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tfcompress"):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)

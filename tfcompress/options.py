@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from tfcompress import comm
 
@@ -25,9 +26,9 @@ class Options:
       ValueError: Arguments do not go together.
     """
 
-    op: object = None
+    op: Any = None
     gradient_predivide_factor: float = 1.0
-    process_set: object = None
+    process_set: Any = None
     num_groups: int = 0
     sparse_as_dense: bool = False
     scale_local_gradients: bool = True
@@ -51,7 +52,7 @@ class Options:
         cls,
         unused: Sequence[str | None] = (),
         groups: int | Sequence | None = None,
-        **options: object,
+        **options: Any,
     ) -> "Options":
         """Takes what programs that were written for Horovod pass.
 

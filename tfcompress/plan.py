@@ -10,7 +10,7 @@ from tfcompress.schedule import Schedule
 
 # What a step can apply, and what a user can give.
 Plan = Policy | Schedule | Contest
-Given = Plan | Auto
+Given = Policy | Schedule | Auto
 
 
 def stages_of(plan: Plan) -> tuple[tuple[int, ...], tuple[Policy, ...]]:
@@ -33,16 +33,24 @@ def compressors_of(plan: Given) -> list[Compressor]:
 def mapped(plan: Given, change: Callable[[Compressor], Compressor]) -> Given:
     """Returns a plan with changed compressors, for the same variables and steps."""
     if isinstance(plan, Schedule):
-        lengths = [end - begin for begin, end in itertools.pairwise((0, *plan.boundaries))]
-        *policies, last = [mapped(policy, change) for policy in plan.policies]
-        return Schedule(list(zip(lengths, policies, strict=True)), then=last)
+        return _mapped_schedule(plan, change)
     if isinstance(plan, Auto):
         return dataclasses.replace(
             plan,
             candidates=tuple((name, change(each)) for name, each in plan.candidates),
-            sparse=tuple((name, mapped(each, change)) for name, each in plan.sparse),
+            sparse=tuple((name, _mapped_schedule(each, change)) for name, each in plan.sparse),
         )
-    return plan.mapped(change) if isinstance(plan, PerVariable) else change(plan)
+    return _mapped_policy(plan, change)
+
+
+def _mapped_schedule(schedule: Schedule, change: Callable[[Compressor], Compressor]) -> Schedule:
+    lengths = [end - begin for begin, end in itertools.pairwise((0, *schedule.boundaries))]
+    *policies, last = [_mapped_policy(policy, change) for policy in schedule.policies]
+    return Schedule(list(zip(lengths, policies, strict=True)), then=last)
+
+
+def _mapped_policy(policy: Policy, change: Callable[[Compressor], Compressor]) -> Policy:
+    return policy.mapped(change) if isinstance(policy, PerVariable) else change(policy)
 
 
 def as_plan(compression: object) -> Given:

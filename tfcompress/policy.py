@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tfcompress import _core
 from tfcompress.custom import CustomCodec
 from tfcompress.notices import warn_once
-from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, has_smaller_factors
+from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, has_smaller_factors, is_known
 
 # Specs that Horovod's all-reduce carries, and the dtypes in which it does; None: the gradient's own.
 _ALLREDUCED = {"dense|raw|raw": None, "dense|raw|fp16": "float16"}
@@ -28,7 +29,7 @@ _LEAST_SHARDING, _LEAST_SHARDING_ROWS = 3, 4
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
-Exclusion = Sequence[str] | Callable[[str, tuple[int, ...]], bool]
+Exclusion = Sequence[str] | Callable[[str, tuple[int | None, ...]], bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -293,7 +294,7 @@ class Compressor:
         return description["memory"].partition(":")[0], description["num_slots"]
 
     def _passes_through(self, name: str, shape: Sequence[int | None]) -> bool:
-        if None not in shape and functools.reduce(int.__mul__, shape, 1) < self.min_elements:
+        if is_known(shape) and math.prod(shape) < self.min_elements:
             return True
         if len(shape) < self.min_dimensions:
             return True
@@ -303,7 +304,7 @@ class Compressor:
 
     def _factors_are_smaller(self, shape: Sequence[int | None]) -> bool:
         """Whether low-rank factors have fewer elements than a tensor; also if its shape is not known."""
-        return None in shape or has_smaller_factors(shape, facts_of(self.spec)["rank"])
+        return not is_known(shape) or has_smaller_factors(shape, facts_of(self.spec)["rank"])
 
     def _may_be_sharded(self) -> bool:
         return not facts_of(self.spec)["linear"]

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+from typing import Any
 
 from tfcompress.auto import Auto
 from tfcompress.catalogue import is_spec
@@ -72,7 +73,12 @@ class Compression(PaperPresets):
         """
         if allow not in ("dense", "sparse"):
             raise ValueError(f"allow must be 'dense' or 'sparse', got {allow!r}")
-        policy = {"min_elements": min_elements, "seed": seed, "exclude": exclude, "clip_norm": clip_norm}
+        policy: dict[str, Any] = {
+            "min_elements": min_elements,
+            "seed": seed,
+            "exclude": exclude,
+            "clip_norm": clip_norm,
+        }
         plain = {name: getattr(Compression, name) for name in ("none", "fp16", "bf16")}
         candidates = {name: dataclasses.replace(each, **policy) for name, each in plain.items()}
         int8, int4 = Compression.int8(**policy), Compression.int4(**policy)
@@ -364,9 +370,9 @@ class Compression(PaperPresets):
         return Compressor(spec, *policy, payload_dtype=payload_dtype)
 
 
-def _block_int(levels: str, block: int, *policy: object) -> Compressor:
+def _block_int(levels: str, block: int, *policy: Any) -> Compressor:
     spec = f"residual|dense|raw|block_int:block={int(block)},{levels}"
-    return Compressor(spec, *policy, min_dimensions=2)
+    return dataclasses.replace(Compressor(spec, *policy), min_dimensions=2)
 
 
 def make_compressor(text: str) -> Compressor | Schedule | Auto:
@@ -414,7 +420,7 @@ def _warmed_up(
     codecs: str,
     warmup_steps: int,
     first_codecs: str,
-    *policy: object,
+    *policy: Any,
 ) -> Schedule:
     """Top-k of falling ratios with `first_codecs` in the warm-up, then of `ratio` with `codecs`."""
     stages = [_sparse(each, first_codecs, *policy) for each in _WARMUP_RATIOS if each > ratio]

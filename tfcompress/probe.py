@@ -72,7 +72,7 @@ def measure_links(ranks: Ranks, name: str) -> Links:
         return lambda: ranks.allgather_packet(packet, f"{name}_probe")
 
     with tf.init_scope(), tf.device("CPU:0"):
-        return Links(*[_line(ranks, make) for make in (allreduce, alltoall, allgather)])
+        return Links(_line(ranks, allreduce), _line(ranks, alltoall), _line(ranks, allgather))
 
 
 def measure_codecs(ranks: Ranks, specs: Iterable[str]) -> dict[str, CodecCost]:

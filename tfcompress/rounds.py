@@ -3,6 +3,7 @@
 import dataclasses
 import io
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -177,10 +178,10 @@ class Rounds:
         if not arrays:
             return b""
         file = io.BytesIO()
-        values = {
+        values: dict[str, Any] = {
             name: tf.cast(variable, _carrier(variable.dtype)).numpy() for name, variable in arrays.items()
         }
-        np.savez(file, **{_COUNT: np.int64(count)}, **values)
+        np.savez(file, **{_COUNT: np.int64(count), **values})
         return file.getvalue()
 
     def deserialize(self, data: bytes) -> None:

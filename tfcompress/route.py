@@ -5,6 +5,7 @@ import enum
 import functools
 import math
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from tfcompress import _core
 from tfcompress.custom import CustomCodec
@@ -101,6 +102,11 @@ class Route:
     def carries_frames(self) -> bool:
         """Whether the gradient travels in frames."""
         return self.transport is Transport.GATHER or self.transport.is_sharded
+
+
+def is_known(shape: Sequence[int | None]) -> TypeGuard[Sequence[int]]:
+    """Returns whether all dimensions of a shape are known."""
+    return None not in shape
 
 
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:

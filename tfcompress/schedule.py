@@ -27,8 +27,8 @@ class Schedule:
 
     def __init__(
         self,
-        stages: Sequence[tuple[int, Compressor | Mapping[str, Compressor]]],
-        then: Compressor | Mapping[str, Compressor],
+        stages: Sequence[tuple[int, Policy | Mapping[str, Compressor]]],
+        then: Policy | Mapping[str, Compressor],
     ) -> None:
         """Takes the stages.
 
@@ -110,15 +110,17 @@ def with_ratio(compressor: Compressor, ratio: float) -> Compressor:
         parts[position:] = ["dense", "raw", codecs[1]]
     parts[position] = re.sub(r"ratio=[^,]+", f"ratio={float(ratio)!r}", parts[position])
     changed = dataclasses.replace(compressor, spec="|".join(parts))
-    return changed if compressor.return_spec is None else _with_ratio_of_sums(changed, ratio, compressor)
+    return _with_ratio_of_sums(changed, ratio, compressor)
 
 
 def _with_ratio_of_sums(changed: Compressor, ratio: float, before: Compressor) -> Compressor:
-    """The ratio of sums changes by the same factor."""
+    """The ratio of sums, if they have one, changes by the same factor."""
+    if before.return_spec is None:
+        return changed
     sparsifier, *codecs = before.return_spec.split("|")
     if "ratio=" not in sparsifier:
         return changed
-    of_sums = min(1.0, ratio / _ratio_of(before) * float(re.search(r"ratio=([^,]+)", sparsifier)[1]))
+    of_sums = min(1.0, ratio / _ratio_of(before) * _ratio_in(sparsifier))
     sparsifier = re.sub(r"ratio=[^,]+", f"ratio={of_sums!r}", sparsifier)
     return dataclasses.replace(changed, return_spec="|".join([sparsifier, *codecs]))
 
@@ -133,5 +135,8 @@ def _position_of_ratio(parts: Sequence[str], compressor: Compressor) -> int:
 
 def _ratio_of(compressor: Compressor) -> float:
     parts = compressor.spec.split("|")
-    part = parts[_position_of_ratio(parts, compressor)]
-    return float(re.search(r"ratio=([^,]+)", part)[1])
+    return _ratio_in(parts[_position_of_ratio(parts, compressor)])
+
+
+def _ratio_in(part: str) -> float:
+    return float(part.partition("ratio=")[2].partition(",")[0])

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +13,7 @@ from tfcompress.statistics import Stats, merge, users_of
 from tfcompress.tape import states_of
 
 
-def stats(source: object, residual_norms: bool = True) -> Stats:
+def stats(source: Any, residual_norms: bool = True) -> Stats:
     """Returns what an optimizer, tape, model or compressor has sent so far on this rank.
 
     Args:
@@ -41,7 +42,7 @@ def stats(source: object, residual_norms: bool = True) -> Stats:
     return dataclasses.replace(counted, residual_norms=_norms(counted.slots))
 
 
-def _holders(source: object) -> list[object]:
+def _holders(source: Any) -> list[Any]:
     if isinstance(source, Compressor):
         return users_of(source)
     if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
@@ -57,7 +58,7 @@ def _holders(source: object) -> list[object]:
     return [holder]
 
 
-def _holder_of(source: object) -> object | None:
+def _holder_of(source: Any) -> Any:
     while not hasattr(source, "_tfcompress_stats") and hasattr(source, "inner_optimizer"):
         source = source.inner_optimizer
     return source if hasattr(source, "_tfcompress_stats") else None

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,8 @@ from tfcompress.route import Route
 from tfcompress.routes.base import HOST
 from tfcompress.state import Gradient, Parameter, make_variable
 from tfcompress.trials import Trials
+
+_Result = TypeVar("_Result")
 
 
 @dataclasses.dataclass
@@ -95,7 +98,7 @@ class Stages:
         """Returns the branch of the last stage."""
         return int(self._branch_numbers(self.branches)[-1])
 
-    def switch(self, stage: tf.Tensor, exchange: Callable[[int], object]) -> object:
+    def switch(self, stage: tf.Tensor, exchange: Callable[[int], _Result]) -> _Result:
         """Returns what `exchange` returns for the branch of a stage."""
         count = len(self.branches)
         if count == 1:

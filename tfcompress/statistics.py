@@ -6,6 +6,7 @@ import functools
 import math
 import weakref
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -130,7 +131,8 @@ class Stats:
         """The statistics of each tensor."""
         norms = [None] * len(self.names) if self.residual_norms is None else self.residual_norms.tolist()
         rows = zip(self.names, self.counts.tolist(), norms, self.measured, strict=True)
-        return tuple(TensorStats(name, *counts, norm, *_ratios(row[1:])) for name, counts, norm, row in rows)
+        columns = [(name, *counts, norm, *_ratios(row[1:])) for name, counts, norm, row in rows]
+        return tuple(TensorStats(*each) for each in columns)
 
     @functools.cached_property
     def total(self) -> TotalStats:
@@ -140,7 +142,8 @@ class Stats:
         sums[_PADDED] += self.padding
         norm = None if self.residual_norms is None else float(np.linalg.norm(self.residual_norms))
         ratios = _ratios(self.measured[:, 1:].sum(axis=0))
-        return TotalStats("total", steps, *sums.tolist(), norm, *ratios, self.communication_nanoseconds)
+        columns = ("total", steps, *sums.tolist(), norm, *ratios, self.communication_nanoseconds)
+        return TotalStats(*columns)
 
     def since(self, earlier: "Stats") -> "Stats":
         """Returns what was counted after `earlier` was read from the same source.
@@ -267,7 +270,7 @@ def merge(parts: Sequence[Stats]) -> Stats:
     measured: dict[tuple[str, int], np.ndarray] = {}
     slots: dict[tuple[str, int], Sequence[tf.Variable]] = {}
     for part in parts:
-        occurrences = collections.Counter()
+        occurrences: collections.Counter[str] = collections.Counter()
         for name, row, norms, owned in zip(part.names, part.counts, part.measured, part.slots, strict=True):
             key = (name, occurrences[name])
             occurrences[name] += 1
@@ -297,6 +300,6 @@ def note_use(compressors: Sequence[Compressor], holder: object) -> None:
         _users.setdefault(compressor, weakref.WeakSet()).add(holder)
 
 
-def users_of(compressor: Compressor) -> list[object]:
+def users_of(compressor: Compressor) -> list[Any]:
     """Returns the holders of statistics that use a compressor."""
     return list(_users.get(compressor, ()))

@@ -213,6 +213,7 @@ class Step:
             needs, route = stages.resolutions[i], stages.branches[branch][i]
             part = WHOLE if is_table else self.state.part()
             own = memories.slots_of(parameter, needs.memory, needs.num_slots, is_table, part)
+            spec, spec_of_sums = tf.unstack(specs[i])
             factor = None
             if route.keeps_factor:
                 [factor] = memories.slots_of(factor_of(parameter, route.rank), "factor", 1, on_cpu=False)
@@ -225,7 +226,8 @@ class Step:
                     is_table,
                     [] if route.bypasses_memory else own,
                     route,
-                    *tf.unstack(specs[i]),
+                    spec,
+                    spec_of_sums,
                     factor,
                 )
             )

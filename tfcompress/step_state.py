@@ -68,7 +68,7 @@ class StepState:
         self.name = begin_exchange(num_exchanges()) if comm.is_elastic() else None
         self._settings = {**self.options.describe(), **(settings or {})}
         if isinstance(plan, Auto):
-            self._settings["auto"] = [[name, each.spec] for name, each in (*plan.candidates, *plan.sparse)]
+            self._settings["auto"] = [[name, each.spec] for name, each in plan.plans.items()]
         self._numbers: dict[Hashable, int] = {}
         self._stages: dict[tuple, Stages] = {}
         self._settled: dict[tuple, Plan] = {}
@@ -163,7 +163,8 @@ class StepState:
         key = (plan, gradients)
         if key not in self._settled:
             can_measure = comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1
-            ready, first = [plan.fallback], []
+            ready = [plan.fallback]
+            first: list[str] = []
             if can_measure:
                 ready, first = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
             if len(ready) == 1:
@@ -185,11 +186,12 @@ class StepState:
         if comm.is_elastic() and all(parameter.variable is not None for parameter in parameters):
             description = [self._settings, stages.gradients]
             return name_of_list(description, [parameter.key for parameter in parameters])
-        return self.name
+        return self.name_of_all()
 
     def begin_step(self) -> tf.Tensor:
         """Counts a step; returns its number from 1 on, int64 scalar."""
         if comm.talks_eagerly():
+            assert self._steps is not None
             return self._steps.assign_add(1, read_value=True)
         # TF1-style programs may have made the operation that initialises variables before.
         numbers = itertools.count(1)
@@ -200,6 +202,7 @@ class StepState:
         """Returns the prefix of the collectives' names, equal on all ranks, also before the first step."""
         if self.name is None:
             self._agree(None)
+        assert self.name is not None
         return self.name
 
     def check_replicas(self, parameters: Sequence[Parameter]) -> None:
@@ -210,10 +213,11 @@ class StepState:
         variables = [p.variable for p in parameters if p.variable is not None and p.variable.dtype.size]
         if comm.is_elastic() or not variables:
             return
+        assert self._calls is not None
         calls = self._calls.assign_add(1, read_value=True)
 
         def check() -> tf.Tensor:
-            position = self.ranks.find_difference(variables, self.name)
+            position = self.ranks.find_difference(variables, self.name_of_all())
             name = tf.gather([variable.name for variable in variables], tf.maximum(position, 0))
             message = (
                 "the ranks train different models: after the first steps this variable differs between "

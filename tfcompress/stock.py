@@ -9,6 +9,7 @@ a linear codec is what Horovod reduces, with that one at its end.
 import dataclasses
 import weakref
 from types import FrameType
+from typing import Any
 
 import tensorflow as tf
 
@@ -102,7 +103,7 @@ class HorovodAdapter:
         self._calls_in: weakref.WeakKeyDictionary[tf.Graph, int] = weakref.WeakKeyDictionary()
 
     @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, object]:
+    def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, Any]:
         """Exchanges a gradient between all ranks of Horovod's global process set.
 
         Args:
@@ -120,13 +121,13 @@ class HorovodAdapter:
         parameter, step = self._step_for(tensor)
         begun = step.begin_sum(tensor, parameter)
         if begun is not None:
-            pending = _PendingSum(*begun, step.state.ranks, step.state.name)
+            pending = _PendingSum(*begun, step.state.ranks, step.state.name_of_all())
             return tf.cast(pending.carried(), self._compressor.payload_dtype), pending
         [mean] = step.reduce([tensor], [parameter])
         return tf.ones([1], tf.float32), mean
 
     @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def decompress(self, tensor: tf.Tensor, ctx: object) -> tf.Tensor:
+    def decompress(self, tensor: tf.Tensor, ctx: Any) -> tf.Tensor:
         """Returns the reduced gradient.
 
         Args:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
 import tensorflow as tf
 
 from tfcompress.auto import Auto
 from tfcompress.options import Options
-from tfcompress.plan import as_plan
+from tfcompress.plan import Given, as_plan
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
@@ -41,11 +42,11 @@ class DistributedGradientTape:
         device_sparse: str = "",
         compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
         sparse_as_dense: bool = False,
-        op: object = None,
+        op: Any = None,
         gradient_predivide_factor: float = 1.0,
         num_groups: int = 0,
         groups: int | Sequence | None = None,
-        process_set: object = None,
+        process_set: Any = None,
         scale_local_gradients: bool = True,
         hierarchical: bool = False,
     ) -> None:
@@ -101,7 +102,7 @@ class DistributedGradientTape:
     ) -> None:
         self._tape.__exit__(kind, error, trace)
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._tape, name)
 
     def register_local_source(self, source: object) -> None:
@@ -111,11 +112,11 @@ class DistributedGradientTape:
     @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
     def gradient(
         self,
-        target: object,
-        sources: object,
-        output_gradients: object = None,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
         unconnected_gradients: tf.UnconnectedGradients = tf.UnconnectedGradients.NONE,
-    ) -> object:
+    ) -> Any:
         """Returns the reduced gradients of `target` with respect to `sources`.
 
         Args:
@@ -139,7 +140,7 @@ class DistributedGradientTape:
         return tf.nest.pack_sequence_as(sources, reduced)
 
     def get_local_and_global_gradients(
-        self, target: object, sources: Sequence, output_gradients: object = None
+        self, target: Any, sources: Sequence, output_gradients: Any = None
     ) -> tuple[list[tuple], list[tuple]]:
         """Returns (source, gradient) pairs of local sources and of all others, as Horovod's tape does."""
         pairs = list(zip(sources, self.gradient(target, sources, output_gradients), strict=True))
@@ -187,11 +188,11 @@ def _text(options: Options) -> str:
     return str(options.describe())
 
 
-def _kept(variable: object, name: str, default: object) -> object:
+def _kept(variable: object, name: str, default: Any) -> Any:
     return getattr(tf_variable(variable), "__dict__", {}).get(name, default)
 
 
-def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: object, options: Options) -> Step:
+def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: Given, options: Options) -> Step:
     """Returns the step of these sources with these options; makes it at the first call.
 
     It is kept on the variables, so that it goes when the model goes, and found again from any of them:

@@ -113,7 +113,7 @@ class Tuner:
         """
         if self._compares:
             self._own.clear()
-        stage, number, self._compares = self._script.send(agreed if self._is_begun else None)
+        stage, number, self._compares = self._script.send(agreed) if self._is_begun else next(self._script)
         self._is_begun = True
         return stage, number
 
@@ -144,7 +144,7 @@ class Tuner:
             if len(remaining) == 1:
                 break
         medians = {each: statistics.median(own) for each, own in times.items()}
-        fastest = min(remaining, key=medians.get)
+        fastest = min(remaining, key=lambda each: medians[each])
         chosen = next(
             each
             for each in self._contenders
@@ -160,7 +160,8 @@ class Tuner:
         """One turn of a contender in a trial: the seconds of its steps, the first of which does not count."""
         yield from self._enter(contender)
         first = yield contender.stage, 1, True
-        seconds, last = [], first
+        seconds: list[float] = []
+        last = first
         while last <= _HOPELESS * best and not _is_enough(seconds):
             last = yield contender.stage, 1, True
             seconds.append(last)
@@ -174,6 +175,7 @@ class Tuner:
             for _ in range(1, _TIMED_STEPS):
                 yield contender.stage, 1, False
             seconds = yield contender.stage, 1, True
+            assert self.choice is not None
             expected = self.choice.seconds
             if not expected / _CHANGED <= seconds <= expected * _CHANGED:
                 return True

@@ -1,9 +1,9 @@
 """Bytes that collectives move in and out of a rank, by their algorithm: arithmetic on numbers or tensors."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 # int, float, or an int64 tensor.
-Number = TypeVar("Number")
+Number = TypeVar("Number", int, float, Any)
 
 
 def allreduce_bytes(payload: Number, num_ranks: Number) -> Number:

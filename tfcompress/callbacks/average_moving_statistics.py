@@ -1,5 +1,7 @@
 """The callback that averages BatchNormalization's moving statistics over all ranks."""
 
+from typing import Any
+
 from tfcompress import comm
 from tfcompress.callbacks.base import Callback
 from tfcompress.state import tf_variable
@@ -18,7 +20,7 @@ class AverageMovingStatistics(Callback):
         average_moving_statistics(self.model)
 
 
-def average_moving_statistics(model: object) -> None:
+def average_moving_statistics(model: Any) -> None:
     """Averages what layers that are not frozen keep besides their weights. Every rank must call it."""
     layers = [layer for layer in model._flatten_layers(include_self=False) if layer.trainable]
     kept = {id(v): v for layer in layers for v in map(tf_variable, layer.non_trainable_variables)}

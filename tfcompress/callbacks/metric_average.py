@@ -1,6 +1,7 @@
 """The callback that averages metrics over all ranks."""
 
 import json
+from typing import Any
 
 from tfcompress import comm
 from tfcompress.callbacks.base import Callback
@@ -43,7 +44,7 @@ class MetricAverage(Callback):
                 logs[name] = sum(values) / num_ranks
 
 
-def _number(value: object) -> float | None:
+def _number(value: Any) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -25,7 +25,7 @@ class PrepareCheckpoint(Callback):
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         """Averages after every `save_freq` batches."""
         self._num_batches += 1
-        if self._save_freq != "epoch" and self._num_batches % self._save_freq == 0:
+        if isinstance(self._save_freq, int) and self._num_batches % self._save_freq == 0:
             prepare_checkpoint(self.model.optimizer)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:

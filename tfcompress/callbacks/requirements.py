@@ -1,10 +1,12 @@
 """What callbacks require of the model that they are given to."""
 
+from typing import Any
+
 from tfcompress import comm, keras_objects
 from tfcompress.checkpoint import find_state
 
 
-def require_distributed(model: object) -> None:
+def require_distributed(model: Any) -> None:
     """Raises ValueError where `fit` would train several ranks apart.
 
     That is certain where Keras's own training step applies gradients through an optimizer that exchanges

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -39,14 +39,14 @@ class Coding(Protocol):
     def encode(self) -> bytes | np.ndarray:
         """Returns what a rank sends."""
 
-    def decode(self, encoded: bytes | np.ndarray) -> np.ndarray:
+    def decode(self, encoded: Any) -> np.ndarray:
         """Returns the dense float32 vector that receivers decode from one rank."""
 
-    def sizes(self, encoded: bytes | np.ndarray) -> Sizes:
+    def sizes(self, encoded: Any) -> Sizes:
         """Counts what a rank sends."""
 
 
-def named(text: str) -> object:
+def named(text: str) -> Any:
     """Returns what `tfc.make_compressor` makes of a preset or spec on the command line.
 
     Raises:
@@ -93,7 +93,7 @@ class FrameCoding:
         self._values, self._spec = values, spec
         self._num_threads = num_threads
         slots = [np.zeros_like(values) for _ in range(tfc.describe_spec(spec)["num_slots"])]
-        self._options = {"seed": seed, "slots": slots, "num_threads": num_threads}
+        self._options: dict[str, Any] = {"seed": seed, "slots": slots, "num_threads": num_threads}
 
     def reset(self) -> None:
         """See `Coding`."""

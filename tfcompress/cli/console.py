@@ -39,9 +39,15 @@ def make_table(title: str, *headings: str, caption: str | None = None, text: int
       text: Number of leading columns that hold text, which is wrapped on narrow terminals; the others hold
         numbers.
     """
-    justify = {"title_justify": "left", "caption_justify": "left"}
-    narrow = {"box": rich.box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
-    table = rich.table.Table(title=title, caption=caption, **justify, **narrow)
+    table = rich.table.Table(
+        title=title,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=rich.box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
     for i, heading in enumerate(headings):
         if i < text:
             table.add_column(heading, overflow="fold")

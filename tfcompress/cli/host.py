@@ -47,7 +47,7 @@ def _transfer_seconds() -> float:
 
 
 def _receive(end: socket.socket, vector: np.ndarray) -> None:
-    left = memoryview(vector)
+    left = vector.data
     while left:
         left = left[end.recv_into(left) :]
 

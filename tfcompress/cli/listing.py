@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import inspect
+from collections.abc import Callable
 
 import tfcompress as tfc
 from tfcompress.catalogue import KINDS, Entry
@@ -59,7 +60,7 @@ def _describe_presets() -> list[dict]:
     return rows
 
 
-def _defaults(preset: object) -> dict[str, object]:
+def _defaults(preset: Callable) -> dict[str, object]:
     """Returns the defaults of a preset's own arguments, and of keywords of the policy where they differ."""
     defaults = {each.name: each.default for each in inspect.signature(preset).parameters.values()}
     return {name: value for name, value in defaults.items() if name not in _POLICY or _POLICY[name] != value}

@@ -94,7 +94,7 @@ def _commit(
     keeps_rounding: bool = True,
 ) -> None:
     """Everything was sent: of the residual its rounding stays; nothing is stale, and a velocity stays."""
-    updates = []
+    updates: list[tuple[tf.Variable, tf.Tensor]] = []
     for member, slots in zip(members, all_slots, strict=True):
         if slots:
             left = rounding(member, slots[0]) if keeps_rounding else slots[0]

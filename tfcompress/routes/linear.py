@@ -134,7 +134,9 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
     return join(outcomes)
 
 
-def reduce_payload(context: Context, op: str, wire_dtype: str, payload: tf.Tensor, label: str) -> tf.Tensor:
+def reduce_payload(
+    context: Context, op: str, wire_dtype: str | None, payload: tf.Tensor, label: str
+) -> tf.Tensor:
     """Sums or averages a float32 vector over the ranks of a step.
 
     Args:

@@ -103,7 +103,7 @@ def _commit(
 
     A velocity stays: no element of it was sent by itself.
     """
-    updates = []
+    updates: list[tuple[tf.Variable, tf.Tensor]] = []
     for member, residual, slots in zip(members, residuals or members, new_slots, strict=True):
         if slots:
             updates += zip(member.slots, [residual, *slots[1:]], strict=True)
