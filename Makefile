@@ -46,9 +46,10 @@ docs:  ## the documentation site, in build/site; warnings and broken links are e
 	@scripts/setup.sh docs
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
-lint: tools  ## formatting and static checks
+lint: tools  ## formatting, static checks and types
 	ruff format --check .
 	ruff check .
+	mypy
 	clang-format --dry-run -Werror $(CXX_FILES)
 
 format: tools  ## format the sources, fix what ruff can fix

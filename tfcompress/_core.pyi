@@ -1,16 +1,16 @@
 """Types of the compiled core (cc_ops/pybind), for editors and type checkers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 # NumPy has no bfloat16: float16 and bfloat16 come and go as bit patterns, uint16.
-_Dense = NDArray[np.float32] | NDArray[np.uint16]
-_Floats = NDArray[np.float32]
-_Indices = NDArray[np.uint32]
-_Buffer = bytes | bytearray | memoryview | NDArray[Any]
+_Dense: TypeAlias = NDArray[np.float32] | NDArray[np.uint16]
+_Floats: TypeAlias = NDArray[np.float32]
+_Indices: TypeAlias = NDArray[np.uint32]
+_Buffer: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 class DataLossError(ValueError): ...
 

@@ -93,7 +93,7 @@ class LocalAccumulator:
             self._count = make_variable(np.int64(0))
         return self._count
 
-    def _sum_for(self, parameter: Parameter, gradient: Gradient) -> tf.Variable:
+    def _sum_for(self, parameter: Parameter, gradient: tf.Tensor | tf.IndexedSlices) -> tf.Variable:
         if isinstance(gradient, tf.IndexedSlices):
             raise ValueError(
                 "backward_passes_per_step adds up dense gradients, and an embedding's are not: pass "

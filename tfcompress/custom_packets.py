@@ -56,7 +56,7 @@ class CustomPackets:
         lengths = np.array([each.size for each in parts], np.int64)
         numbers = np.array([finite, seeds[0], *lengths], _NUMBER)
         covered = np.concatenate([numbers.view(np.uint8), *parts])
-        checksum = np.array([zlib.crc32(covered)], _NUMBER)
+        checksum = np.array([zlib.crc32(covered.data)], _NUMBER)
         return np.concatenate([checksum.view(np.uint8), covered]), lengths, times
 
     def decode(
@@ -107,7 +107,7 @@ class CustomPackets:
         end = body + sum(lengths)
         if min(lengths, default=0) < 0 or end > packets.size:
             raise ValueError(f"the packet of rank {sender} is cut off, or its lengths are wrong")
-        if zlib.crc32(packets[begin + _NUMBER.itemsize : end]) != header[_CHECKSUM]:
+        if zlib.crc32(packets[begin + _NUMBER.itemsize : end].data) != header[_CHECKSUM]:
             raise ValueError(f"the packet of rank {sender} is damaged: its checksum is wrong")
         ends = body + np.cumsum(lengths, dtype=np.int64)
         parts = [packets[last - length : last] for last, length in zip(ends, lengths, strict=True)]

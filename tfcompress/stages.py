@@ -13,7 +13,7 @@ from tfcompress.policy import Described
 from tfcompress.resolution import Resolution, resolve
 from tfcompress.route import Route
 from tfcompress.routes.base import HOST
-from tfcompress.state import Gradient, Parameter, make_variable
+from tfcompress.state import Parameter, make_variable
 from tfcompress.trials import Trials
 
 _Result = TypeVar("_Result")
@@ -194,7 +194,9 @@ def _text(route: Route) -> str:
 
 
 def describe(
-    names: Sequence[str], gradients: Sequence[Gradient], parameters: Sequence[Parameter]
+    names: Sequence[str],
+    gradients: Sequence[tf.Tensor | tf.IndexedSlices],
+    parameters: Sequence[Parameter],
 ) -> tuple[Described, ...]:
     """Returns what plans are resolved for.
 

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +13,7 @@ from tfcompress import comm
 from tfcompress.notices import warn
 from tfcompress.parts import WHOLE, Part
 
-Gradient = tf.Tensor | tf.IndexedSlices | None
+Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -203,7 +203,7 @@ class Step:
         stages: Stages,
         branch: int,
         stage: tf.Tensor | None,
-        gradients: Sequence[Gradient],
+        gradients: Sequence[tf.Tensor | tf.IndexedSlices],
         parameters: Sequence[Parameter],
     ) -> list[Member]:
         memories, specs = self.state.memories, stages.specs_at(stage)

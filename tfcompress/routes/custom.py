@@ -37,7 +37,8 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         another shape; no memory has changed.
     """
     compensated = [compensate(member, gradient) for member, gradient in zip(members, gradients, strict=True)]
-    packets = CustomPackets([member.route.codec for member in members], [member.name for member in members])
+    codecs = [member.route.codec for member in members if member.route.codec]  # All of them have one.
+    packets = CustomPackets(codecs, [member.name for member in members])
     count, ranks = len(members), context.ranks
     with tf.device(HOST):
         vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
