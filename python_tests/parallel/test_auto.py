@@ -47,7 +47,13 @@ def steps(stepper, rng, count, function=lambda run: run):
         yield arrays, [each.numpy() for each in run(*map(tf.constant, arrays))]
 
 
-@pytest.mark.parametrize("function", [lambda run: run, tf.function], ids=["eager", "function"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda run: run, id="eager", marks=pytest.mark.long),
+        pytest.param(tf.function, id="function"),
+    ],
+)
 def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
     injected, rng, assert_same_on_all_ranks, function
 ):

@@ -127,7 +127,13 @@ def test_rows_of_tables_travel_in_frames(rng):
     np.testing.assert_allclose(tf.convert_to_tensor(reduced), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrap", [tfc.DistributedOptimizer, hvd.DistributedOptimizer], ids=["ours", "stock"])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pytest.param(tfc.DistributedOptimizer, id="ours"),
+        pytest.param(hvd.DistributedOptimizer, id="stock", marks=pytest.mark.long),
+    ],
+)
 def test_a_model_trains(wrap, assert_same_on_all_ranks):
     own = keras if wrap is tfc.DistributedOptimizer else pytest.importorskip("tf_keras")
     model = make_model(own)
