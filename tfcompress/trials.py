@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfcompress import clock
 from tfcompress.comm import Ranks
-from tfcompress.routes.base import HOST
+from tfcompress.routes.base import HOST, call_python
 from tfcompress.state import make_variable
 from tfcompress.tuner import Tuner
 
@@ -60,18 +60,18 @@ class Trials:
         tf.cond(
             tf.math.is_nan(start),
             lambda: tf.constant(0, tf.int64),
-            lambda: _call(self._observe, seconds, tf.int64, []),
+            lambda: call_python(self._observe, [seconds], [tf.int64], [[]])[0],
         )
 
     def _ask(self, name: str) -> tf.Tensor:
         """Returns the stage that the tuner decides on, and how many steps follow this one: int64 [2]."""
-        offered = _call(lambda _: self._offered(), tf.constant(0.0, tf.float64), tf.float64, [])
+        [offered] = call_python(self._offered, [], [tf.float64], [[]])
         agreed = tf.cond(
             tf.math.is_nan(offered),
             lambda: offered,
             lambda: self._ranks.largest(offered, f"{name}_seconds"),
         )
-        return _call(self._next_steps, agreed, tf.int64, [2])
+        return call_python(self._next_steps, [agreed], [tf.int64], [[2]])[0]
 
     def _offered(self) -> np.float64:
         return np.float64(self.tuner.offered() if self.tuner else math.nan)
@@ -84,8 +84,3 @@ class Trials:
         if self.tuner:
             self.tuner.observe(float(seconds))
         return np.int64(0)
-
-
-def _call(function: object, argument: tf.Tensor, dtype: tf.DType, shape: Sequence[int]) -> tf.Tensor:
-    """Calls a Python function on a scalar when the step runs; returns its result, of this dtype and shape."""
-    return tf.ensure_shape(tf.numpy_function(function, [argument], dtype), shape)

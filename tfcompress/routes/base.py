@@ -154,6 +154,14 @@ def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
     )
 
 
+def call_python(
+    function: Callable, arguments: Sequence[tf.Tensor], dtypes: Sequence[tf.DType], shapes: Sequence
+) -> list[tf.Tensor]:
+    """Calls a Python function on arrays when the step runs; its results have these dtypes and shapes."""
+    results = tf.nest.flatten(tf.numpy_function(function, arguments, dtypes))  # One alone comes bare.
+    return [tf.ensure_shape(each, shape) for each, shape in zip(results, shapes, strict=True)]
+
+
 def seeds_of(context: Context, members: Sequence[Member]) -> list[tf.Tensor]:
     """Returns seeds that differ between steps, gradients and ranks; the core hashes them: int64 scalars."""
     lanes = [(member.route.seed * 0x9E37 + member.number) % (1 << 16) for member in members]

@@ -15,6 +15,7 @@ from tfcompress.routes.base import (
     Counts,
     Member,
     Outcome,
+    call_python,
     dense_wire_bytes,
     num_bytes,
     num_elements,
@@ -43,13 +44,13 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
     with tf.device(HOST):
         vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
         seeds = tf.stack(seeds_of(context, members))
-        packet, lengths, encode_times = _call(
+        packet, lengths, encode_times = call_python(
             packets.encode, [seeds, *vectors], [tf.uint8, tf.int64, tf.int64], [[None], [count], [count]]
         )
         gather = functools.partial(ranks.allgather_packet, name=f"{context.name}_custom")
         gathered, elapsed = clock.timed(packet, gather)
         shapes = [vector.shape for vector in vectors]
-        *both, all_lengths, decode_times, finite = _call(
+        *both, all_lengths, decode_times, finite = call_python(
             packets.decode,
             [gathered, seeds, ranks.position_tensor(), ranks.size_tensor(), *map(tf.shape, vectors)],
             [tf.float32] * (2 * count) + [tf.int64, tf.int64, tf.bool],
@@ -71,14 +72,6 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         finite,
         functools.partial(_commit, members, [slots for _, slots in compensated], own),
     )
-
-
-def _call(
-    function: object, arguments: Sequence[tf.Tensor], dtypes: Sequence[tf.DType], shapes: Sequence
-) -> list[tf.Tensor]:
-    """Calls a Python function on arrays when the step runs; its results have these dtypes and shapes."""
-    results = tf.numpy_function(function, arguments, dtypes)
-    return [tf.ensure_shape(each, shape) for each, shape in zip(results, shapes, strict=True)]
 
 
 def _commit(
