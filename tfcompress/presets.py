@@ -51,7 +51,7 @@ class Compression(PaperPresets):
 
         All of them send every element, with error feedback where it is rounded: accuracy is that of the
         uncompressed run in what was measured (docs/no_loss.md). Before the first step ranks time collectives
-        and codecs, about a second; what may be the fastest is tried in training, 12 to 39 steps each, more
+        and codecs, about a second; what may be the fastest is tried in training, 12 to 39 steps each, most
         where steps are short. Ranks look again after 500 steps, and whenever the time of steps changes by
         half. One line on rank 0 tells the choice, `tfc.stats(...)` shows it. Costs 4 bytes of residual an
         element where a candidate with a residual is near the fastest. Two runs may choose differently: pass
