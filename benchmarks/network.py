@@ -47,6 +47,14 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--steps", type=int, default=20, help="maximum steps, in one epoch (default %(default)s)"
     )
+    parser.add_argument(
+        "--trial-steps",
+        type=int,
+        default=150,
+        metavar="N",
+        help="steps of `auto`, in an epoch of their own, for its trials; as many more are measured after "
+        "them (default %(default)s)",
+    )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default %(default)s)")
     parser.add_argument(
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import json
 import pathlib
 import sys
@@ -58,8 +59,12 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
             for label, bandwidth in bandwidths.items():
                 progress.update(bar, advance=1, description=f"round {number + 1}, {label}")
                 names = [name for name in rotated(arguments.compression, number) if name not in failures]
-                for result in _train(arguments, script, bandwidth, names, folder / "results.json", failures):
-                    runs.append({"bandwidth": label, "round": number + 1, **result})
+                for steps, some in _by_steps(arguments, names):
+                    job = _Job(arguments, script, bandwidth, steps, folder / "results.json")
+                    runs += [
+                        {"bandwidth": label, "round": number + 1, **result}
+                        for result in _train(job, some, failures)
+                    ]
         progress.update(bar, advance=1, description="done")
     runs = [run for run in runs if run["compression"] not in failures]
     if not runs:
@@ -90,28 +95,43 @@ def _count_idle(arguments: argparse.Namespace, bandwidth: Bandwidth, output: pat
     return json.loads(output.read_text())
 
 
-def _train(
-    arguments: argparse.Namespace,
-    script: pathlib.Path,
-    bandwidth: Bandwidth,
-    names: list[str],
-    output: pathlib.Path,
-    failures: dict[str, str],
-) -> Iterator[dict]:
-    """Trains with these compressors, one after the other; yields the example's results.
+def _by_steps(arguments: argparse.Namespace, names: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """Yields the options that say how many steps are trained and measured, and who trains so."""
+    trials = str(arguments.trial_steps)
+    after_trials = ["--epochs", "2", "--steps", trials, "--warm-up-steps", trials]
+    for is_tried, some in itertools.groupby(names, lambda name: name.partition("(")[0] == "auto"):
+        yield after_trials if is_tried else ["--steps", str(arguments.steps)], list(some)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """How the jobs of some compressors are started, and the file of their results."""
+
+    arguments: argparse.Namespace
+    script: pathlib.Path
+    bandwidth: Bandwidth
+    steps: list[str]
+    output: pathlib.Path
+
+    def run(self, names: list[str]) -> None:
+        """Trains with these compressors, one after the other."""
+        options = [*self.steps, "--preload", "--output", str(self.output), "--count-interface", INTERFACE]
+        run(self.arguments, self.bandwidth, _example(self.arguments, self.script, names, options))
+
+
+def _train(job: _Job, names: list[str], failures: dict[str, str]) -> Iterator[dict]:
+    """Trains with these compressors; yields the example's results.
 
     A compressor with which a job fails is added to `failures`; another job continues with those after it.
     """
-    options = ["--steps", str(arguments.steps), "--preload", "--output", str(output)]
-    options += ["--count-interface", INTERFACE]
     while names:
-        output.unlink(missing_ok=True)
+        job.output.unlink(missing_ok=True)
         failure = None
         try:
-            run(arguments, bandwidth, _example(arguments, script, names, options))
+            job.run(names)
         except JobError as error:
             failure = error
-        results = json.loads(output.read_text()) if output.exists() else []
+        results = json.loads(job.output.read_text()) if job.output.exists() else []
         for result in results:
             _check(result)
             yield result

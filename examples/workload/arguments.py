@@ -48,6 +48,13 @@ def make_parser(
     parser.add_argument("--epochs", type=int, default=epochs, help="epochs of each run (default %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of an epoch (default: all data)")
     parser.add_argument(
+        "--warm-up-steps",
+        type=int,
+        default=3,
+        metavar="N",
+        help="steps before times are measured: the first ones trace graphs (default %(default)s)",
+    )
+    parser.add_argument(
         "--batch-size", type=int, default=batch_size, help="batch size of each rank (default %(default)s)"
     )
     parser.add_argument(

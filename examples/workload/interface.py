@@ -7,7 +7,6 @@ import keras
 import numpy as np
 
 import tfcompress as tfc
-from workload.recorder import WARM_UP_STEPS
 
 _INTERFACES = pathlib.Path("/sys/class/net")
 # The kernel's names of the counters, in the order of `read_counters`.
@@ -37,9 +36,9 @@ class InterfaceCounter(keras.callbacks.Callback):
     Traffic between epochs is not counted. Must come before callbacks that test the model.
     """
 
-    def __init__(self, interface: str, optimizer: keras.optimizers.Optimizer) -> None:
+    def __init__(self, interface: str, optimizer: keras.optimizers.Optimizer, warm_up_steps: int) -> None:
         super().__init__()
-        self._interface, self._optimizer = interface, optimizer
+        self._interface, self._optimizer, self._warm_up_steps = interface, optimizer, warm_up_steps
         self._steps = 0
         self._start: np.ndarray | None = None
         self._sums = np.zeros(1 + len(COUNTERS) + len(_REPORTED))
@@ -50,12 +49,12 @@ class InterfaceCounter(keras.callbacks.Callback):
             raise SystemExit(f"--count-interface: there is no {interface!r} here, only {known}") from error
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        if self._steps >= WARM_UP_STEPS:
+        if self._steps >= self._warm_up_steps:
             self._start = self._read()
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._steps += 1
-        if self._steps == WARM_UP_STEPS:
+        if self._steps == self._warm_up_steps:
             self._start = self._read()
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
@@ -64,7 +63,7 @@ class InterfaceCounter(keras.callbacks.Callback):
 
     def result(self) -> dict[str, object]:
         """Returns means over the counted steps; their number is 0 if training ended with the warm-up."""
-        steps = max(self._steps - WARM_UP_STEPS, 0)
+        steps = max(self._steps - self._warm_up_steps, 0)
         names = ["seconds", *COUNTERS, *(f"reported_{name}" for name in _REPORTED)]
         means = (self._sums / max(steps, 1)).tolist()
         per_step = {f"{name}_per_step": mean for name, mean in zip(names, means, strict=True)}

@@ -8,19 +8,25 @@ import numpy as np
 
 import tfcompress as tfc
 
-# Steps before times are measured: the first steps trace graphs and fill caches.
-WARM_UP_STEPS = 3
-
 
 class Recorder(keras.callbacks.Callback):
     """Metrics by epoch and by bytes on the wire, and where the time of a step goes."""
 
     def __init__(
-        self, optimizer: keras.optimizers.Optimizer, evaluate: Callable[[keras.Model], dict[str, float]]
+        self,
+        optimizer: keras.optimizers.Optimizer,
+        evaluate: Callable[[keras.Model], dict[str, float]],
+        warm_up_steps: int,
     ) -> None:
-        """Takes the distributed optimizer, and a function that tests the model over all ranks."""
+        """Takes the distributed optimizer, and what is measured.
+
+        Args:
+          optimizer: The distributed optimizer.
+          evaluate: Tests the model over all ranks.
+          warm_up_steps: Steps before times are measured.
+        """
         super().__init__()
-        self._optimizer, self._evaluate = optimizer, evaluate
+        self._optimizer, self._evaluate, self._warm_up_steps = optimizer, evaluate, warm_up_steps
         self._seconds: list[float] = []
         self._warm_stats = None
         self.curve: list[dict] = []
@@ -30,7 +36,7 @@ class Recorder(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         self._seconds.append(time.perf_counter() - self._start)
-        if len(self._seconds) == WARM_UP_STEPS:
+        if len(self._seconds) == self._warm_up_steps:
             self._warm_stats = tfc.stats(self._optimizer, residual_norms=False)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
@@ -69,7 +75,7 @@ class Recorder(keras.callbacks.Callback):
         rest of the step, input pipeline included, and at least 0.
         """
         stats = tfc.stats(self._optimizer, residual_norms=False)
-        if self._warm_stats is not None and len(self._seconds) > WARM_UP_STEPS:
+        if self._warm_stats is not None and len(self._seconds) > self._warm_up_steps:
             stats = stats.since(self._warm_stats)
         phases = {phase: stats.total.milliseconds(phase) for phase in ("encode", "communication", "decode")}
         phases["update"] = update
@@ -77,7 +83,7 @@ class Recorder(keras.callbacks.Callback):
         return {"step": step, "compute": max(step - sum(phases.values()), 0.0), **phases}
 
     def _warm_seconds(self) -> list[float]:
-        return self._seconds[WARM_UP_STEPS:] or self._seconds
+        return self._seconds[self._warm_up_steps :] or self._seconds
 
 
 def largest_error(stats: tfc.Stats) -> float | None:

@@ -100,8 +100,9 @@ def train(
     inner = task.make_optimizer(learning_rate(data, arguments))
     optimizer = distributed(inner, task, compressor, rounds)
     task.model.compile(optimizer, task.loss, jit_compile=False)
-    recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)))
-    counters = [InterfaceCounter(name, optimizer) for name in arguments.count_interface]
+    warm_up = arguments.warm_up_steps
+    recorder = Recorder(optimizer, lambda model: mean_over_ranks(task.evaluate(model)), warm_up)
+    counters = [InterfaceCounter(name, optimizer, warm_up) for name in arguments.count_interface]
     callbacks = [tfc.callbacks.BroadcastVariables(0), *counters, recorder]
     if arguments.dump_gradients:
         callbacks.append(DumpGradients(arguments.dump_gradients, arguments.dump_steps, task))

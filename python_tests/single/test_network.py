@@ -115,7 +115,7 @@ class FakeJobs:
     """Stands for the ranks: trains with what it is told, but for one compressor, at which it fails."""
 
     def __init__(self, monkeypatch, failing: str):
-        self.failing, self.trained = failing, []
+        self.failing, self.trained, self.options = failing, [], {}
         monkeypatch.setattr(network_jobs, "run", self)
         monkeypatch.setattr(network_jobs, "_dump", lambda *_: {})
         monkeypatch.setattr(network_jobs, "_count_idle", lambda *_: {})
@@ -125,6 +125,7 @@ class FakeJobs:
         results = []
         for name in command[command.index("--compression") + 1 :]:
             self.trained.append(name)
+            self.options[name] = command
             if name == self.failing:
                 raise network_jobs.JobError(f"cannot {name}")
             run = {"compression": name, "replicas_identical": True, "interfaces": [{"steps": 1}]}
@@ -159,6 +160,14 @@ def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):
     measured = measure("--bandwidths 1gbit unlimited --repeats 1 --compression dgc")
     assert measured.failures == {"dgc": "cannot dgc"}
     assert {run["compression"] for run in measured.runs} == {"none", "fp16"}
+
+
+def test_steps_of_auto_are_measured_after_its_trials(monkeypatch):
+    jobs = FakeJobs(monkeypatch, failing="")
+    measured = measure("--bandwidths 1gbit --repeats 1 --steps 8 --trial-steps 50 --compression auto topk")
+    assert [run["compression"] for run in measured.runs] == ["none", "fp16", "auto", "topk"]
+    assert " ".join(jobs.options["auto"]).count("--epochs 2 --steps 50 --warm-up-steps 50") == 1
+    assert "--steps 8" in " ".join(jobs.options["topk"])
 
 
 def test_nothing_measured_is_an_error(monkeypatch):
