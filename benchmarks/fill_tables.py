@@ -144,6 +144,23 @@ def messages(result: dict) -> str:
     return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
 
 
+def overlap(result: dict) -> str:
+    """Returns a table of the steps of one packet, and how many times as fast those of several are."""
+    groups = list(result["rows"][0]["ms"])
+    rows = [
+        [
+            row["link"],
+            f"{row['milliseconds']:g}",
+            code(row["compression"]),
+            f"{row['ms'][groups[0]]:.0f}",
+            *(f"{row['ms'][each]:.0f}: {row['ms'][groups[0]] / row['ms'][each]:.2f}" for each in groups[1:]),
+        ]
+        for row in result["rows"]
+    ]
+    headings = ["one packet, ms a step", *(f"`num_groups={each}`" for each in groups[1:])]
+    return table(["link", "ms between gradients", "compression", *headings], rows)
+
+
 def hierarchical(result: dict) -> str:
     """Returns a table of exchanges in one level and in two, side by side."""
     rows = [
@@ -356,6 +373,7 @@ TABLES = {
     "native_codec": native_codec,
     "lossless": lossless,
     "hierarchical": hierarchical,
+    "overlap": overlap,
     "row_sharding": row_sharding,
     **paper_tables.TABLES,
 }

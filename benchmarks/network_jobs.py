@@ -72,10 +72,10 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
     return Measured(idle, runs, failures, gradients)
 
 
-def rotated(names: list[str], number: int) -> list[str]:
-    """Returns the order of a round, rotated so that no compressor always runs first, with cold caches."""
-    first = number % len(names)
-    return names[first:] + names[:first]
+def rotated(compared: list, number: int) -> list:
+    """Returns the order of a round, rotated so that none of them always runs first, with cold caches."""
+    first = number % len(compared)
+    return compared[first:] + compared[:first]
 
 
 def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.Path) -> Gradients:

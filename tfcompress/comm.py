@@ -311,12 +311,18 @@ def _horovod_op(op: str) -> Any:
     return horovod().Average if op == AVERAGE else horovod().Sum
 
 
+def in_runs(positions: Sequence[int], num_runs: int) -> list[Sequence[int]]:
+    """Cuts positions into at most so many runs, which are about equally long."""
+    length = -(-len(positions) // num_runs)
+    return [positions[i : i + length] for i in range(0, len(positions), max(length, 1))]
+
+
 def _groups(tensors: Sequence[tf.Tensor], num_groups: int) -> list[list[int]]:
     """Cuts the positions of `tensors` into runs of about equal length, of one dtype each."""
-    length = -(-len(tensors) // num_groups)
     groups: dict[tuple[int, tf.DType], list[int]] = {}
-    for i, tensor in enumerate(tensors):
-        groups.setdefault((i // length, tensor.dtype), []).append(i)
+    for number, run in enumerate(in_runs(range(len(tensors)), num_groups)):
+        for i in run:
+            groups.setdefault((number, tensors[i].dtype), []).append(i)
     return list(groups.values())
 
 

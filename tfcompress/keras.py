@@ -129,8 +129,9 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         exchanged and applied (default 1). `iterations` counts all of them, as in Horovod.
       average_aggregated_gradients: Whether that sum is divided by their number (default False, as
         Horovod).
-      num_groups: As in Horovod, for gradients that its all-reduce carries; compressed ones always
-        travel together.
+      num_groups: As in Horovod, for gradients that its all-reduce carries. Those that travel in packets are
+        sent in so many, the last gradients first, while the backward pass goes on; 0, the default, sends one
+        packet when it has ended.
       groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number counts.
       process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
       scale_local_gradients: Whether gradients of `register_local_var` variables are divided by the

@@ -16,7 +16,8 @@ class Options:
       gradient_predivide_factor: Splits the division of an average in two: 1/f before the sum, f/size
         after it. Only what all-reduce sums can overflow: it changes nothing for frames.
       process_set: The hvd.ProcessSet whose ranks exchange; None for all.
-      num_groups: Groups in which Horovod reduces uncompressed gradients; 0: as Horovod likes.
+      num_groups: Groups in which Horovod reduces uncompressed gradients, and packets of compressed ones;
+        0: as Horovod likes, and one packet.
       sparse_as_dense: Whether IndexedSlices become dense gradients first.
       scale_local_gradients: Whether gradients of local variables are divided by the number of ranks
         where `op` is average, as Horovod does.

@@ -1,10 +1,12 @@
 """One step: a list of local gradients in, the list of reduced gradients out; a transaction over all ranks."""
 
+import dataclasses
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import tensorflow as tf
 
 from tfcompress import comm
+from tfcompress.comm import in_runs
 from tfcompress.compression_error import Measurement
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE
@@ -37,6 +39,8 @@ _EXCHANGES = {
     Transport.CUSTOM: custom.exchange,
     Transport.ALLREDUCE: allreduce.exchange,
 }
+# What travels in packets of several gradients, which may be more than one a step.
+_IN_PACKETS = (Transport.GATHER, Transport.SHARD)
 
 
 class Step:
@@ -256,11 +260,12 @@ def _send(context: Context, members: Sequence[Member], gradients: Sequence[Gradi
     """Exchanges gradients among the ranks of a context, each on its route."""
     outcomes = {}
     for transport, exchange in _EXCHANGES.items():
-        positions = tuple(i for i, m in enumerate(members) if m.route.transport is transport)
-        if positions:
-            outcomes[positions] = exchange(
-                context, [members[i] for i in positions], [gradients[i] for i in positions]
-            )
+        positions = [i for i, member in enumerate(members) if member.route.transport is transport]
+        num_packets = context.num_groups if transport in _IN_PACKETS else 1
+        # The backward pass ends with the first gradients: what is ready first is sent first.
+        for number, group in enumerate(reversed(in_runs(positions, num_packets or 1))):
+            own = dataclasses.replace(context, name=f"{context.name}_{number}") if number else context
+            outcomes[tuple(group)] = exchange(own, [members[i] for i in group], [gradients[i] for i in group])
     return join(outcomes)
 
 

@@ -61,7 +61,7 @@ class DistributedGradientTape:
           sparse_as_dense: Whether IndexedSlices become dense gradients first (default False).
           op: hvd.Average (default) or hvd.Sum.
           gradient_predivide_factor: As in Horovod; above 0, default 1.
-          num_groups: As in Horovod, for gradients that its all-reduce carries.
+          num_groups: As in Horovod, and the number of packets, as for `tfc.DistributedOptimizer`.
           groups: As in Horovod: a number of groups, or a list of lists of variables, of which the number
             counts.
           process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).

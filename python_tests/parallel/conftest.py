@@ -19,8 +19,8 @@ hvd.init()
 
 # tf_keras instead of Keras 3 is chosen before TensorFlow is imported, so it has a run of its own.
 _LEGACY = os.environ.get("TF_USE_LEGACY_KERAS") == "1" or tf.__version__.startswith("2.15.")
-# Rewriting graphs costs more here than running them; runs of other numbers of ranks and jobs are with it.
-if hvd.size() == 2:
+# Rewriting graphs costs more here than running them; runs of four ranks and jobs are with it.
+if hvd.size() < 4:
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 collect_ignore = ["test_keras3.py"] if _LEGACY else ["test_tf_keras.py"]
 

@@ -236,7 +236,6 @@ def record_rates(hook="on_train_batch_begin"):
 
 
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "LossScaleOptimizer"])
-@pytest.mark.ranks
 def test_warmup_raises_the_learning_rate_step_by_step(scaled, capsys):
     inner = keras.optimizers.Adam(1e-3)
     optimizer = topk_optimizer(keras.mixed_precision.LossScaleOptimizer(inner) if scaled else inner)

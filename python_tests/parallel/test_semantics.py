@@ -105,10 +105,13 @@ class TestReduction:
         finally:
             hvd.remove_process_set(process_set)
 
-    @pytest.mark.parametrize("num_groups", [1, 2])
-    def test_groups(self, num_groups, assert_same_on_all_ranks):
+    @pytest.mark.parametrize(
+        "num_groups, compression", [(1, tfc.Compression.none), (2, tfc.Compression.none), (2, EXACT)]
+    )
+    def test_groups(self, num_groups, compression, assert_same_on_all_ranks):
         model = make_model(keras)
-        fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), num_groups=num_groups))
+        options = {"compression": compression, "num_groups": num_groups}
+        fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), **options))
         assert_same_on_all_ranks(model.get_weights())
 
     @pytest.mark.parametrize("scaled", [True, False])

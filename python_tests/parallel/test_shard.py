@@ -49,11 +49,13 @@ def test_replicas_are_bit_identical(rng, spec, assert_same_on_all_ranks):
         assert_same_on_all_ranks([each.numpy() for each in run(stepper, random_arrays(rng))])
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.startswith("residual")])
+@pytest.mark.parametrize(
+    "spec, num_groups", [*((spec, 0) for spec in SPECS if spec.startswith("residual")), (SPECS[0], 3)]
+)
 @pytest.mark.ranks
-def test_both_encodings_conserve_the_sum_of_gradients(rng, spec):
+def test_both_encodings_conserve_the_sum_of_gradients(rng, spec, num_groups):
     """What arrives over many steps plus what is pending on all ranks equals what went in."""
-    stepper = Stepper(sharded(spec, min_elements=0), hvd.Sum)
+    stepper = Stepper(sharded(spec, min_elements=0), hvd.Sum, num_groups=num_groups)
     given = [np.zeros(shape) for shape in SHAPES]
     arrived = [np.zeros(shape) for shape in SHAPES]
     step = tf.function(lambda *arrays: run(stepper, arrays))

@@ -7,6 +7,7 @@ import tensorflow as tf
 from stepping import Stepper
 
 import tfcompress as tfc
+from tfcompress.comm import Ranks
 from tfcompress.state import Parameter
 
 EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
@@ -49,6 +50,45 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
         for _ in range(5):
             results = aggregate(stepper, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
             assert_same_on_all_ranks(results)
+
+
+@pytest.fixture
+def packets(monkeypatch):
+    """The names of packets, as they are gathered."""
+    gather, names = Ranks.allgather_packet, []
+
+    def gather_packet(self, packet, name):
+        names.append(name)
+        return gather(self, packet, name)
+
+    monkeypatch.setattr(Ranks, "allgather_packet", gather_packet)
+    return names
+
+
+@pytest.mark.parametrize("num_groups, num_packets", [(2, 2), (3, 2), (9, 4)])
+def test_gradients_are_the_same_in_several_packets(rng, packets, num_groups, num_packets):
+    compressor = tfc.Compressor("residual|topk:ratio=0.05|delta_binary|qsgd", min_elements=0)
+    whole, grouped = Stepper(compressor), Stepper(compressor, num_groups=num_groups)
+    for _ in range(2):
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+        expected = aggregate(whole, arrays)
+        packets.clear()
+        for ours, one in zip(aggregate(grouped, arrays), expected, strict=True):
+            np.testing.assert_array_equal(ours, one)
+        assert len(set(packets)) == num_packets
+
+
+def test_what_is_not_finite_in_one_packet_leaves_the_memory_of_all(rng):
+    stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0), num_groups=2)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+    aggregate(stepper, arrays)
+    slots = [slot for slots in stepper.state.memories.by_name().values() for slot in slots]
+    before = [slot.numpy() for slot in slots]
+    arrays[0][0, 0] = np.nan
+    results = aggregate(stepper, arrays)
+    assert not np.isfinite(results[0]).any()
+    for slot, value in zip(slots, before, strict=True):
+        np.testing.assert_array_equal(slot.numpy(), value)
 
 
 @pytest.mark.parametrize("name", sorted(name for name in vars(tfc.Compression) if not name.startswith("_")))

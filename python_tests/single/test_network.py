@@ -23,6 +23,7 @@ import network  # noqa: E402
 import network_jobs  # noqa: E402
 import network_plots  # noqa: E402
 import network_summary  # noqa: E402
+import overlap  # noqa: E402
 import rendezvous  # noqa: E402
 import wire  # noqa: E402
 
@@ -87,6 +88,21 @@ def test_one_level_and_two_are_shown_side_by_side():
     assert "| 1gbit | 1,024 | `int8` | 30 | 20 | 30 | 20 | 1.50 |" in fill_tables.hierarchical({"rows": rows})
     output = io.StringIO()
     rich.console.Console(width=110, file=output).print(hierarchical.make_table(rows))
+    assert "int8" in output.getvalue()
+
+
+def test_packets_are_shown_side_by_side():
+    runs = [
+        {"link": "1gbit", "milliseconds": 20.0, "ms": {"int8": {"4": four, "0": one}}}
+        for one, four in [(180, 150), (200, 160), (230, 190)]
+    ]
+    rows = overlap.rows_of(runs)
+    assert rows == [
+        {"link": "1gbit", "milliseconds": 20.0, "compression": "int8", "ms": {"0": 200, "4": 160}}
+    ]
+    assert "| 1gbit | 20 | `int8` | 200 | 160: 1.25 |" in fill_tables.overlap({"rows": rows})
+    output = io.StringIO()
+    rich.console.Console(width=110, file=output).print(overlap.make_table(rows))
     assert "int8" in output.getvalue()
 
 

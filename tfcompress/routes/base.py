@@ -24,7 +24,8 @@ class Context:
       name: Prefix of the collectives' names.
       op: comm.AVERAGE or comm.SUM.
       predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
-      num_groups: Groups in which Horovod reduces tensors together; 0 leaves it to Horovod.
+      num_groups: Groups in which Horovod reduces tensors together, and packets; 0 leaves it to Horovod, and
+        makes one packet.
       step: int64 scalar, different at every step and equal on all ranks.
       has_memory: Whether any gradient of the step has a memory or a factor, which a gradient that is not
         finite rolls back.
