@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench wheels wheel-test clean
+.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench wheels wheel-test matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -98,6 +98,9 @@ wheels:  ## wheels that need no compiler, in build/wheels (PYTHONS="python3.12" 
 
 wheel-test:  ## install these wheels into bare environments, and test them there (the same variables)
 	@scripts/wheels.sh test
+
+matrix: wheels  ## train with every TensorFlow, Python and Keras that go together; writes docs/compatibility.md
+	python scripts/matrix.py
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info tfcompress/*.so

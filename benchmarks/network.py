@@ -44,9 +44,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
         metavar="PRESET|SPEC",
         help=f"compressors in addition to {' and '.join(network_summary.BASELINES)} (default: %(default)s)",
     )
-    parser.add_argument(
-        "--steps", type=int, default=20, help="maximum steps, in one epoch (default %(default)s)"
-    )
+    parser.add_argument("--steps", type=int, default=20, help="steps, in one epoch (default %(default)s)")
     parser.add_argument(
         "--trial-steps",
         type=int,

@@ -1,8 +1,9 @@
 """Builds a wheel of Horovod 0.28.1 for the TensorFlow of this interpreter, and installs it.
 
 Horovod publishes no wheels, and its last release does not compile against current TensorFlow. This program
-edits some places of its sources, see EDITS, and builds it with TensorFlow and Gloo only. The wheel is kept in
-the user's cache, so that only the first run takes minutes.
+edits some places of its sources, see EDITS, and builds it with TensorFlow and Gloo only. The wheel serves all
+versions of Python: its library calls none. It is kept in the user's cache, so that only the first run takes
+minutes.
 
     python -m tfcompress.build_horovod                      build, or take from the cache, and install
     python -m tfcompress.build_horovod --wheel-dir wheels   write the wheel to a folder, for other machines
@@ -52,6 +53,9 @@ BUILD_ENVIRONMENT = {
 }
 
 
+_STDERR = 2
+
+
 class BuildError(Exception):
     """An error that the user can act on; printed without a traceback."""
 
@@ -81,6 +85,8 @@ EDITS = [
         old="  assert(global_context.IsEnabled());\n",
         new="  assert(global_context.IsEnabled());\n  gloo_iface_ = global_context.gloo_iface_;\n",
     ),
+    # It looks for a library whose name has the version of Python in it.
+    Edit(path="horovod/common/util.py", old="sysconfig.get_config_var('EXT_SUFFIX')", new="'.so'"),
     # Gloo says that it is ready to receive after it has begun to send over the same connection,
     # behind the data: two ranks then send one after the other instead of at the same time.
     *(
@@ -175,23 +181,31 @@ def say(text: str) -> None:
 
 
 def cache_folder(tf_version: str) -> pathlib.Path:
-    """Returns the folder of the wheel, one for each TensorFlow, Python, and build recipe."""
+    """Returns the folder of the wheel, one for each TensorFlow and build recipe."""
     root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     recipe = repr((HOROVOD_VERSION, EDITS, sorted(BUILD_ENVIRONMENT.items())))
     recipe_hash = hashlib.sha256(recipe.encode()).hexdigest()[:12]
-    python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return root / "tfcompress" / "wheels" / f"{tf_version}-{python_tag}-{recipe_hash}"
+    return root / "tfcompress" / "wheels" / f"{tf_version}-{recipe_hash}"
 
 
 def pip(*arguments: str) -> None:
-    """Runs pip of this interpreter; what it prints goes to stderr.
+    """Runs pip of this interpreter.
 
     Raises:
       BuildError: It failed.
     """
-    command = [sys.executable, "-m", "pip", *arguments]
+    run_module("pip", *arguments)
+
+
+def run_module(name: str, *arguments: str) -> None:
+    """Runs a module of this interpreter; what it prints goes to stderr.
+
+    Raises:
+      BuildError: It failed.
+    """
+    command = [sys.executable, "-m", name, *arguments]
     try:
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=_STDERR)
     except subprocess.CalledProcessError as error:
         raise BuildError(f"failed with status {error.returncode}: {' '.join(command)}") from error
 
@@ -269,6 +283,29 @@ def compile_wheel(source: pathlib.Path, wheels: pathlib.Path, log: pathlib.Path)
     return wheel
 
 
+def for_every_python(wheel: pathlib.Path, scratch: pathlib.Path) -> pathlib.Path:
+    """Returns a wheel that differs in its name, and its library's: neither has the version of Python.
+
+    Args:
+      wheel: The wheel.
+      scratch: A folder to unpack it in, and to write to.
+
+    Raises:
+      BuildError: It cannot be unpacked or packed.
+    """
+    run_module("wheel", "unpack", f"--dest={scratch / 'unpacked'}", str(wheel))
+    (folder,) = (scratch / "unpacked").iterdir()
+    for library in folder.rglob("*.cpython-*.so"):
+        library.rename(library.with_name(f"{library.name.partition('.')[0]}.so"))
+    packed = scratch / "packed"
+    packed.mkdir()
+    run_module("wheel", "pack", f"--dest-dir={packed}", str(folder))
+    tags = ["--remove", "--python-tag=py3", "--abi-tag=none"]
+    run_module("wheel", "tags", *tags, *map(str, packed.iterdir()))
+    (renamed,) = packed.iterdir()
+    return renamed
+
+
 def run_with_progress(command: list[str], environment: dict[str, str], write: Callable[[str], object]) -> int:
     """Runs a build, says each further tenth that make reports, and returns the exit status.
 
@@ -320,7 +357,7 @@ def find_or_build(tf_version: str) -> pathlib.Path:
         apply_edits(source, tf_version)
         say("compiles")
         wheel = compile_wheel(source, scratch / "wheels", folder / "build.log")
-        return copy(wheel, folder)
+        return copy(for_every_python(wheel, scratch), folder)
 
 
 def copy(wheel: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
@@ -351,7 +388,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
         "--wheel-dir",
         type=pathlib.Path,
         metavar="DIR",
-        help="write the wheel here, install nothing: for machines with the same Python and TensorFlow",
+        help="write the wheel here, install nothing: for machines with the same TensorFlow",
     )
     return parser.parse_args(words)
 

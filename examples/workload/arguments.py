@@ -46,7 +46,9 @@ def make_parser(
         help="factor of the residuals after each round of local steps (default %(default)s)",
     )
     parser.add_argument("--epochs", type=int, default=epochs, help="epochs of each run (default %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of an epoch (default: all data)")
+    parser.add_argument(
+        "--steps", type=int, help="steps of an epoch, which may take the data again (default: all data, once)"
+    )
     parser.add_argument(
         "--warm-up-steps",
         type=int,

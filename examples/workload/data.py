@@ -34,9 +34,9 @@ def batches(arrays: Sequence[np.ndarray], arguments: argparse.Namespace) -> tf.d
 
 
 def one_epoch(data: tf.data.Dataset, arguments: argparse.Namespace) -> tf.data.Dataset:
-    """Returns the first `--steps` batches, or all; with `--preload` they are in memory already."""
+    """Returns `--steps` batches, which may take the data again, or all; with `--preload` from memory."""
     if arguments.steps is not None:
-        data = data.take(arguments.steps)
+        data = data.repeat().take(arguments.steps)
     if not arguments.preload:
         return data
     data = data.cache()

@@ -22,6 +22,7 @@ def result_of(tmp_path, program, *arguments):
     return result
 
 
+@pytest.mark.long
 def test_resnet20_on_made_up_images(tmp_path):
     result = result_of(tmp_path, "cifar10.py", "--compression", "topk", "--steps", 12)
     assert result["steps"] == 24

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -15,7 +16,16 @@ SETUP = """
 import setuptools
 print("[  3%] Building CXX object a.o\\n[ 50%] Building CXX object b.o\\n[100%] Linking")
 {last}
-setuptools.setup(name="horovod", version="0.28.1", packages=[])
+class Distribution(setuptools.Distribution):
+    def has_ext_modules(self):
+        return True
+setuptools.setup(
+    name="horovod",
+    version="0.28.1",
+    packages=["horovod"],
+    package_data={{"": ["*.so"]}},
+    distclass=Distribution,
+)
 """
 
 
@@ -93,10 +103,13 @@ def test_a_wheel_in_the_cache_is_taken(cache, no_download, monkeypatch, tmp_path
 
 def test_a_build_shows_progress_and_fills_the_cache(cache, no_download, source, capsys):
     (source / "setup.py").write_text(SETUP.format(last=""))
+    (source / "horovod" / "mpi_lib.cpython-311-x86_64-linux-gnu.so").write_text("library")
     assert build_horovod.main(["--no-install"]) == 0
     [wheel] = cache.glob("*.whl")
     printed = capsys.readouterr()
-    assert printed.out == f"{wheel}\n" and wheel.name.startswith("horovod-0.28.1-")
+    assert printed.out == f"{wheel}\n" and wheel.name.startswith("horovod-0.28.1-py3-none-linux_")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("horovod/mpi_lib.so") == b"library"
     assert "compiled 50 % after" in printed.err and "compiled 100 % after" in printed.err
     assert "compiled 0 %" not in printed.err
     assert not list(cache.glob("*.partial"))

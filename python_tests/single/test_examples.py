@@ -59,6 +59,13 @@ def test_an_epoch_has_every_example_once_but_for_the_last_batch():
     assert all((labels.numpy() == inputs.numpy() + 100).all() for inputs, labels in data)
 
 
+@pytest.mark.parametrize("preload", [True, False])
+def test_an_epoch_of_more_steps_than_the_data_has_takes_it_again(preload):
+    epoch = one_epoch(tf.data.Dataset.range(3), types.SimpleNamespace(steps=7, preload=preload))
+    assert [int(batch) for batch in epoch] == [0, 1, 2, 0, 1, 2, 0]
+    assert int(epoch.cardinality()) == 7
+
+
 @pytest.mark.parametrize(("preload", "made"), [(True, [0, 1, 2]), (False, [0, 1, 2, 0, 1, 2])])
 def test_preloaded_batches_are_made_once_before_the_first_step(preload, made):
     so_far = []

@@ -1,0 +1,56 @@
+"""The page of the compatibility matrix."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "scripts"))
+
+import matrix  # noqa: E402
+
+
+def row(tensorflow, python, keras, failure=""):
+    names = ("tensorflow", "python", "keras", "failure")
+    return dict(zip(names, (tensorflow, python, keras, failure), strict=True))
+
+
+def test_the_page_tells_what_works_what_fails_and_what_there_is_not():
+    rows = [
+        row("2.15.1", "3.11", "Keras 2"),
+        row("2.21.0", "3.11", "tf_keras", "horovodrun ...\nImportError: no such thing\n"),
+        row("2.21.0", "3.11", "Keras 3"),
+        row("2.21.0", "3.13", "Keras 3"),
+    ]
+    page = matrix.page(rows)
+    assert "| TensorFlow | Python 3.11 | Python 3.13 |" in page
+    assert "| 2.15.1 | Keras 2: works | no wheels |" in page
+    assert "| 2.21.0 | Keras 3: works, tf_keras: fails | Keras 3: works |" in page
+    assert "- TensorFlow 2.21.0, Python 3.11, tf_keras: `ImportError: no such thing`" in page
+    assert matrix.page([*rows[:1], row("2.21.0", "3.10", "Keras 3")]).count("not tried") == 2
+
+
+def test_a_pair_without_a_wheel_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(matrix, "WHEELS", tmp_path)
+    with pytest.raises(matrix.SetupError, match="no wheel for Python 3.12 in .*make wheels"):
+        matrix.Pair("2.21.0", "3.12").wheel  # noqa: B018
+
+
+def test_what_has_run_with_the_same_wheel_is_not_run_again(monkeypatch, tmp_path):
+    for name in ("WHEELS", "FOLDER"):
+        monkeypatch.setattr(matrix, name, tmp_path)
+    monkeypatch.setattr(matrix, "RESULTS", tmp_path / "rows.json")
+    monkeypatch.setattr(matrix, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(matrix, "interpreters", lambda wanted: dict.fromkeys(wanted, sys.executable))
+    prepared, trained = [], []
+    monkeypatch.setattr(matrix, "prepare", lambda pair, python: prepared.append(pair))
+    monkeypatch.setattr(matrix, "train", lambda pair, keras: trained.append(keras))
+    (tmp_path / "tfcompress-0.1.0-cp312-cp312-manylinux.whl").write_text("wheel")
+    arguments = matrix.parse_arguments(["--tensorflow", "2.21.0", "2.15.1", "--python", "3.12"])
+    for expected in (1, 1):
+        rows = matrix.run_all(arguments)
+        assert len(prepared) == expected and trained == ["Keras 3", "tf_keras"]
+    assert [each["failure"] for each in rows] == ["", ""]
+    (tmp_path / "tfcompress-0.1.0-cp312-cp312-manylinux.whl").write_text("another")
+    matrix.run_all(arguments)
+    assert len(prepared) == 2
