@@ -32,6 +32,13 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     network.add_links(parser, ["1gbit", "10gbit"])
     parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
     parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=["none", "int8", "int4", "topk"],
+        metavar="PRESET",
+        help="default: none int8 int4 topk",
+    )
+    parser.add_argument(
         "--milliseconds",
         type=float,
         nargs="+",
@@ -55,7 +62,7 @@ def run(arguments: argparse.Namespace, bandwidth: Bandwidth, milliseconds: float
     groups = network_jobs.rotated(arguments.groups, number)
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "result.json"
-        words = [RANK, output, milliseconds, arguments.steps, *groups]
+        words = [RANK, output, milliseconds, arguments.steps, ",".join(arguments.compression), *groups]
         network_jobs.run(arguments, bandwidth, [sys.executable, *map(str, words)])
         return json.loads(output.read_text())
 

@@ -1,6 +1,6 @@
 """One rank of `overlap.py`: times steps whose gradients become ready one after another.
 
-python benchmarks/overlap_rank.py OUTPUT MILLISECONDS STEPS NUM_GROUPS...
+python benchmarks/overlap_rank.py OUTPUT MILLISECONDS STEPS COMPRESSION,... NUM_GROUPS...
 
 A gradient is ready so many milliseconds after the one before; until then a thread sleeps. Rank 0 writes
 medians of the slowest rank, in milliseconds, as JSON: {compressor: {number of groups: median}}.
@@ -17,7 +17,6 @@ import tensorflow as tf
 
 import tfcompress as tfc
 
-COMPRESSION = ("none", "int8", "int4", "topk")
 NUM_GRADIENTS, SHAPE = 4, (1024, 2048)
 # The first steps trace the graph.
 WARM_UP_STEPS = 3
@@ -66,14 +65,14 @@ def median_ms(name: str, num_groups: int, seconds: float, num_steps: int) -> flo
 
 
 def main() -> None:
-    output, milliseconds, num_steps, *groups = sys.argv[1:]
+    output, milliseconds, num_steps, compression, *groups = sys.argv[1:]
     hvd.init()
     measured = {
         name: {
             number: median_ms(name, int(number), float(milliseconds) / 1e3, int(num_steps))
             for number in groups
         }
-        for name in COMPRESSION
+        for name in compression.split(",")
     }
     if hvd.rank() == 0:
         pathlib.Path(output).write_text(json.dumps(measured))
