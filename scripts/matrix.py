@@ -35,7 +35,7 @@ JOB_SECONDS = 300
 
 
 class SetupError(Exception):
-    """An environment could not be made; the message ends with what the command printed."""
+    """What a pair needs is missing, or a command failed; the message ends with what it printed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,11 @@ class Pair:
         if not found:
             raise SetupError(f"no wheel for Python {self.python} in {WHEELS}: run `make wheels` first")
         return found[-1]
+
+    @property
+    def wheel_digest(self) -> str:
+        """What tells wheels apart; raises as `wheel` does."""
+        return hashlib.sha256(self.wheel.read_bytes()).hexdigest()
 
 
 def run(
@@ -145,7 +150,7 @@ def try_pair(pair: Pair, python: str) -> list[dict]:
                 "tensorflow": pair.tensorflow,
                 "python": pair.python,
                 "keras": keras,
-                "wheel": hashlib.sha256(pair.wheel.read_bytes()).hexdigest(),
+                "wheel": pair.wheel_digest,
                 "seconds": round(time.monotonic() - begin, 1),
                 "failure": problem,
             }
@@ -154,20 +159,18 @@ def try_pair(pair: Pair, python: str) -> list[dict]:
 
 
 def interpreters(wanted: Sequence[str]) -> dict[str, str]:
-    """Returns the interpreters of the Pythons that are here; says which are not."""
+    """Returns the interpreters of the Pythons that are here, among those of PYTHONS as for `make wheels`."""
+    names = os.environ.get("PYTHONS", "").split() or [f"python{version}" for version in wanted]
+    tell = "import sys; print('%d.%d' % sys.version_info[:2])"
     found = {}
-    for version in wanted:
-        for name in (os.environ.get(f"PYTHON{version.replace('.', '')}"), f"python{version}"):
-            path = shutil.which(name) if name else None
-            if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
-                found[version] = path
-                break
-        else:
-            variable = f"PYTHON{version.replace('.', '')}"
-            print(
-                f"matrix: no Python {version} here; name one with {variable}=<interpreter>", file=sys.stderr
-            )
-    return found
+    for path in filter(None, map(shutil.which, names)):
+        # A shim may be there without an interpreter behind it.
+        said = subprocess.run([path, "-c", tell], capture_output=True, text=True, check=False)
+        if said.returncode == 0:
+            found[said.stdout.strip()] = path
+    for version in [each for each in wanted if each not in found]:
+        print(f"matrix: no Python {version} here; PYTHONS names interpreters", file=sys.stderr)
+    return {version: found[version] for version in wanted if version in found}
 
 
 def page(rows: Sequence[dict]) -> str:
@@ -190,8 +193,7 @@ def page(rows: Sequence[dict]) -> str:
     for tensorflow in dict.fromkeys(row["tensorflow"] for row in rows):
         cells = [_cell(rows, tensorflow, python, kerases) for python in pythons]
         lines.append(f"| {tensorflow} | " + " | ".join(cells) + " |")
-    failures = [row for row in rows if row["failure"]]
-    for row in failures:
+    for row in [row for row in rows if row["failure"]]:
         last = row["failure"].strip().splitlines()[-1]
         lines += ["", f"- TensorFlow {row['tensorflow']}, Python {row['python']}, {row['keras']}: `{last}`"]
     return "\n".join(lines) + "\n"
@@ -244,8 +246,8 @@ def run_all(arguments: argparse.Namespace) -> list[dict]:
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     for pair in rich.progress.track(pairs, "pairs"):
         own = [row for row in rows if (row["tensorflow"], row["python"]) == (pair.tensorflow, pair.python)]
-        current = hashlib.sha256(pair.wheel.read_bytes()).hexdigest()
-        if own and not arguments.again and all(row["wheel"] == current for row in own):
+        digest = pair.wheel_digest
+        if own and not arguments.again and all(row["wheel"] == digest for row in own):
             continue
         rows = [row for row in rows if row not in own] + try_pair(pair, pythons[pair.python])
         order = list(PYTHONS)

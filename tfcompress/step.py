@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import tensorflow as tf
 
 from tfcompress import comm
-from tfcompress.comm import in_runs
 from tfcompress.compression_error import Measurement
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE
@@ -263,7 +262,7 @@ def _send(context: Context, members: Sequence[Member], gradients: Sequence[Gradi
         positions = [i for i, member in enumerate(members) if member.route.transport is transport]
         num_packets = context.num_groups if transport in _IN_PACKETS else 1
         # The backward pass ends with the first gradients: what is ready first is sent first.
-        for number, group in enumerate(reversed(in_runs(positions, num_packets or 1))):
+        for number, group in enumerate(reversed(comm.in_runs(positions, num_packets or 1))):
             own = dataclasses.replace(context, name=f"{context.name}_{number}") if number else context
             outcomes[tuple(group)] = exchange(own, [members[i] for i in group], [gradients[i] for i in group])
     return join(outcomes)

@@ -11,7 +11,11 @@ TIMEOUT_SECONDS = 300
 def horovodrun(num_ranks: int, script: pathlib.Path, *arguments: object) -> str:
     """Runs a script on so many ranks of this machine; returns what it printed, and fails if it fails."""
     command = ["horovodrun", "-np", str(num_ranks), "-H", f"localhost:{num_ranks}", "--gloo"]
-    command += [sys.executable, str(script), *map(str, arguments)]
+    return run_job([*command, sys.executable, str(script), *map(str, arguments)])
+
+
+def run_job(command: list[str]) -> str:
+    """Runs a command; returns what it printed, and fails if it fails."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     job = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
