@@ -15,8 +15,6 @@
 namespace tfcompress {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 18;
-
 std::unique_ptr<const ValueCodec> Lossless() { return MakePart<ValueCodec>("lossless", {}); }
 
 void ExpectSameBits(const std::vector<float>& actual, const std::vector<float>& expected) {
@@ -27,14 +25,13 @@ void ExpectSameBits(const std::vector<float>& actual, const std::vector<float>& 
 }
 
 // Encodes and decodes; returns the bits that a value takes.
-double BitsOf(const std::vector<float>& values, const Support& support, Grid grid = {},
-              Executor* executor = SerialExecutor()) {
+double BitsOf(const std::vector<float>& values, const Support& support, Grid grid = {}) {
   const auto codec = Lossless();
   Bytes section;
-  EXPECT_TRUE(codec->Encode(values, support, {0, executor, grid}, &section).ok());
+  EXPECT_TRUE(codec->Encode(values, support, {0, SerialExecutor(), grid}, &section).ok());
   EXPECT_LE(section.size(), codec->MaxEncodedBytes(static_cast<uint32_t>(values.size())));
   std::vector<float> decoded(values.size(), std::nanf(""));
-  const Status status = codec->Decode(section, support, {0, executor}, Span<float>(decoded));
+  const Status status = codec->Decode(section, support, {}, Span<float>(decoded));
   EXPECT_TRUE(status.ok()) << status.message();
   ExpectSameBits(decoded, values);
   return 8.0 * static_cast<double>(section.size()) / static_cast<double>(values.size());
@@ -128,26 +125,6 @@ TEST(LosslessTest, KnowsRowsAndColumns) {
   }
   const Support support(static_cast<uint32_t>(values.size()), indices);
   EXPECT_LT(BitsOf(chosen, support, {200, 0}), BitsOf(chosen, support) - 1);
-}
-
-TEST(LosslessTest, BlocksAreCodedApart) {
-  const std::vector<float> values = OuterProduct(2100, 250);
-  ASSERT_GT(values.size(), 2 * kBlock);
-  std::vector<uint32_t> indices(values.size());
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<uint32_t>(3 * i + 1);
-  const Support sparse(static_cast<uint32_t>(3 * values.size()), indices);
-  ThreadExecutor threads(3);
-  const auto codec = Lossless();
-  for (const Support& support : {All(values.size()), sparse}) {
-    Bytes serial, parallel;
-    ASSERT_TRUE(codec->Encode(values, support, {0, SerialExecutor(), {250, 0}}, &serial).ok());
-    ASSERT_TRUE(codec->Encode(values, support, {0, &threads, {250, 0}}, &parallel).ok());
-    EXPECT_EQ(parallel, serial);
-    BitsOf(values, support, {250, 0}, &threads);
-  }
-  const Bytes section = MustEncode(*codec, values);
-  EXPECT_TRUE(IsDataLoss(*codec, section, 2 * kBlock));
-  EXPECT_TRUE(IsDataLoss(*codec, section, values.size() - 1));
 }
 
 // The examples of FORMAT.md.

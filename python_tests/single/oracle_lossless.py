@@ -2,11 +2,10 @@
 
 import numpy as np
 from oracle_entropy import BitReader, bits_of, to_bytes
-from oracle_rans import Bit, Decoder, Encoder, Nibble, num_lanes
+from oracle_rans import Bit, Decoder, Encoder, Nibble, join_parts, num_lanes, parts_of, take_parts
 from oracle_rowcol import Signs, cells
 from oracle_wire import Reader, num_bits_of, require
 
-BLOCK = 262144
 RAW = 255
 MANTISSA = 23
 REST = 19  # Bits of a mantissa that no model codes.
@@ -39,7 +38,7 @@ class Distances:
 
 
 class Models:
-    """All that a block's coder learns, and what its header says."""
+    """All that a part's coder learns, and what its header says."""
 
     def __init__(self, width: int, header: bytes):
         self.largest, self.dropped, self.unit = header
@@ -79,7 +78,7 @@ def num_length_bytes(count: int) -> int:
     return -(-num_bits_of(-(-REST * count // 8) + 1) // 8)
 
 
-def write_block(values: np.ndarray, indices, width: int, first_column: int) -> bytes:
+def write_part(values: np.ndarray, indices, width: int, first_column: int) -> bytes:
     raw = bytes([RAW]) + values.tobytes()
     numbers = values.view(np.uint32).tolist()
     header = header_of(numbers)
@@ -112,7 +111,7 @@ def write_block(values: np.ndarray, indices, width: int, first_column: int) -> b
     return min(coded, raw, key=len)
 
 
-def read_block(data: bytes, count: int, indices) -> np.ndarray:
+def read_part(data: bytes, count: int, indices) -> np.ndarray:
     reader = Reader(data)
     largest = reader.u8()
     if largest == RAW:
@@ -160,26 +159,22 @@ def width_for(count: int, width: int) -> int:
 
 
 def write_lossless(values, indices=None, width: int = 0, first_column: int = 0) -> bytes:
-    """The section of these values, with this width in every block."""
-    values, blocks = np.asarray(values, np.float32), []
-    for at in range(0, values.size, BLOCK):
-        part = values[at : at + BLOCK]
+    """The section of these values, with this width in every part."""
+    values, parts = np.asarray(values, np.float32), []
+    for items in parts_of(values.size):
+        part = values[items]
         if indices is None:
-            column = (first_column + at) % width if width else 0
-            blocks.append(write_block(part, np.arange(part.size), width, column))
+            column = (first_column + items.start) % width if width else 0
+            parts.append(write_part(part, np.arange(part.size), width, column))
         else:
-            blocks.append(write_block(part, indices[at : at + BLOCK], width, first_column))
-    return b"".join([len(block).to_bytes(4, "little") for block in blocks[:-1]] + blocks)
+            parts.append(write_part(part, indices[items], width, first_column))
+    return join_parts(parts)
 
 
 def read_lossless(section: bytes, k: int, indices=None, seed: int = 0) -> np.ndarray:
-    reader, starts = Reader(section), range(0, k, BLOCK)
-    sizes = [reader.u32() for _ in starts[1:]]
     values = []
-    for at, size in zip(starts, [*sizes, None], strict=True):
-        data = reader.take(len(reader.data) - reader.at if size is None else size)
-        count = min(BLOCK, k - at)
-        part = np.arange(count) if indices is None else np.asarray(indices)[at : at + count]
-        values.append(read_block(data, count, part))
-    reader.end()
+    for items, code in take_parts(Reader(section), k):
+        count = items.stop - items.start
+        part = np.arange(count) if indices is None else np.asarray(indices)[items]
+        values.append(read_part(code, count, part))
     return np.concatenate(values)

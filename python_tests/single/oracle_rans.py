@@ -1,10 +1,28 @@
-""" "rANS and adaptive models" of cc_ops/FORMAT.md, in Python integers."""
+""" "rANS and adaptive models" and "Parts" of cc_ops/FORMAT.md, in Python integers."""
 
-from oracle_wire import require
+from oracle_wire import Reader, require
 
 SCALE = 1 << 12
 NUM_SYMBOLS = 16
 ONE = 32  # What a symbol adds to its count.
+PART = 262144  # Items.
+
+
+def parts_of(count: int) -> list[slice]:
+    return [slice(at, min(at + PART, count)) for at in range(0, count, PART)]
+
+
+def join_parts(parts: list[bytes]) -> bytes:
+    return b"".join([len(part).to_bytes(4, "little") for part in parts[:-1]] + parts)
+
+
+def take_parts(reader: Reader, count: int) -> list[tuple[slice, bytes]]:
+    """The items of each part, and its code."""
+    items = parts_of(count)
+    sizes = [reader.u32() for _ in items[1:]]
+    codes = [reader.take(size) for size in sizes]
+    codes.append(reader.take(len(reader.data) - reader.at))
+    return list(zip(items, codes, strict=True))
 
 
 def num_lanes(count: int) -> int:

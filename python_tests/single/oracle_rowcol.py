@@ -4,7 +4,7 @@ import math
 import struct
 
 import numpy as np
-from oracle_rans import Bit, Decoder, Encoder, Nibble, num_lanes
+from oracle_rans import Bit, Decoder, Encoder, Nibble, join_parts, num_lanes, parts_of, take_parts
 from oracle_wire import Reader, require
 
 NUM_CLASSES = 16
@@ -124,8 +124,7 @@ def may_pay(n: int, k: int, width: int, first_column: int) -> bool:
     return 1 < width < n and num_rows(n, width, first_column) + width <= 8 * k
 
 
-def write_rowcol(indices, n: int, width: int = 0, first_column: int = 0) -> bytes:
-    """The section of a vector, or of a matrix where a width is given."""
+def write_rowcol_part(indices, n: int, width: int, first_column: int) -> bytes:
     coder = Encoder()
     coder.number(width)
     gaps = Gaps()
@@ -142,9 +141,8 @@ def write_rowcol(indices, n: int, width: int = 0, first_column: int = 0) -> byte
     return coder.bytes(num_lanes(len(indices)))
 
 
-def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
-    require(len(section) >= max(4, k // 1600), "a nibble takes a 1514th of a byte")
-    coder = Decoder(section, num_lanes(k))
+def read_rowcol_part(code: bytes, n: int, k: int) -> list[int]:
+    coder = Decoder(code, num_lanes(k))
     width = coder.number()
     if width == 0:
         indices = Gaps().get(n, k, coder)
@@ -161,7 +159,33 @@ def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
         require(all(0 <= i < n for i in indices), "an index is outside")
     require(len(indices) == k, "other than k indices")
     coder.end()
-    return np.array(sorted(indices), np.int64)
+    return sorted(indices)
+
+
+def write_rowcol(indices, n: int, width: int = 0, first_column: int = 0) -> bytes:
+    """The section of a vector, or of a matrix where a width is given."""
+    indices = np.asarray(indices, np.int64)
+    items = parts_of(indices.size)
+    bounds = [0, *(int(indices[part.start]) for part in items[1:]), n]
+    parts = [
+        write_rowcol_part(indices[part] - begin, end - begin, width, (first_column + begin) % max(width, 1))
+        for part, begin, end in zip(items, bounds[:-1], bounds[1:], strict=True)
+    ]
+    return np.array(bounds[1:-1], "<u4").tobytes() + join_parts(parts)
+
+
+def read_rowcol(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
+    require(len(section) >= max(4, k // 1600), "a nibble takes a 1514th of a byte")
+    reader = Reader(section)
+    bounds = [0, *reader.array("<u4", len(parts_of(k)) - 1).tolist(), n]
+    require(
+        all(begin < end for begin, end in zip(bounds[:-1], bounds[1:], strict=True)), "bounds that descend"
+    )
+    indices = []
+    for i, (items, code) in enumerate(take_parts(reader, k)):
+        part = read_rowcol_part(code, bounds[i + 1] - bounds[i], items.stop - items.start)
+        indices += [bounds[i] + index for index in part]
+    return np.array(indices, np.int64)
 
 
 class Signs:
@@ -208,12 +232,21 @@ def read_quantizer(header: bytes):
 
 def write_ecsq(values, indices, header: bytes, width: int = 0, first_column: int = 0) -> bytes:
     """The section of these values; `header` has the least magnitude, the step and the center."""
-    least, step, _, dead = read_quantizer(header)
+    values, quantizer = np.asarray(values, np.float32), read_quantizer(header)
+    parts = [
+        write_ecsq_part(values[items], np.asarray(indices)[items], quantizer, width, first_column)
+        for items in parts_of(values.size)
+    ]
+    return header + join_parts(parts)
+
+
+def write_ecsq_part(values, indices, quantizer, width: int, first_column: int) -> bytes:
+    least, step, _, dead = quantizer
     coder, lengths = Encoder(), Nibble()
     coder.number(width)
     coder.number(first_column)
     contexts, sent = ecsq_contexts(indices, int(indices[-1]) + 1, width, first_column), None
-    for value in np.asarray(values, np.float32):
+    for value in values:
         _, levels, signs, expected = contexts.send(sent)
         level = int(min((abs(value) - least) / step + np.float32(dead), np.float32(1 << 15)))
         coder.put(min(level, 15), levels)
@@ -225,21 +258,33 @@ def write_ecsq(values, indices, header: bytes, width: int = 0, first_column: int
         if level >= dead:
             sent = -1 if value < 0 else 1
             coder.put(int((sent < 0) != expected), signs)
-    return header + coder.bytes(num_lanes(len(values)))
+    return coder.bytes(num_lanes(len(values)))
 
 
 def from_bfloat16(bits: int) -> np.float32:
     return np.frombuffer(struct.pack("<I", bits << 16), np.float32)[0]
 
 
+LARGEST = from_bfloat16(0x7F7F)
+
+
 def read_ecsq(section: bytes, k: int, indices=None, seed: int = 0) -> np.ndarray:
-    header = Reader(section).take(5)
-    least, step, center, dead = read_quantizer(header)
-    largest = from_bfloat16(0x7F7F)
-    require(0 <= least <= largest and np.float32(2.0**-100) <= step <= largest, "steps out of range")
-    coder = Decoder(section[5:], num_lanes(k))
+    reader = Reader(section)
+    quantizer = read_quantizer(reader.take(5))
+    least, step = quantizer[:2]
+    require(0 <= least <= LARGEST and np.float32(2.0**-100) <= step <= LARGEST, "steps out of range")
+    values = []
+    for items, code in take_parts(reader, k):
+        count = items.stop - items.start
+        part = np.arange(count) if indices is None else np.asarray(indices)[items]
+        values.append(read_ecsq_part(code, count, part, quantizer))
+    return np.concatenate(values)
+
+
+def read_ecsq_part(code: bytes, k: int, indices, quantizer) -> np.ndarray:
+    least, step, center, dead = quantizer
+    coder = Decoder(code, num_lanes(k))
     width, first_column = coder.number(), coder.number()
-    indices = np.arange(k) if indices is None else np.asarray(indices)
     n = int(indices[-1]) + 1
     require(width <= n and (width == 0 or first_column < width), "a grid out of range")
     values, lengths = np.zeros(k, np.float32), Nibble()
@@ -255,6 +300,6 @@ def read_ecsq(section: bytes, k: int, indices=None, seed: int = 0) -> np.ndarray
             sent = 0
             if level >= dead:
                 sent = -1 if bool(coder.get(signs)) != expected else 1
-                values[i] = sent * min(least + (np.float32(level - dead) + center) * step, largest)
+                values[i] = sent * min(least + (np.float32(level - dead) + center) * step, LARGEST)
     coder.end()
     return values

@@ -51,8 +51,8 @@ class TestMatrices:
             lambda: oracle_lossless.read_lossless(section, values.size, indices).tobytes()
         )
 
-    def test_blocks_of_a_matrix(self):
-        """In four lanes; most of the first block is zero, and later ones begin within a row."""
+    def test_parts_of_a_matrix(self):
+        """In four lanes; most of the first part is zero, and later ones begin within a row."""
         rng = np.random.default_rng(1)
         matrix = np.outer(rng.normal(size=900), rng.normal(size=300)).astype(np.float32)
         matrix *= rng.random(matrix.shape) < 0.05

@@ -66,6 +66,23 @@ class TestMatrices:
         assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
         assert (np.mean(decoded == 0) > 0.5) == (ratio == 1)
 
+    @pytest.mark.long
+    def test_parts(self):
+        """Of a matrix; the second part of the indices and of the values begins within a row."""
+        rng = np.random.default_rng(6)
+        matrix = np.outer(rng.normal(size=1200), rng.normal(size=400)) + 0.1 * rng.normal(size=(1200, 400))
+        values, n, width = matrix.astype(np.float32).ravel(), matrix.size, matrix.shape[1]
+        indices = np.sort(np.argsort(-np.abs(values))[:300_000]).astype(np.uint32)
+        section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
+        assert section == oracle_rowcol.write_rowcol(indices, n, width)
+        assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
+        assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
+        values = values[indices]
+        section = _core.encode_values("ecsq:snr=3", values, indices, n, 0, width)
+        assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width)
+        decoded = _core.decode_values("ecsq", section, indices, n)
+        assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+
     @given(case=outer_products(), damage=damages())
     @property_test
     def test_damage_is_refused_or_read_alike(self, case, damage):

@@ -40,6 +40,16 @@ void EncodeCodeBlocks(int64_t num_items, const std::vector<uint64_t>& num_bits, 
   });
 }
 
+// Finds blocks of which the lengths of all but the last come first; the last one is all that is
+// left. There is at least one.
+inline Status ReadBlocks(const char* what, ByteReader* reader, std::vector<ByteSpan>* blocks) {
+  std::vector<uint32_t> lengths;
+  TFC_RETURN_IF_ERROR(reader->ReadArray(what, blocks->size() - 1, &lengths));
+  for (size_t block = 0; block < lengths.size(); ++block)
+    TFC_RETURN_IF_ERROR(reader->ReadSpan(what, lengths[block], &(*blocks)[block]));
+  return reader->ReadSpan(what, reader->remaining(), &blocks->back());
+}
+
 // Reads the blocks of `num_items` items off the front of `reader`: decode_block(block, begin, end,
 // reader) reads the bits of one block and returns its Status; it need not check for missing bits.
 // `what` begins the messages.
@@ -48,14 +58,9 @@ Status DecodeCodeBlocks(const char* what, int64_t num_items, Executor* executor,
                         const DecodeBlock& decode_block) {
   const int64_t num_blocks = NumBlocks(num_items, kCodeBlock);
   if (num_blocks == 0) return OkStatus();
-  std::vector<uint32_t> lengths;
-  TFC_RETURN_IF_ERROR(reader->ReadArray(what, static_cast<uint64_t>(num_blocks - 1), &lengths));
   std::vector<ByteSpan> blocks(static_cast<size_t>(num_blocks));
-  for (size_t block = 0; block < lengths.size(); ++block)
-    TFC_RETURN_IF_ERROR(reader->ReadSpan(what, lengths[block], &blocks[block]));
-  // The last block ends where its codes end.
   ByteReader ahead = *reader;
-  TFC_RETURN_IF_ERROR(ahead.ReadSpan(what, ahead.remaining(), &blocks.back()));
+  TFC_RETURN_IF_ERROR(ReadBlocks(what, &ahead, &blocks));
 
   std::vector<Status> statuses(blocks.size());
   std::vector<size_t> num_bytes(blocks.size());
@@ -65,13 +70,15 @@ Status DecodeCodeBlocks(const char* what, int64_t num_items, Executor* executor,
     if (statuses[block].ok()) statuses[block] = bits.Finish(what, &num_bytes[block]);
   });
   for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
-  for (size_t block = 0; block < lengths.size(); ++block) {
-    if (num_bytes[block] == lengths[block]) continue;
-    return DataLoss(what, ": block ", block, " has ", lengths[block], " bytes, its codes ",
+  for (size_t block = 0; block + 1 < blocks.size(); ++block) {
+    if (num_bytes[block] == blocks[block].size()) continue;
+    return DataLoss(what, ": block ", block, " has ", blocks[block].size(), " bytes, its codes ",
                     num_bytes[block]);
   }
-  ByteSpan last;
-  return reader->ReadSpan(what, num_bytes.back(), &last);
+  // The last block ends where its codes end.
+  const size_t num_unread = blocks.back().size() - num_bytes.back();
+  ByteSpan all;
+  return reader->ReadSpan(what, reader->remaining() - num_unread, &all);
 }
 
 }  // namespace tfcompress

@@ -10,6 +10,7 @@
 
 #include "core/bit_io.h"
 #include "core/entropy/gap_coder.h"
+#include "core/entropy/parts.h"
 #include "core/entropy/rans.h"
 #include "core/grid.h"
 #include "core/radix_sort.h"
@@ -204,64 +205,128 @@ Status DecodeMatrix(const Grid& grid, uint32_t n, RansDecoder* coder, Span<uint3
   return OkStatus();
 }
 
+// Appends the indices of a part, of n elements.
+void PutPart(Span<const uint32_t> indices, uint32_t n, const Grid& grid, Bytes* out) {
+  const auto k = static_cast<uint32_t>(indices.size());
+  if (!MayPay(grid, n, k)) return PutVector(indices, n, out);
+  // Codes both where it is not clear which one is shorter: where models have much to learn, or the
+  // difference is small.
+  const Matrix matrix(indices, n, grid);
+  const double matrix_bits = matrix.ideal_bits();
+  const double vector_bits = IdealBits(n, k);
+  constexpr double kManyBits = 1 << 14;
+  constexpr double kLearningBits = 1 << 10;  // More than the models of a matrix take to learn.
+  constexpr double kClearlyShorter = 0.85;
+  const size_t begin = out->size();
+  if (vector_bits < kManyBits || vector_bits > kClearlyShorter * matrix_bits) matrix.Put(out);
+  const size_t as_matrix = out->size() - begin;
+  if (matrix_bits + kLearningBits > kClearlyShorter * vector_bits) PutVector(indices, n, out);
+  const size_t as_vector = out->size() - begin - as_matrix;
+  if (as_matrix > 0 && as_vector > 0) {
+    const bool takes_matrix = as_matrix < as_vector;
+    const auto first = out->begin() + static_cast<ptrdiff_t>(begin);
+    const auto middle = first + static_cast<ptrdiff_t>(as_matrix);
+    takes_matrix ? out->erase(middle, out->end()) : out->erase(first, middle);
+  }
+}
+
+Status GetPart(ByteSpan code, uint32_t n, Executor* executor, std::vector<uint32_t>* indices) {
+  const auto k = static_cast<uint32_t>(indices->size());
+  RansDecoder coder(RansLanes(k), code);
+  size_t num_found = 0;
+  Grid grid;
+  grid.width = coder.GetNumber();
+  if (grid.known()) {
+    grid.first_column = coder.GetNumber();
+    if (!MayPay(grid, n, k) || grid.first_column >= grid.width)
+      return DataLoss("rowcol: ", grid.width, " columns of ", n, " elements");
+    TFC_RETURN_IF_ERROR(DecodeMatrix(grid, n, &coder, Span<uint32_t>(*indices), &num_found));
+    RadixSort(0, BitsFor(n), executor, indices);
+  } else {
+    TFC_RETURN_IF_ERROR(GapCoder().Get(n, &coder, Span<uint32_t>(*indices), &num_found));
+  }
+  if (num_found != k) return DataLoss("rowcol: ", num_found, " indices, ", k, " expected");
+  return coder.ExpectEnd("rowcol");
+}
+
+// What the parts of a tensor begin with, and n: each is a tensor by itself, whose last element
+// precedes the first index of the next part.
+class PartBounds {
+ public:
+  void Find(Span<const uint32_t> indices, uint32_t n) {
+    for (size_t i = kPartItems; i < indices.size(); i += kPartItems) ends_.push_back(indices[i]);
+    ends_.push_back(n);
+  }
+  void Write(ByteWriter* writer) const {
+    writer->WriteArray(Span<const uint32_t>(ends_.data(), ends_.size() - 1));
+  }
+  Status Read(uint32_t n, uint32_t k, ByteReader* reader) {
+    TFC_RETURN_IF_ERROR(reader->ReadArray("first indices", NumParts(k) - 1, &ends_));
+    ends_.push_back(n);
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      if (ends_[i] <= Begin(i)) return DataLoss("rowcol: first indices of parts do not ascend");
+    }
+    return OkStatus();
+  }
+
+  uint32_t Begin(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
+  uint32_t Size(size_t part) const { return ends_[part] - Begin(part); }
+
+ private:
+  std::vector<uint32_t> ends_;
+};
+
 class RowcolIndexCodec : public IndexCodec {
  public:
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
-    const auto k = static_cast<uint32_t>(indices.size());
-    if (!MayPay(context.grid, n, k)) {
-      PutVector(indices, n, out);
+    if (NumParts(indices.size()) == 1) {
+      PutPart(indices, n, context.grid, out);
       return DecodedIndices();
     }
-    // Codes both where it is not clear which one is shorter: where models have much to learn, or
-    // the difference is small.
-    const Matrix matrix(indices, n, context.grid);
-    const double matrix_bits = matrix.ideal_bits();
-    const double vector_bits = IdealBits(n, k);
-    constexpr double kManyBits = 1 << 14;
-    constexpr double kLearningBits = 1 << 10;  // More than the models of a matrix take to learn.
-    constexpr double kClearlyShorter = 0.85;
-    const size_t begin = out->size();
-    if (vector_bits < kManyBits || vector_bits > kClearlyShorter * matrix_bits) matrix.Put(out);
-    const size_t as_matrix = out->size() - begin;
-    if (matrix_bits + kLearningBits > kClearlyShorter * vector_bits) PutVector(indices, n, out);
-    const size_t as_vector = out->size() - begin - as_matrix;
-    if (as_matrix > 0 && as_vector > 0) {
-      const bool takes_matrix = as_matrix < as_vector;
-      const auto first = out->begin() + static_cast<ptrdiff_t>(begin);
-      const auto middle = first + static_cast<ptrdiff_t>(as_matrix);
-      takes_matrix ? out->erase(middle, out->end()) : out->erase(first, middle);
-    }
+    PartBounds bounds;
+    bounds.Find(indices, n);
+    ByteWriter writer(out);
+    bounds.Write(&writer);
+    const auto put = [&](int64_t part, int64_t begin, int64_t end, Bytes* code) {
+      const uint32_t first = bounds.Begin(part);
+      std::vector<uint32_t> shifted(indices.begin() + begin, indices.begin() + end);
+      for (uint32_t& index : shifted) index -= first;
+      PutPart(shifted, bounds.Size(part), context.grid.From(first), code);
+    };
+    EncodeParts(indices.size(), context.executor, put, out);
     return DecodedIndices();
   }
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, const CodecContext& context,
                 std::vector<uint32_t>* indices) const override {
     TFC_RETURN_IF_ERROR(CheckSectionBytes("rowcol", section, MinEncodedBytes(n, k)));
-    RansDecoder coder(RansLanes(k), section);
     indices->resize(k);
-    size_t num_found = 0;
-    Grid grid;
-    grid.width = coder.GetNumber();
-    if (grid.known()) {
-      grid.first_column = coder.GetNumber();
-      if (!MayPay(grid, n, k) || grid.first_column >= grid.width)
-        return DataLoss("rowcol: ", grid.width, " columns of ", n, " elements");
-      TFC_RETURN_IF_ERROR(DecodeMatrix(grid, n, &coder, Span<uint32_t>(*indices), &num_found));
-      RadixSort(0, BitsFor(n), context.executor, indices);
-    } else {
-      TFC_RETURN_IF_ERROR(GapCoder().Get(n, &coder, Span<uint32_t>(*indices), &num_found));
-    }
-    if (num_found != k) return DataLoss("rowcol: ", num_found, " indices, ", k, " expected");
-    return coder.ExpectEnd("rowcol");
+    if (NumParts(k) == 1) return GetPart(section, n, context.executor, indices);
+    ByteReader reader(section);
+    PartBounds bounds;
+    TFC_RETURN_IF_ERROR(bounds.Read(n, k, &reader));
+    const auto get = [&](int64_t part, int64_t begin, int64_t end, ByteSpan code) {
+      std::vector<uint32_t> shifted(end - begin);
+      TFC_RETURN_IF_ERROR(GetPart(code, bounds.Size(part), SerialExecutor(), &shifted));
+      const uint32_t first = bounds.Begin(part);
+      std::transform(shifted.begin(), shifted.end(), indices->begin() + begin,
+                     [first](uint32_t index) { return index + first; });
+      return OkStatus();
+    };
+    return DecodeParts("rowcol", k, context.executor, &reader, get);
   }
 
   uint64_t MinEncodedBytes(uint32_t, uint32_t k) const override {
-    return std::max<uint64_t>(sizeof(uint32_t), NibbleModel::MinBytes(k));
+    const uint64_t num_parts = NumParts(k);
+    return (num_parts - 1) * 2 * sizeof(uint32_t) +
+           std::max<uint64_t>(num_parts * sizeof(uint32_t), NibbleModel::MinBytes(k));
   }
   // The bytes of one group: a gap has at most two symbols and a half, of 12 bits, by its model, and
   // 29 bits below them.
-  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return 40 + uint64_t{8} * k; }
+  uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override {
+    return 48 * NumParts(k) + uint64_t{8} * k;
+  }
 };
 
 }  // namespace

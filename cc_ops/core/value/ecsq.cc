@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/byte_io.h"
+#include "core/entropy/parts.h"
 #include "core/entropy/rans.h"
 #include "core/registry.h"
 #include "core/value/ecsq_quantizer.h"
@@ -54,6 +55,57 @@ uint32_t GetLevel(NibbleModel* levels, NibbleModel* lengths, RansDecoder* coder)
   return NibbleModel::kLast - 1 + (1u << num_bits) + coder->GetBits(num_bits);
 }
 
+// Appends the code of a part's values.
+void PutPart(Span<const float> values, const EcsqQuantizer& quantizer, const SupportPart& part,
+             Bytes* out) {
+  constexpr size_t kLevelChunk = 1024;
+  RansEncoder coder(out);
+  const Grid grid = ContextGrid(part.grid, part.support);
+  PutGrid(grid, &coder);
+  NibbleModel lengths;
+  std::array<uint32_t, kLevelChunk> chunk;
+  const uint32_t dead = quantizer.dead;
+  RansEncoder local = coder;  // Which a compiler keeps in registers.
+  LevelModels levels(grid, part.support);
+  const auto put = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
+    if (i % kLevelChunk == 0) {
+      const size_t count = std::min(kLevelChunk, values.size() - i);
+      quantizer.FindLevels(values.data() + i, count, chunk.data());
+    }
+    const uint32_t level = chunk[i % kLevelChunk];
+    PutLevel(level, levels.Of(row, column), &lengths, &local);
+    if (level < dead) return 0;
+    const bool negative = values[i] < 0;
+    local.Put(negative != expected, signs);
+    return 1 - 2 * negative;
+  };
+  ForEachInContext(grid, part.support, put);
+  coder = local;
+  coder.Finish(RansLanes(values.size()));
+}
+
+// Decodes the ranks of a part's values, with their signs: 0 in the dead zone, else from 1 on.
+Status GetPart(ByteSpan code, int dead, const Support& support, Span<float> ranks) {
+  RansDecoder coder(RansLanes(ranks.size()), code);
+  Grid grid;
+  TFC_RETURN_IF_ERROR(GetGrid("ecsq", support, &coder, &grid));
+  float* const next = ranks.data();
+  NibbleModel lengths;
+  RansDecoder local = coder;  // Which a compiler keeps in registers.
+  LevelModels levels(grid, support);
+  const auto get = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
+    const uint32_t level = GetLevel(levels.Of(row, column), &lengths, &local);
+    const auto rank = static_cast<int>(level) + 1 - dead;
+    int sign = 0;
+    if (rank > 0) sign = 1 - 2 * ((local.Get(signs) != 0) != expected);
+    next[i] = static_cast<float>(sign * rank);
+    return sign;
+  };
+  ForEachInContext(grid, support, get);
+  coder = local;
+  return coder.ExpectEnd("ecsq");
+}
+
 class Ecsq : public ValueCodec {
  public:
   explicit Ecsq(double snr) : search_(std::pow(10.0, -snr / 10)) {}
@@ -82,36 +134,23 @@ class Ecsq : public ValueCodec {
     quantizer.least_bits &= (1 << kDeadBit) - 1;
     if (!quantizer.IsValid())
       return DataLoss("ecsq: steps of ", quantizer.step(), " from ", quantizer.least(), " on");
-    ByteSpan code;
-    TFC_RETURN_IF_ERROR(reader.ReadSpan("code", reader.remaining(), &code));
-    RansDecoder coder(RansLanes(values.size()), code);
-    Grid grid;
-    TFC_RETURN_IF_ERROR(GetGrid("ecsq", support, &coder, &grid));
-    float* const ranks = values.data();
-    const int dead = quantizer.dead;
-    NibbleModel lengths;
-    RansDecoder local = coder;  // Which a compiler keeps in registers.
-    LevelModels levels(grid, support);
-    const auto get = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
-      const uint32_t level = GetLevel(levels.Of(row, column), &lengths, &local);
-      const auto rank = static_cast<int>(level) + 1 - dead;
-      int sign = 0;
-      if (rank > 0) sign = 1 - 2 * ((local.Get(signs) != 0) != expected);
-      ranks[i] = static_cast<float>(sign * rank);
-      return sign;
+    const auto decode = [&](int64_t, int64_t begin, int64_t end, ByteSpan code) {
+      return GetPart(code, quantizer.dead, SupportPart::Of(support, {}, begin, end).support,
+                     values.subspan(begin, end - begin));
     };
-    ForEachInContext(grid, support, get);
-    coder = local;
+    TFC_RETURN_IF_ERROR(DecodeParts("ecsq", values.size(), context.executor, &reader, decode));
     quantizer.DecodeRanks(context.executor, values);
-    return coder.ExpectEnd("ecsq");
+    return OkStatus();
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {
-    return kHeaderBytes + std::max<uint64_t>(sizeof(uint32_t), NibbleModel::MinBytes(k));
+    const uint64_t num_parts = NumParts(k);
+    return kHeaderBytes + (num_parts - 1) * sizeof(uint32_t) +
+           std::max<uint64_t>(num_parts * sizeof(uint32_t), NibbleModel::MinBytes(k));
   }
   // Of a value: two symbols and a sign, of at most 12 bits, and 15 bits of a large level.
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    return kHeaderBytes + 64 + uint64_t{7} * k;
+    return kHeaderBytes + 64 * NumParts(k) + uint64_t{7} * k;
   }
 
   double MaxError(Span<const float> values) const override {
@@ -133,35 +172,16 @@ class Ecsq : public ValueCodec {
     writer.Write(static_cast<uint16_t>(quantizer.least_bits | quantizer.dead << kDeadBit));
     writer.Write(quantizer.step_bits);
     writer.Write(quantizer.center);
-    RansEncoder coder(out);
-    const Grid grid = ContextGrid(context.grid, support);
-    PutGrid(grid, &coder);
-    NibbleModel lengths;
-    std::array<uint32_t, kLevelChunk> chunk;
-    const uint32_t dead = quantizer.dead;
-    RansEncoder local = coder;  // Which a compiler keeps in registers.
-    LevelModels levels(grid, support);
-    const auto put = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
-      if (i % kLevelChunk == 0) {
-        const size_t count = std::min(kLevelChunk, values.size() - i);
-        quantizer.FindLevels(values.data() + i, count, chunk.data());
-      }
-      const uint32_t level = chunk[i % kLevelChunk];
-      PutLevel(level, levels.Of(row, column), &lengths, &local);
-      if (level < dead) return 0;
-      const bool negative = values[i] < 0;
-      local.Put(negative != expected, signs);
-      return 1 - 2 * negative;
+    const auto put = [&](int64_t, int64_t begin, int64_t end, Bytes* part) {
+      PutPart(values.subspan(begin, end - begin), quantizer,
+              SupportPart::Of(support, context.grid, begin, end), part);
     };
-    ForEachInContext(grid, support, put);
-    coder = local;
-    coder.Finish(RansLanes(values.size()));
+    EncodeParts(values.size(), context.executor, put, out);
     return quantizer;
   }
 
   static constexpr uint64_t kHeaderBytes = 5;
   static constexpr int kDeadBit = 15;  // Of the field of the least magnitude.
-  static constexpr size_t kLevelChunk = 1024;
 
   EcsqSearch search_;
 };

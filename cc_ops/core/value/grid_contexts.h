@@ -26,6 +26,18 @@ inline Grid ContextGrid(const Grid& grid, const Support& support) {
   return support.size() >= kLeastElements && grid.width <= NumSpanned(support) ? grid : Grid();
 }
 
+// The elements [begin, end) of a support and of its grid, as a support and a grid of their own.
+struct SupportPart {
+  Support support;
+  Grid grid;
+
+  static SupportPart Of(const Support& support, const Grid& grid, int64_t begin, int64_t end) {
+    const auto count = static_cast<uint32_t>(end - begin);
+    if (support.everything()) return {Support::Everything(count), grid.From(begin)};
+    return {Support(support.n(), support.indices().subspan(begin, count)), grid};
+  }
+};
+
 inline void PutGrid(const Grid& grid, RansEncoder* coder) {
   coder->PutNumber(grid.width);
   coder->PutNumber(grid.first_column);

@@ -8,8 +8,8 @@
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
-#include "core/concatenate.h"
 #include "core/entropy/bit_stream.h"
+#include "core/entropy/parts.h"
 #include "core/entropy/rans.h"
 #include "core/finite.h"
 #include "core/registry.h"
@@ -18,13 +18,10 @@
 namespace tfcompress {
 namespace {
 
-// Values of a block. Blocks are coded apart, in parallel: their models begin anew.
-constexpr int64_t kLosslessBlock = int64_t{1} << 18;
-
 constexpr int kMantissaBits = 23;
 constexpr uint32_t kMantissaMask = (1u << kMantissaBits) - 1;
 
-// The low bits of mantissas that are 0 in all values of a block need not travel.
+// The low bits of mantissas that are 0 in all values of a part need not travel.
 struct Precision {
   uint8_t largest = 0;              // Exponent field.
   uint8_t dropped = kMantissaBits;  // Low bits of all mantissas.
@@ -169,21 +166,9 @@ class ExponentContexts {
   uint32_t current_ = 0;                       // Row.
 };
 
-// The values of a block, their support, and the grid of that.
-struct Block {
-  Support support;
-  Grid grid;
-
-  static Block Of(const Support& support, const Grid& grid, int64_t begin, int64_t end) {
-    const auto count = static_cast<uint32_t>(end - begin);
-    if (support.everything()) return {Support::Everything(count), grid.From(begin)};
-    return {Support(support.n(), support.indices().subspan(begin, count)), grid};
-  }
-};
-
-void PutValues(Span<const float> values, const Block& block, int largest,
+void PutValues(Span<const float> values, const SupportPart& part, int largest,
                MagnitudeModels* magnitudes, RansEncoder* coder, BitWriter* rest) {
-  const Grid grid = ContextGrid(block.grid, block.support);
+  const Grid grid = ContextGrid(part.grid, part.support);
   PutGrid(grid, coder);
   ExponentContexts exponents(std::max<uint32_t>(grid.width, 1));
   BitModel zero_signs;
@@ -200,15 +185,15 @@ void PutValues(Span<const float> values, const Block& block, int largest,
     local.Put(is_zero ? negative : negative != expected, is_zero ? &zero_signs : signs);
     return is_zero ? 0 : 1 - 2 * negative;
   };
-  ForEachInContext(grid, block.support, put);
+  ForEachInContext(grid, part.support, put);
   *coder = local;
   *rest = local_rest;
 }
 
-Status GetValues(const Block& block, int largest, MagnitudeModels* magnitudes, RansDecoder* coder,
-                 BitReader* rest, Span<float> values) {
+Status GetValues(const SupportPart& part, int largest, MagnitudeModels* magnitudes,
+                 RansDecoder* coder, BitReader* rest, Span<float> values) {
   Grid grid;
-  TFC_RETURN_IF_ERROR(GetGrid("lossless", block.support, coder, &grid));
+  TFC_RETURN_IF_ERROR(GetGrid("lossless", part.support, coder, &grid));
   ExponentContexts exponents(std::max<uint32_t>(grid.width, 1));
   BitModel zero_signs;
   RansDecoder local = *coder;  // Which a compiler keeps in registers, as the next one.
@@ -223,7 +208,7 @@ Status GetValues(const Block& block, int largest, MagnitudeModels* magnitudes, R
     values[i] = FloatFromBits(magnitude | static_cast<uint32_t>(negative) << 31);
     return is_zero ? 0 : 1 - 2 * negative;
   };
-  ForEachInContext(grid, block.support, get);
+  ForEachInContext(grid, part.support, get);
   *coder = local;
   *rest = local_rest;
   return OkStatus();
@@ -237,7 +222,7 @@ size_t NumLengthBytes(size_t count) {
   return BytesOfBits(static_cast<uint64_t>(BitsFor(most + 1)));
 }
 
-void EncodeBlock(Span<const float> values, const Block& block, Bytes* out) {
+void EncodePart(Span<const float> values, const SupportPart& part, Bytes* out) {
   const Precision precision = Precision::Of(values);
   MagnitudeModels magnitudes(precision);
   uint64_t num_rest_bits = 0;
@@ -245,6 +230,7 @@ void EncodeBlock(Span<const float> values, const Block& block, Bytes* out) {
     num_rest_bits += magnitudes.NumRestBits(FloatBits(value) & kFloatMagnitudeBits);
   const uint64_t num_rest_bytes = BytesOfBits(num_rest_bits);
 
+  const size_t begin = out->size();
   ByteWriter writer(out);
   writer.Write(precision.largest);
   writer.Write(precision.dropped);
@@ -255,16 +241,16 @@ void EncodeBlock(Span<const float> values, const Block& block, Bytes* out) {
   Bytes code;
   BitWriter rest(rest_begin, rest_begin + num_rest_bytes);
   RansEncoder coder(&code);
-  PutValues(values, block, precision.largest, &magnitudes, &coder, &rest);
+  PutValues(values, part, precision.largest, &magnitudes, &coder, &rest);
   coder.Finish(RansLanes(values.size()));
   writer.WriteArray(Span<const unsigned char>(code));
-  if (out->size() <= sizeof(kRaw) + values.size() * sizeof(float)) return;
-  out->clear();
+  if (out->size() - begin <= sizeof(kRaw) + values.size() * sizeof(float)) return;
+  out->resize(begin);
   writer.Write(kRaw);
   writer.WriteArray(values);
 }
 
-Status DecodeRawBlock(ByteReader reader, Span<float> values) {
+Status DecodeRawPart(ByteReader reader, Span<float> values) {
   ByteSpan bytes;
   TFC_RETURN_IF_ERROR(reader.ReadSpan("values", values.size() * sizeof(float), &bytes));
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("lossless values"));
@@ -273,11 +259,11 @@ Status DecodeRawBlock(ByteReader reader, Span<float> values) {
   return DataLoss("lossless: a value is not finite");
 }
 
-Status DecodeBlock(ByteSpan bytes, const Block& block, Span<float> values) {
+Status DecodePart(ByteSpan bytes, const SupportPart& part, Span<float> values) {
   ByteReader reader(bytes);
   Precision precision;
   TFC_RETURN_IF_ERROR(reader.Read("largest exponent", &precision.largest));
-  if (precision.largest == kRaw) return DecodeRawBlock(reader, values);
+  if (precision.largest == kRaw) return DecodeRawPart(reader, values);
   TFC_RETURN_IF_ERROR(reader.Read("dropped bits", &precision.dropped));
   TFC_RETURN_IF_ERROR(reader.Read("unit", &precision.unit));
   if (precision.dropped > kMantissaBits) {
@@ -294,7 +280,7 @@ Status DecodeBlock(ByteSpan bytes, const Block& block, Span<float> values) {
   MagnitudeModels magnitudes(precision);
   BitReader rest(rest_bytes);
   RansDecoder coder(RansLanes(values.size()), code);
-  TFC_RETURN_IF_ERROR(GetValues(block, precision.largest, &magnitudes, &coder, &rest, values));
+  TFC_RETURN_IF_ERROR(GetValues(part, precision.largest, &magnitudes, &coder, &rest, values));
   if (!magnitudes.is_valid()) return DataLoss("lossless: an exponent is below 0");
   size_t num_bytes_read;
   TFC_RETURN_IF_ERROR(rest.Finish("lossless mantissas", &num_bytes_read));
@@ -309,16 +295,11 @@ class Lossless : public ValueCodec {
  public:
   Status Encode(Span<const float> values, const Support& support, const CodecContext& context,
                 Bytes* out) const override {
-    std::vector<Bytes> blocks(NumBlocks(values.size(), kLosslessBlock));
-    const auto encode_block = [&](int64_t i, int64_t begin, int64_t end) {
-      EncodeBlock(values.subspan(begin, end - begin), Block::Of(support, context.grid, begin, end),
-                  &blocks[i]);
+    const auto encode = [&](int64_t, int64_t begin, int64_t end, Bytes* part) {
+      EncodePart(values.subspan(begin, end - begin),
+                 SupportPart::Of(support, context.grid, begin, end), part);
     };
-    ForEachBlock(context.executor, values.size(), encode_block, kLosslessBlock);
-    ByteWriter writer(out);
-    for (size_t i = 0; i + 1 < blocks.size(); ++i)
-      writer.Write(static_cast<uint32_t>(blocks[i].size()));
-    Concatenate(blocks, out);
+    EncodeParts(values.size(), context.executor, encode, out);
     return OkStatus();
   }
 
@@ -331,40 +312,24 @@ class Lossless : public ValueCodec {
 
   Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
                 Span<float> values) const override {
-    std::vector<ByteSpan> blocks(NumBlocks(values.size(), kLosslessBlock));
-    TFC_RETURN_IF_ERROR(FindBlocks(section, &blocks));
-    std::vector<Status> statuses(blocks.size());
-    const auto decode_block = [&](int64_t i, int64_t begin, int64_t end) {
-      statuses[i] = DecodeBlock(blocks[i], Block::Of(support, {}, begin, end),
-                                values.subspan(begin, end - begin));
+    ByteReader reader(section);
+    const auto decode = [&](int64_t, int64_t begin, int64_t end, ByteSpan part) {
+      return DecodePart(part, SupportPart::Of(support, {}, begin, end),
+                        values.subspan(begin, end - begin));
     };
-    ForEachBlock(context.executor, values.size(), decode_block, kLosslessBlock);
-    for (const Status& status : statuses) TFC_RETURN_IF_ERROR(status);
-    return OkStatus();
+    return DecodeParts("lossless", values.size(), context.executor, &reader, decode);
   }
 
   uint64_t MinEncodedBytes(uint32_t k) const override {
-    const uint64_t num_blocks = NumBlocks(k, kLosslessBlock);
+    const uint64_t num_parts = NumParts(k);
     const uint64_t least_of_one_value = sizeof(kRaw) + sizeof(float);
-    return (num_blocks - 1) * sizeof(uint32_t) +
-           std::max(num_blocks * least_of_one_value, NibbleModel::MinBytes(k));
+    return (num_parts - 1) * sizeof(uint32_t) +
+           std::max(num_parts * least_of_one_value, NibbleModel::MinBytes(k));
   }
   uint64_t MaxEncodedBytes(uint32_t k) const override {
-    return NumBlocks(k, kLosslessBlock) * (sizeof(uint32_t) + sizeof(kRaw)) +
-           uint64_t{k} * sizeof(float);
+    return NumParts(k) * (sizeof(uint32_t) + sizeof(kRaw)) + uint64_t{k} * sizeof(float);
   }
   double MaxError(Span<const float>) const override { return 0; }
-
- private:
-  static Status FindBlocks(ByteSpan section, std::vector<ByteSpan>* blocks) {
-    ByteReader reader(section);
-    if (blocks->empty()) return reader.ExpectEnd("lossless");
-    std::vector<uint32_t> lengths;
-    TFC_RETURN_IF_ERROR(reader.ReadArray("lengths", blocks->size() - 1, &lengths));
-    for (size_t i = 0; i < lengths.size(); ++i)
-      TFC_RETURN_IF_ERROR(reader.ReadSpan("block", lengths[i], &(*blocks)[i]));
-    return reader.ReadSpan("block", reader.remaining(), &blocks->back());
-  }
 };
 
 }  // namespace
