@@ -194,8 +194,9 @@ TEST(LogTest, RejectsBadScalesAndCodes) {
   EXPECT_TRUE(is_rejected(20, uint8_t{0x3F}));  // Code 7 of 7.
 }
 
-std::unique_ptr<const ValueCodec> LogQuant(const std::string& bits = "8") {
-  return MakePart<ValueCodec>("logquant", {{"bits", bits}});
+std::unique_ptr<const ValueCodec> LogQuant(const std::string& bits = "8",
+                                           const std::string& rounding = "nearest") {
+  return MakePart<ValueCodec>("logquant", {{"bits", bits}, {"rounding", rounding}});
 }
 
 TEST(LogQuantTest, RoundsAtTheSquareRootOfTwo) {
@@ -211,6 +212,31 @@ TEST(LogQuantTest, RelativeErrorIsBounded) {
   const std::vector<float> decoded = RoundTrip(*LogQuant(), values);
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_LE(std::fabs(double{decoded[i]} - values[i]), 0.41422 * std::fabs(values[i]));
+  }
+}
+
+TEST(LogQuantTest, RandomRoundingIsUnbiased) {
+  for (const char* bits : {"8", "3"}) {
+    // Powers of two among them, and with 3 bits, whose levels are 8, 4, 2 and 0, what is below 2.
+    const std::vector<float> values = {7.5f, -7.5f, 5, 4, -3, 2.25f, 1.5f, -1, 0.125f};
+    const auto codec = LogQuant(bits, "random");
+    std::vector<double> steps;
+    for (const float value : values) {
+      int exponent;
+      std::frexp(value, &exponent);
+      const double power = std::ldexp(0.5, exponent);
+      steps.push_back(bits[0] == '3' ? std::max(power, 2.0) : power);
+    }
+    ExpectUnbiased(*codec, values, steps);
+  }
+}
+
+TEST(LogQuantTest, RandomRoundingEndsAtTheLargestPower) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_EQ(RoundTrip(*LogQuant("8", "random"), {Limits::max(), Limits::lowest()}, seed),
+              (std::vector<float>{0x1p127f, -0x1p127f}));
+    EXPECT_EQ(RoundTrip(*LogQuant("8", "random"), {Limits::min(), Limits::denorm_min()}, seed),
+              (std::vector<float>{Limits::min(), 0}));
   }
 }
 

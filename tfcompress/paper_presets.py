@@ -343,6 +343,7 @@ class PaperPresets:
     @staticmethod
     def logquant(
         bits: int = 8,
+        rounding: str = "nearest",
         *,
         min_elements: int = 1024,
         seed: int = 0,
@@ -360,10 +361,12 @@ class PaperPresets:
 
         Args:
           bits: Bits of an element, sign included; 2 to 8.
+          rounding: "nearest", or "random" for natural compression (Horváth et al., 2019): up or down by
+            chance, so that the mean of many is right, with 11 dB.
           min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange: See
             `Compressor`.
         """
-        spec = f"dense|raw|logquant:bits={int(bits)}"
+        spec = f"dense|raw|logquant:bits={int(bits)},rounding={rounding}"
         return Compressor(
             spec, min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange
         )

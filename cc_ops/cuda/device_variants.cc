@@ -106,6 +106,8 @@ Result<ValueSpec> ParseValue(const std::string& value) {
       spec.num_bits = params.Choice("bits") == 0 ? 8 : 16;
       break;
     case ValueKind::kLogquant:
+      if (params.Choice("rounding") != 0)
+        return InvalidArgument("'logquant' has a device variant for rounding=nearest");
       spec.num_bits = static_cast<int>(params.Int("bits"));
       break;
     case ValueKind::kTernary:

@@ -195,13 +195,20 @@ def read_logquant(section: bytes, k: int, indices=None, seed=0) -> np.ndarray:
     return signed(magnitudes, codes > h)
 
 
-def write_logquant(values, bits=8) -> bytes:
+def write_logquant(values, bits=8, rounding="nearest", seed=0) -> bytes:
     negative, values, h = np.signbit(values), without_subnormals(values), 2 ** (bits - 1) - 1
     fields = np.abs(values).view(np.uint32).astype(np.int64)
-    exponents = np.minimum((fields >> 23) + ((fields & 0x7FFFFF) >= 0x3504F4), 254)
-    exponents[values == 0] = 0
-    largest = int(exponents.max())
-    levels = np.where(exponents > 0, np.maximum(exponents - largest + h, 0), 0)
+    exponents, mantissas = fields >> 23, fields & 0x7FFFFF
+    at_random = rounding == "random"
+    highest = np.minimum(exponents + (mantissas > 0 if at_random else mantissas >= 0x3504F4), 254)
+    largest = int(highest[values != 0].max(initial=0))
+    lowest, chance = largest - h + 1, noise(values.size, seed)
+    if at_random:
+        highest = np.minimum(exponents + (mantissas + (chance >> 1) >> 23), 254)
+        below = exponents < lowest
+        share = (mantissas | 1 << 23) >> np.clip(lowest - exponents - 1, 0, 24)
+        highest = np.where(below, np.where(chance < share, lowest, lowest - 1), highest)
+    levels = np.where(exponents > 0, np.maximum(highest - lowest + 1, 0), 0)
     return bytes([bits, largest]) + pack(levels + np.where(negative, h + 1, 0), bits)
 
 

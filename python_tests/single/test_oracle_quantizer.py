@@ -184,6 +184,13 @@ class TestLogQuant:
         least = max(found.max() * 2.0 ** (2 - 2 ** (bits - 1)), SMALLEST) if sent.any() else np.inf
         assert (sent == (true >= max(least * math.sqrt(0.5), SMALLEST))).all()
 
+    @given(values=float_arrays(), bits=st.integers(2, 8), seed=st.integers(0, 2**64 - 1))
+    @SEVERAL
+    def test_bytes_by_chance(self, values, bits, seed):
+        part = f"logquant:bits={bits},rounding=random"
+        section = _core.encode_values(part, values, None, values.size, seed)
+        assert section == oracle_quantizer.write_logquant(values, bits, "random", seed)
+
     def test_the_turn_from_one_power_to_the_next(self):
         below = np.uint32(0x3504F3) + (np.arange(1, 255, dtype=np.uint32) << 23)
         values = np.concatenate([below, below + 1]).view(np.float32)

@@ -27,7 +27,7 @@ PARAMETERS = {  # Beside the defaults.
     "deflate": ["shuffle=1", "level=1"],
     "qsgd": ["bits=2,bucket=1", "bits=4,bucket=3", "bits=8,bucket=65536"],
     "log": ["base=2,tau=20", "base=1.001,tau=32767", "base=16,tau=1"],
-    "logquant": ["bits=2", "bits=4"],
+    "logquant": ["bits=2", "bits=4", "rounding=random", "bits=3,rounding=random"],
     "uniform": ["bits=16"],
     "ternary": ["clip=0.1", "clip=2.5"],
     "poly": ["degree=1", "degree=3,segments=1", "degree=8,segments=256"],

@@ -37,7 +37,7 @@ PRESETS = [
     (tfc.Compression.terngrad, {}, "dense|raw|ternary:clip=2.5"),
     (tfc.Compression.zipml, {"bits": 8}, "dense|raw|uniform:bits=8"),
     (tfc.Compression.onebit, {}, "residual|dense|raw|sign"),
-    (tfc.Compression.logquant, {}, "dense|raw|logquant:bits=8"),
+    (tfc.Compression.logquant, {}, "dense|raw|logquant:bits=8,rounding=nearest"),
     (tfc.Compression.threelc, {}, "residual|dense|threelc:multiplier=1"),
     (tfc.Compression.skcompress, {}, "nonzero|skcompress:buckets=256,groups=8,rows=2,columns=0.2"),
     (tfc.Compression.fastsgd, {}, "nonzero|delta_flag:flag_bits=2|log:base=1.1,tau=0"),

@@ -1,5 +1,6 @@
-// logquant: the sign and the nearest power of two, from the largest one of the tensor down
-// (LogQuant, the base-2 competitor of FastSGD 4.1).
+// logquant: the sign and a power of two, from the largest one of the tensor down: the nearest one
+// (LogQuant, the base-2 competitor of FastSGD 4.1), or one of the two around the value by chance,
+// without a bias (natural compression, Horvath et al. 2019).
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +9,7 @@
 #include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
 #include "core/value/power_of_two_levels.h"
+#include "core/value/rounding_noise.h"
 
 namespace tfcompress {
 namespace {
@@ -19,13 +21,11 @@ std::vector<float> TableOf(const PowerLevels& levels) {
   return table;
 }
 
-void EncodeChunk(PowerLevels levels, Span<const float> values, uint32_t* codes) {
-  for (size_t i = 0; i < values.size(); ++i) codes[i] = levels.Code(values[i]);
-}
+enum class Rounding { kNearest, kRandom };
 
 class LogQuant : public ValueCodec {
  public:
-  explicit LogQuant(int num_bits) : num_bits_(num_bits) {}
+  LogQuant(int num_bits, Rounding rounding) : num_bits_(num_bits), rounding_(rounding) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -33,11 +33,19 @@ class LogQuant : public ValueCodec {
     ByteWriter writer(out);
     writer.Write(static_cast<uint8_t>(num_bits_));
     writer.Write(static_cast<uint8_t>(levels.largest_exponent));
+    const RoundingNoise noise(context.seed);
+    const auto make_codes = [&](int64_t begin, int64_t end, uint32_t* codes) {
+      const PowerLevels local = levels;  // Which codes cannot overwrite.
+      const float* const chunk = values.data() + begin;
+      if (rounding_ == Rounding::kNearest) {
+        for (int64_t i = 0; i < end - begin; ++i) codes[i] = local.Code(chunk[i]);
+        return;
+      }
+      noise.Fill(begin, end, codes);
+      for (int64_t i = 0; i < end - begin; ++i) codes[i] = local.RandomCode(chunk[i], codes[i]);
+    };
     PackCodes(values.size(), num_bits_, context.executor,
-              writer.Extend(PackedBytes(values.size(), num_bits_)),
-              [&](int64_t begin, int64_t end, uint32_t* codes) {
-                EncodeChunk(levels, values.subspan(begin, end - begin), codes);
-              });
+              writer.Extend(PackedBytes(values.size(), num_bits_)), make_codes);
     return OkStatus();
   }
 
@@ -63,47 +71,49 @@ class LogQuant : public ValueCodec {
   double MaxError(Span<const float> values) const override {
     return LargestOfMaxErrors(*this, values);
   }
-  // The nearest power of two is off by a factor of the square root of two at most.
   void MaxErrors(Span<const float> values, Span<double> errors) const override {
-    constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
-    double largest = 0;
-    for (float value : values) largest = std::max(largest, std::fabs(double{value}));
-    const double zero_level = ExponentOf(largest) - ((1 << (num_bits_ - 1)) - 1);
+    const PowerLevels levels = LevelsFor(values, SerialExecutor());
+    const double lowest = levels.Value(1);
     for (size_t i = 0; i < values.size(); ++i) {
       const double magnitude = std::fabs(double{values[i]});
-      const double exponent = ExponentOf(magnitude);
-      const bool is_dropped = exponent == -127 || exponent <= zero_level;
-      errors[i] =
-          is_dropped ? magnitude : std::max(kNearest * magnitude, magnitude - kLargestPower);
+      if (rounding_ == Rounding::kRandom) {
+        errors[i] = std::max(magnitude, magnitude > 0 ? lowest : 0);
+      } else {
+        // The nearest power of two is off by a factor of the square root of two at most.
+        constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
+        const double sent = std::fabs(double{levels.Value(levels.Code(values[i]))});
+        errors[i] = sent == 0 ? magnitude : std::max(kNearest * magnitude, magnitude - sent);
+      }
     }
   }
 
  private:
-  static constexpr double kLargestPower = 0x1p127;
-
-  // Of the nearest power of two of a normal magnitude; -127 for all others.
-  static double ExponentOf(double magnitude) {
-    if (magnitude < 0x1p-126) return -127;
-    return std::round(std::log2(std::min(magnitude, kLargestPower)));
-  }
-
   PowerLevels LevelsFor(Span<const float> values, Executor* executor) const {
-    return {num_bits_, PowerLevels::NearestExponent(LargestMagnitude(values, executor))};
+    const uint32_t carry =
+        rounding_ == Rounding::kNearest ? PowerLevels::kNearest : PowerLevels::kUp;
+    return {num_bits_, PowerLevels::Exponent(LargestMagnitude(values, executor), carry)};
   }
 
   int num_bits_;
+  Rounding rounding_;
 };
 
 }  // namespace
 
 Definition<ValueCodec> LogquantValue() {
-  return {"sign and nearest power of two (LogQuant; FastSGD 4.1)",
+  ParamSpec rounding{
+      "rounding", ParamKind::kChoice, "nearest",
+      "whether the nearest power, or one around the value by chance (natural compression)"};
+  rounding.choices = {"nearest", "random"};
+  return {"sign and power of two (LogQuant; FastSGD 4.1)",
           {{"bits", ParamKind::kInt, "8", "bits of a value, its sign included",
-            PowerLevels::kMinBits, PowerLevels::kMaxBits}},
+            PowerLevels::kMinBits, PowerLevels::kMaxBits},
+           rounding},
           [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")));
+            return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")),
+                                              static_cast<Rounding>(params.Choice("rounding")));
           },
-          "0.42 of the value; all of it below the lowest level",
+          "0.42 of the value, 1 by chance; all of it below the lowest level",
           "2 + bits k / 8"};
 }
 
