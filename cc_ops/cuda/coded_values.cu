@@ -32,7 +32,7 @@ __device__ ValueParams ParamsOf(const ValueSpec& spec, uint32_t k, const Extreme
       params.range = ValueRange::OfKeys(~extremes.complement_of_least_key, extremes.largest_key);
       break;
     case ValueKind::kLogquant:
-      params.largest_exponent = PowerLevels::NearestExponent(largest);
+      params.largest_exponent = PowerLevels::Exponent(largest, PowerLevels::kNearest);
       break;
     case ValueKind::kTernary:
       params.scale = largest;
@@ -318,24 +318,32 @@ __global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* 
 
 // ---- Codes -------------------------------------------------------------------------------------
 
-// One thread per group of codes.
+// A warp makes the codes of 32 groups: its lanes take values that stand side by side, then a group
+// each.
 template <typename Codes>
 __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* params, uint64_t seed,
                                   const EncodeState* state, SentResidual residual,
                                   unsigned char* frame) {
+  constexpr uint64_t kGroup = Codes::kGroup;
+  constexpr uint64_t kWarpCodes = kWarpThreads * kGroup;
+  __shared__ uint32_t codes_of_warps[kBlockWarps][kWarpCodes];
+  uint32_t* const codes = codes_of_warps[threadIdx.x / kWarpThreads];
   const uint64_t k = state->k;
   if (k == 0) return;
-  const Codes codec(*params, ValueSection(frame, state), seed);
-  for (uint64_t group = ThisThread(); group * Codes::kGroup < k; group += NumThreads()) {
-    uint32_t codes[Codes::kGroup];
-    int size = 0;
-    for (; size < Codes::kGroup && group * Codes::kGroup + static_cast<uint64_t>(size) < k;
-         ++size) {
-      const uint64_t i = group * Codes::kGroup + static_cast<uint64_t>(size);
-      codes[size] = codec.Code(values.At(i), i);
-      residual.TakeOut(i, codec.Value(codes[size], i));
+  Codes codec(*params, ValueSection(frame, state), seed);
+  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < k; begin += NumWarps() * kWarpCodes) {
+    for (uint64_t j = ThisLane(); j < kWarpCodes && begin + j < k; j += kWarpThreads) {
+      const uint64_t i = begin + j;
+      codes[j] = codec.Code(values.At(i), i);
+      residual.TakeOut(i, codec.Value(codes[j], i));
     }
-    codec.Store(group, codes, size);
+    __syncwarp();
+    const uint64_t first = begin + ThisLane() * kGroup;
+    if (first < k) {
+      const uint64_t size = k - first < kGroup ? k - first : kGroup;
+      codec.Store(first / kGroup, codes + (first - begin), static_cast<int>(size));
+    }
+    __syncwarp();
   }
 }
 
@@ -345,11 +353,17 @@ __global__ void AddCodesKernel(ValueSectionView section, const ValueParams* para
                                float* sum) {
   if (*error != 0) return;
   // Read only: the codec only loads here.
-  const Codes codec(*params, const_cast<unsigned char*>(section.data_dev), 0);
-  for (uint64_t i = ThisThread(); i < section.k; i += NumThreads()) {
-    const float value = codec.Value(codec.Load(i), i);
-    if (!IsFiniteBits(FloatBits(value))) atomicOr(error, bits);
-    sum[indices == nullptr ? i : indices[i]] += scale * value;
+  Codes codec(*params, const_cast<unsigned char*>(section.data_dev), 0);
+  // A lane's values are near each other, so that they share the numbers of a bucket.
+  constexpr uint64_t kWarpCodes = kWarpThreads * Codes::kGroup;
+  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < section.k;
+       begin += NumWarps() * kWarpCodes) {
+    for (uint64_t j = ThisLane(); j < kWarpCodes && begin + j < section.k; j += kWarpThreads) {
+      const uint64_t i = begin + j;
+      const float value = codec.Value(codec.Load(i), i);
+      if (!IsFiniteBits(FloatBits(value))) atomicOr(error, bits);
+      sum[indices == nullptr ? i : indices[i]] += scale * value;
+    }
   }
 }
 
@@ -503,8 +517,8 @@ Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_d
   TFC_RETURN_IF_ERROR(ReadSection(section, bits, buffers, error_dev, stream));
   return WithCodes(section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
-    return LaunchThreads("add codes", AddCodesKernel<Codes>, section.k, stream, section, params_dev,
-                         indices_dev, scale, bits, error_dev, sum_dev);
+    return LaunchThreads("add codes", AddCodesKernel<Codes>, CeilDiv(section.k, Codes::kGroup),
+                         stream, section, params_dev, indices_dev, scale, bits, error_dev, sum_dev);
   });
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "core/half.h"
+#include "cuda/half_conversion.h"
 
 namespace tfcompress {
 namespace device {
@@ -20,7 +22,7 @@ struct DenseVector {
   __device__ float At(uint32_t i) const {
     if (dtype == DType::kFloat32) return static_cast<const float*>(data_dev)[i];
     const uint16_t half = static_cast<const uint16_t*>(data_dev)[i];
-    return dtype == DType::kFloat16 ? HalfToFloat(half) : BFloat16ToFloat(half);
+    return dtype == DType::kFloat16 ? WidenHalf(half) : BFloat16ToFloat(half);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "cuda/ceil_div.h"
 #include "cuda/cuda_status.h"
+#include "cuda/resident_blocks.h"
 
 namespace tfcompress {
 namespace device {
@@ -16,10 +17,6 @@ namespace device {
 inline constexpr unsigned kWarpThreads = 32;
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
-// Enough blocks to fill the largest device: eight on each of its 132 multiprocessors. Threads loop
-// over remaining items. A constant, so that launches need not query the device.
-inline constexpr uint64_t kMaxBlocks = 8 * 132;
-
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
 // Launches `num_blocks` blocks of `num_threads` threads; parameters convert as in a call.
@@ -33,12 +30,16 @@ Status Launch(const char* name, void (*kernel)(Parameters...), uint64_t num_bloc
   return FromCuda(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
 }
 
-// For kernels that loop with ThisThread() and NumThreads() over `count` items.
+// For kernels that loop with ThisThread() and NumThreads() over `count` items: no more blocks than
+// the device runs at the same time.
 template <typename... Parameters, typename... Arguments>
 Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t count,
                      cudaStream_t stream, const Arguments&... arguments) {
-  const uint64_t num_blocks = std::min(kMaxBlocks, CeilDiv(count, kBlockThreads));
-  if (num_blocks == 0) return OkStatus();
+  if (count == 0) return OkStatus();
+  uint64_t num_resident;
+  TFC_RETURN_IF_ERROR(
+      ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
+  const uint64_t num_blocks = std::min(num_resident, CeilDiv(count, kBlockThreads));
   return Launch(name, kernel, num_blocks, kBlockThreads, stream, arguments...);
 }
 

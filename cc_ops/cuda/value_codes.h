@@ -111,22 +111,36 @@ class QsgdCodes : public BitPacking {
         norms_(section + ValueSpec::HeaderBytes(ValueKind::kQsgd)),
         noise_(seed) {}
 
-  __device__ uint32_t Code(float value, uint64_t i) const {
-    return levels_.Code(value, levels_.StepsPerUnit(NormOf(i)), noise_.At(i));
+  __device__ uint32_t Code(float value, uint64_t i) {
+    Enter(i);
+    return levels_.Code(value, steps_per_unit_, noise_.At(i));
   }
-  __device__ float Value(uint32_t code, uint64_t i) const {
-    return levels_.Value(code, levels_.Unit(NormOf(i)));
+  __device__ float Value(uint32_t code, uint64_t i) {
+    Enter(i);
+    return levels_.Value(code, unit_);
   }
 
  private:
-  __device__ float NormOf(uint64_t i) const {
-    return LoadUnaligned<float>(norms_ + sizeof(float) * (i / bucket_size_));
+  // Divides once for the values of a bucket that a thread visits one after the other.
+  __device__ void Enter(uint64_t i) {
+    if (i >= begin_ && i < end_) return;
+    const uint32_t bucket = static_cast<uint32_t>(i) / bucket_size_;
+    begin_ = uint64_t{bucket} * bucket_size_;
+    end_ = begin_ + bucket_size_;
+    const auto norm = LoadUnaligned<float>(norms_ + sizeof(float) * bucket);
+    steps_per_unit_ = levels_.StepsPerUnit(norm);
+    unit_ = levels_.Unit(norm);
   }
 
   QsgdLevels levels_;
   uint32_t bucket_size_;
   const unsigned char* norms_;
   RoundingNoise noise_;
+  // The bucket of the last value.
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
+  double steps_per_unit_ = 0;
+  double unit_ = 0;
 };
 
 class BlockIntCodes : public BitPacking {
@@ -134,7 +148,7 @@ class BlockIntCodes : public BitPacking {
   __device__ BlockIntCodes(const ValueParams& params, unsigned char* section, uint64_t)
       : BitPacking(section + params.codes_begin, params.spec.num_bits),
         levels_(params.spec.num_bits, params.spec.spacing),
-        block_size_(params.spec.bucket_size),
+        block_shift_(__ffs(static_cast<int>(params.spec.bucket_size)) - 1),
         scales_(section + ValueSpec::HeaderBytes(ValueKind::kBlockInt)) {}
 
   __device__ uint32_t Code(float value, uint64_t i) const {
@@ -146,11 +160,11 @@ class BlockIntCodes : public BitPacking {
 
  private:
   __device__ uint16_t ScaleOf(uint64_t i) const {
-    return LoadUnaligned<uint16_t>(scales_ + sizeof(uint16_t) * (i / block_size_));
+    return LoadUnaligned<uint16_t>(scales_ + sizeof(uint16_t) * (i >> block_shift_));
   }
 
   BlockIntLevels levels_;
-  uint32_t block_size_;
+  int block_shift_;  // Blocks are of powers of two.
   const unsigned char* scales_;
 };
 

@@ -1,5 +1,6 @@
 #include "core/frame.h"
 #include "core/value/half_formats.h"
+#include "cuda/half_conversion.h"
 #include "cuda/launch.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/values.h"
@@ -19,14 +20,14 @@ __device__ float EncodeValue(ValueKind kind, float value, uint64_t i, unsigned c
   const bool is_fp16 = kind == ValueKind::kFp16;
   const uint16_t half = is_fp16 ? SaturatingHalf(value) : SaturatingBFloat16(value);
   StoreAt(section, i, half);
-  return is_fp16 ? HalfToFloat(half) : BFloat16ToFloat(half);
+  return is_fp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }
 
 // Reads the i-th value of a section, which is untrusted: it may be NaN or Inf.
 __device__ float DecodeValue(ValueKind kind, const unsigned char* section, uint64_t i) {
   if (kind == ValueKind::kRaw) return FloatFromBits(LoadAt<uint32_t>(section, i));
   const auto half = LoadAt<uint16_t>(section, i);
-  return kind == ValueKind::kFp16 ? HalfToFloat(half) : BFloat16ToFloat(half);
+  return kind == ValueKind::kFp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }
 
 __global__ void EncodeValuesKernel(ValueKind kind, SelectedValues values, const EncodeState* state,

@@ -131,7 +131,8 @@ def test_cuda_sees_the_core_the_runtime_and_cub(path):
     for include in includes(path):
         name = include[1:-1]
         standard = include.startswith("<") and "/" not in name and "." not in name
-        assert standard or name.startswith(("core/", "cuda/")) or name in ("cuda_runtime.h", "cub/cub.cuh")
+        runtime = ("cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh")
+        assert standard or name.startswith(("core/", "cuda/")) or name in runtime
 
 
 def test_the_tables_of_variants_need_no_cuda():

@@ -44,6 +44,8 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice
 };
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered,
   cudaMemoryTypeHost,
@@ -76,6 +78,10 @@ cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+// A multiprocessor runs one block at a time.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, const void* kernel,
+                                                          int num_threads, size_t shared_bytes);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
 cudaError_t cudaMalloc(void** pointer, size_t num_bytes);
 cudaError_t cudaFree(void* pointer);
@@ -117,8 +123,12 @@ void TrustAllPointers();
 // Sets whether streams run operations at once, since TensorFlow's CPU device does not synchronize
 // streams. Copies between host and device are still delayed until the next operation or wait.
 void RunAtOnce(bool at_once);
-// Sets the order of threads and blocks from here on.
+// Sets the order of threads and blocks from here on: at first that of the environment variable
+// TFC_EMULATED_SEED, or 0.
 void SetSeed(uint64_t seed);
+// Sets the number of multiprocessors, at first TFC_EMULATED_MULTIPROCESSORS or 1056. With few, the
+// threads of a launch loop over many items each.
+void SetMultiprocessors(int count);
 // Number of launches since the process began.
 int64_t NumLaunches();
 int64_t NumSynchronizations();

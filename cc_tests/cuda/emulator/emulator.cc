@@ -52,7 +52,13 @@ constexpr size_t kAlignment = 256;  // That of cudaMalloc.
 constexpr size_t kStackBytes = size_t{1} << 16;
 constexpr size_t kStackShift = 448;
 
-std::mt19937_64 random_order(0);
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::mt19937_64 random_order(FromEnvironment("TFC_EMULATED_SEED", 0));
+auto num_multiprocessors = static_cast<int>(FromEnvironment("TFC_EMULATED_MULTIPROCESSORS", 1056));
 int64_t num_launches = 0;
 int64_t num_synchronizations = 0;
 bool trusts_all_pointers = false;
@@ -264,6 +270,7 @@ std::vector<unsigned> PermutedOrder(unsigned count) {
 void TrustAllPointers() { trusts_all_pointers = true; }
 void RunAtOnce(bool at_once) { runs_at_once = at_once; }
 void SetSeed(uint64_t seed) { random_order.seed(seed); }
+void SetMultiprocessors(int count) { num_multiprocessors = count; }
 int64_t NumLaunches() { return num_launches; }
 int64_t NumSynchronizations() { return num_synchronizations; }
 unsigned Lane() { return threadIdx.x % kWarpThreads; }
@@ -372,6 +379,18 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (attribute != cudaDevAttrMultiProcessorCount || device != 0) return cudaErrorInvalidValue;
+  *value = emulator::num_multiprocessors;
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, const void*, int,
+                                                          size_t) {
+  *num_blocks = 1;
+  return cudaSuccess;
+}
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const bool is_device = emulator::IsDevice(pointer, 1);

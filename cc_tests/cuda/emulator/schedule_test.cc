@@ -1,4 +1,5 @@
-// Encoding and summing under many orders of threads and blocks; numbers of launches and waits.
+// Encoding and summing under many orders of threads and blocks, and on few multiprocessors; numbers
+// of launches and waits.
 #include <gtest/gtest.h>
 
 #include "contract_inputs.h"
@@ -12,12 +13,20 @@ namespace tfcompress {
 namespace device {
 namespace {
 
+// Of each schedule; on few, threads loop over many items each.
+constexpr int kMultiprocessors[] = {1, 2, 1056};
+
+struct AllMultiprocessors {
+  ~AllMultiprocessors() { emulator::SetMultiprocessors(kMultiprocessors[2]); }
+};
+
 class Schedule : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Device, Schedule, testing::ValuesIn(SomeDeviceSpecs()),
                          [](const auto& info) { return TestName(info.param); });
 
 TEST_P(Schedule, DoesNotChangeTheBytes) {
+  const AllMultiprocessors afterwards;
   const Stream stream;
   const auto compressor = Parse(GetParam());
   constexpr size_t kSize = 20000;
@@ -27,6 +36,7 @@ TEST_P(Schedule, DoesNotChangeTheBytes) {
     const Encoded expected = EncodeOnHost(*compressor, gradient, slots, 1);
     for (uint64_t seed = 0; seed < 3; ++seed) {
       emulator::SetSeed(seed);
+      emulator::SetMultiprocessors(kMultiprocessors[seed]);
       const Encoded actual = EncodeOnDevice(*compressor, gradient, slots, {}, stream);
       ASSERT_TRUE(actual.frame == expected.frame) << input.name << ", schedule " << seed;
       ASSERT_TRUE(SameBits(actual.slots, expected.slots)) << input.name << ", schedule " << seed;
@@ -78,6 +88,7 @@ TEST_P(Schedule, WaitsOnce) {
 
 // Linear codecs do not depend on the schedule either, and never wait.
 TEST(LinearSchedule, DoesNotChangeTheBytes) {
+  const AllMultiprocessors afterwards;
   const Stream stream;
   constexpr uint64_t kSize = 20000;
   const auto compressor =
@@ -96,6 +107,7 @@ TEST(LinearSchedule, DoesNotChangeTheBytes) {
   const std::vector<DevicePart> parts = {{x_dev.data_dev(), kSize}};
   for (uint64_t seed = 0; seed < 5; ++seed) {
     emulator::SetSeed(seed);
+    emulator::SetMultiprocessors(kMultiprocessors[seed % 3]);
     const int64_t waits_before = emulator::NumSynchronizations();
     ExpectOk(coder.Encode(parts, 1, workspace.buffer(), payload.data_dev(), stream.get()));
     ExpectOk(coder.Recover(payload.data_dev(), 1, workspace.buffer(), indices.data_dev(),

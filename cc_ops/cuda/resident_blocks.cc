@@ -1,0 +1,44 @@
+#include "cuda/resident_blocks.h"
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+// Blocks that a multiprocessor of the device runs at the same time.
+Status Occupancy(int device, const void* kernel, unsigned num_threads, int* num_blocks) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::tuple<int, const void*, unsigned>, int>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [entry, is_new] = known->try_emplace({device, kernel, num_threads}, 0);
+  if (is_new) {
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &entry->second, kernel, static_cast<int>(num_threads), 0);
+    if (error != cudaSuccess) known->erase(entry);
+    TFC_RETURN_IF_ERROR(FromCuda(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
+  }
+  *num_blocks = entry->second;
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ResidentBlocks(const void* kernel, unsigned num_threads, uint64_t* num_blocks) {
+  int device = 0, num_multiprocessors = 0, occupancy = 0;
+  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetAttribute(&num_multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  TFC_RETURN_IF_ERROR(Occupancy(device, kernel, num_threads, &occupancy));
+  *num_blocks = static_cast<uint64_t>(num_multiprocessors) * static_cast<uint64_t>(occupancy);
+  return OkStatus();
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,19 @@
+// How many blocks of a kernel a device runs at the same time.
+#ifndef TFCOMPRESS_CUDA_RESIDENT_BLOCKS_H_
+#define TFCOMPRESS_CUDA_RESIDENT_BLOCKS_H_
+
+#include <cstdint>
+
+#include "core/status.h"
+
+namespace tfcompress {
+namespace device {
+
+// Blocks of `num_threads` threads of a kernel without dynamic shared memory, on the current device.
+// Occupancies are kept: the runtime takes microseconds to compute one.
+Status ResidentBlocks(const void* kernel, unsigned num_threads, uint64_t* num_blocks);
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_RESIDENT_BLOCKS_H_
