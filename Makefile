@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench wheels wheel-test matrix clean
+.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench gpu-bundle wheels wheel-test matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -88,6 +88,9 @@ cuda:  ## compile the CUDA variants and their device tests (CUDA_ARCHITECTURES="
 gpu-test: cuda  ## run the CUDA variants' tests on this machine's GPU
 	@TFC_LARGE_DEVICE_TESTS=1 build/cuda/cc_tests/cuda/cuda_device_tests --gtest_brief=1; status=$$?; \
 	if [ $$status -eq 77 ]; then echo "gpu-test: CUDA finds no GPU on this machine" >&2; fi; exit $$status
+
+gpu-bundle: tools  ## pack the GPU tests and benchmark for a machine that has a driver and nothing else
+	@scripts/gpu_bundle.sh
 
 gpu-bench: cuda  ## time the CUDA variants on this machine's GPU, against copies
 	@build/cuda/cc_tests/cuda/cuda_benchmark; status=$$?; \

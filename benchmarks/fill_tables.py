@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable
 
+import gpu_report
 import paper_tables
 from comparison import report
 from network_summary import BASELINES, PHASES
@@ -23,8 +24,8 @@ from options import DOCS
 from page_table import code, table
 
 README = DOCS.parent / "README.md"
-# Numbers of these tables come with the first `make bench BENCH_ARGS=--save`; until then they stay.
-NOT_SAVED_YET = "speed"
+# Tables that stay until their numbers come: with `make bench BENCH_ARGS=--save`, and with the first GPU.
+NOT_SAVED_YET = ("speed", "gpu")
 # Elements of a gradient for which targets were set, on one thread.
 TARGET_ELEMENTS = 10_000_000
 # The core's codecs that README.md shows.
@@ -375,6 +376,7 @@ TABLES = {
     "hierarchical": hierarchical,
     "overlap": overlap,
     "row_sharding": row_sharding,
+    **gpu_report.TABLES,
     **paper_tables.TABLES,
 }
 
@@ -388,7 +390,7 @@ def filled(page: str, results: pathlib.Path) -> str:
 
     def fill(match: re.Match) -> str:
         begin, kind, name, end = match.groups()
-        if name == NOT_SAVED_YET and not (results / f"{name}.json").exists():
+        if name in NOT_SAVED_YET and not (results / f"{name}.json").exists():
             return match[0]
         result = json.loads((results / f"{name}.json").read_text())
         return f"{begin}\n{TABLES[kind](result)}\n{end}"
