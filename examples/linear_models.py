@@ -46,6 +46,9 @@ EPSILON = 1e-8  # Epsilon of Adam in section 7.1.
 def parse_arguments() -> argparse.Namespace:
     parser = workload.make_parser(__doc__, epochs=3, batch_size=4096, learning_rate=0.1)
     parser.add_argument("--model", choices=LOSSES, default="logistic", help="default: %(default)s")
+    parser.add_argument(
+        "--amsgrad", action="store_true", help="AMSGrad in place of Adam, as in SKCompress' Figure 18"
+    )
     parser.add_argument("--l2", type=float, default=0.01, help="lambda (default %(default)s)")
     data = parser.add_argument_group("data")
     data.add_argument("--data", type=pathlib.Path, metavar="FILE", help="libsvm or .npz (default: synthetic)")
@@ -135,7 +138,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=model,
         loss=RowLoss(arguments.model),
-        make_optimizer=workload.adam(LazyAdam, epsilon=EPSILON),
+        make_optimizer=workload.adam(LazyAdam, epsilon=EPSILON, amsgrad=arguments.amsgrad),
         train=train,
         evaluate=make_evaluate(arguments, test),
     )

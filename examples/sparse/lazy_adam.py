@@ -17,9 +17,9 @@ class LazyAdam(keras.optimizers.Adam):
         """Takes the arguments of `keras.optimizers.Adam`, except those that need the whole table.
 
         Raises:
-          ValueError: `amsgrad`, `weight_decay`, `use_ema` or clipping is given.
+          ValueError: `weight_decay`, `use_ema` or clipping is given.
         """
-        refused = ("amsgrad", "weight_decay", "use_ema", "clipnorm", "global_clipnorm", "clipvalue")
+        refused = ("weight_decay", "use_ema", "clipnorm", "global_clipnorm", "clipvalue")
         for name in refused:
             if options.get(name):
                 raise ValueError(f"LazyAdam does not support {name}, which needs all rows at every step")
@@ -39,6 +39,10 @@ class LazyAdam(keras.optimizers.Adam):
         v = _decayed(second, rows, tf.square(values), self.beta_2)
         first.scatter_update(tf.IndexedSlices(m, rows))
         second.scatter_update(tf.IndexedSlices(v, rows))
+        if self.amsgrad:
+            largest = self._velocity_hats[position].value
+            v = tf.maximum(tf.gather(largest, rows), v)
+            largest.scatter_update(tf.IndexedSlices(v, rows))
         step = tf.cast(self.iterations.value + 1, values.dtype)
         correction = tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
         rate = tf.cast(learning_rate, values.dtype) * correction

@@ -80,3 +80,15 @@ def test_preloaded_batches_are_made_once_before_the_first_step(preload, made):
     assert so_far == ([0, 1, 2] if preload else [])
     assert [[int(batch) for batch in epoch] for _ in range(2)] == [[0, 1, 2]] * 2
     assert so_far == made
+
+
+def test_images_of_another_size_and_fewer_classes():
+    import mnist_mlp
+
+    arguments = types.SimpleNamespace(data_dir=None, image_size=4, classes=3)
+    (images, labels), test = mnist_mlp.load(arguments)
+    assert images.shape == (len(labels), 16) and set(labels) == {0, 1, 2} and len(test[1]) > 50
+    whole = np.arange(16, dtype=np.float32)[None]
+    np.testing.assert_array_equal(mnist_mlp.shrunk(whole, 2), [[2.5, 4.5, 10.5, 12.5]])
+    with pytest.raises(SystemExit, match="does not divide the 4"):
+        mnist_mlp.shrunk(whole, 3)

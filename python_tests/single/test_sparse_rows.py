@@ -199,13 +199,15 @@ class TestLazyAdam:
             optimizer.apply([gradient], [variable])
         return variable.numpy()
 
-    def test_is_adam_where_all_rows_are_touched(self):
+    @pytest.mark.parametrize("amsgrad", [False, True])
+    def test_is_adam_where_all_rows_are_touched(self, amsgrad):
         rng = np.random.default_rng(0)
-        values = [rng.standard_normal((6, 2)).astype(np.float32) for _ in range(5)]
+        values = [rng.standard_normal((6, 2)).astype(np.float32) / step for step in range(1, 6)]
         order = rng.permutation(6)
         sparse = [tf.IndexedSlices(each[order], order, [6, 2]) for each in values]
-        expected = self.steps(keras.optimizers.Adam(0.1), [tf.constant(each) for each in values])
-        np.testing.assert_allclose(self.steps(LazyAdam(0.1), sparse), expected, rtol=1e-5)
+        adam = keras.optimizers.Adam(0.1, amsgrad=amsgrad)
+        expected = self.steps(adam, [tf.constant(each) for each in values])
+        np.testing.assert_allclose(self.steps(LazyAdam(0.1, amsgrad=amsgrad), sparse), expected, rtol=1e-5)
 
     def test_dense_gradients_get_adam(self):
         gradients = [tf.fill([6, 2], 0.5 * step) for step in range(1, 4)]
@@ -245,7 +247,7 @@ class TestLazyAdam:
         copy = LazyAdam.from_config(LazyAdam(0.3, beta_1=0.5, epsilon=1e-8).get_config())
         assert copy.beta_1 == 0.5 and copy.epsilon == 1e-8
 
-    @pytest.mark.parametrize("option", [{"amsgrad": True}, {"weight_decay": 0.1}, {"clipnorm": 1.0}])
+    @pytest.mark.parametrize("option", [{"use_ema": True}, {"weight_decay": 0.1}, {"clipnorm": 1.0}])
     def test_refuses_what_needs_all_rows(self, option):
         with pytest.raises(ValueError, match="at every step"):
             LazyAdam(0.1, **option)
