@@ -109,7 +109,7 @@ STUDIES = {
         2,
     ),
     "resnet20": Study(
-        "cifar10", "cifar10", "--batch-size 64 --learning-rate 0.1 --epochs 6 --decay", presets(468), 1
+        "cifar10", "cifar10", "--batch-size 64 --learning-rate 0.1 --epochs 3 --decay", presets(293), 3
     ),
 }
 

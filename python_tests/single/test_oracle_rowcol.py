@@ -10,6 +10,28 @@ from oracle_inputs import assert_same_bits, damages, outcome, outer_products, pr
 from tfcompress import _core
 
 
+def largest(matrix, k):
+    return np.sort(np.argsort(-np.abs(matrix.ravel()))[:k]).astype(np.uint32)
+
+
+def check_indices(indices, matrix):
+    n, width = matrix.size, matrix.shape[1]
+    section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
+    assert section == oracle_rowcol.write_rowcol(indices, n, width)
+    assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
+    assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
+
+
+def check_values(indices, matrix):
+    """Returns what is decoded."""
+    values, n, width = matrix.ravel()[indices], matrix.size, matrix.shape[1]
+    section = _core.encode_values("ecsq:snr=3", values, indices, n, 0, width)
+    assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width)
+    decoded = _core.decode_values("ecsq", section, indices, n)
+    assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+    return decoded
+
+
 class TestMatrices:
     @given(case=outer_products())
     @property_test
@@ -52,36 +74,22 @@ class TestMatrices:
         """In several lanes; with `ratio` 1 all elements, most of them in the dead zone."""
         rng = np.random.default_rng(4)
         matrix = np.outer(rng.normal(size=250), rng.normal(size=400)) + rng.normal(size=(250, 400))
-        values, n, width = matrix.astype(np.float32).ravel(), matrix.size, matrix.shape[1]
-        indices = np.sort(np.argsort(-np.abs(values))[: int(ratio * n)]).astype(np.uint32)
+        values = matrix.astype(np.float32)
+        indices = largest(values, int(ratio * values.size))
         if ratio < 1:
-            section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
-            assert section == oracle_rowcol.write_rowcol(indices, n, width)
-            assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
-            assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
-        values = values[indices]
-        section = _core.encode_values("ecsq:snr=3", values, indices, n, 0, width)
-        assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width)
-        decoded = _core.decode_values("ecsq", section, indices, n)
-        assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+            check_indices(indices, values)
+        decoded = check_values(indices, values)
         assert (np.mean(decoded == 0) > 0.5) == (ratio == 1)
 
     @pytest.mark.long
     def test_parts(self):
-        """Of a matrix; the second part of the indices and of the values begins within a row."""
+        """The second part of the indices and of the values begins within a row."""
         rng = np.random.default_rng(6)
         matrix = np.outer(rng.normal(size=1200), rng.normal(size=400)) + 0.1 * rng.normal(size=(1200, 400))
-        values, n, width = matrix.astype(np.float32).ravel(), matrix.size, matrix.shape[1]
-        indices = np.sort(np.argsort(-np.abs(values))[:300_000]).astype(np.uint32)
-        section, _ = _core.encode_indices("rowcol", indices, n, 0, width)
-        assert section == oracle_rowcol.write_rowcol(indices, n, width)
-        assert_same_bits(_core.decode_indices("rowcol", section, n, indices.size), indices)
-        assert oracle_rowcol.read_rowcol(section, n, indices.size).tolist() == indices.tolist()
-        values = values[indices]
-        section = _core.encode_values("ecsq:snr=3", values, indices, n, 0, width)
-        assert section == oracle_rowcol.write_ecsq(values, indices, section[:5], width)
-        decoded = _core.decode_values("ecsq", section, indices, n)
-        assert_same_bits(decoded, oracle_rowcol.read_ecsq(section, values.size, indices))
+        values = matrix.astype(np.float32)
+        indices = largest(values, 300_000)
+        check_indices(indices, values)
+        check_values(indices, values)
 
     @given(case=outer_products(), damage=damages())
     @property_test
