@@ -202,7 +202,7 @@ TEST(AdaptiveDelta, AppendsAndDelimitsItself) {
   EXPECT_EQ(reader.remaining(), 0u);
 }
 
-void ExpectDataLoss(const Bytes& bytes, uint64_t k, uint32_t n) {
+void ExpectBadCode(const Bytes& bytes, uint64_t k, uint32_t n) {
   std::vector<uint32_t> keys;
   EXPECT_EQ(Decode(bytes, k, n, &keys).code(), StatusCode::kDataLoss);
 }
@@ -211,14 +211,14 @@ TEST(AdaptiveDelta, RefusesForeignBytes) {
   const std::vector<uint32_t> keys = RandomKeys(500, 10, 4);
   const Bytes bytes = Encode(keys);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    ExpectDataLoss(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)),
-                   keys.size(), kMaxN);
+    ExpectBadCode(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)),
+                  keys.size(), kMaxN);
   }
-  ExpectDataLoss(bytes, keys.size(), keys.back());                // A key out of range.
-  ExpectDataLoss(bytes, uint64_t{1} << 31, kMaxN);                // Far more keys than bits.
-  ExpectDataLoss({8, 0, 0, 0, 0, 0}, 1, kMaxN);                   // No such prefix.
-  ExpectDataLoss({0x02, 0x28, 0x00}, 2, kMaxN);                   // A second delta of 0.
-  ExpectDataLoss({0x00, 0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0}, 1, 9);  // Out of range.
+  ExpectBadCode(bytes, keys.size(), keys.back());                // A key out of range.
+  ExpectBadCode(bytes, uint64_t{1} << 31, kMaxN);                // Far more keys than bits.
+  ExpectBadCode({8, 0, 0, 0, 0, 0}, 1, kMaxN);                   // No such prefix.
+  ExpectBadCode({0x02, 0x28, 0x00}, 2, kMaxN);                   // A second delta of 0.
+  ExpectBadCode({0x00, 0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0}, 1, 9);  // Out of range.
 }
 
 TEST(AdaptiveDelta, RefusesBlocksThatDoNotMeet) {
@@ -234,7 +234,7 @@ TEST(AdaptiveDelta, RefusesBlocksThatDoNotMeet) {
     if (LoadUnaligned<uint32_t>(&bytes[i]) != told) continue;
     Bytes changed = bytes;
     StoreUnaligned(&changed[i], told - 1);
-    ExpectDataLoss(changed, keys.size(), kMaxN);
+    ExpectBadCode(changed, keys.size(), kMaxN);
     ++num_found;
   }
   EXPECT_EQ(num_found, 1u);

@@ -315,7 +315,7 @@ TEST(BloomIndex, RandomPoliciesDependOnTheSeed) {
   EXPECT_NE(first.decoded, second.decoded);
 }
 
-void ExpectDataLoss(const Bytes& section, uint32_t n, uint32_t k) {
+void ExpectBadFilter(const Bytes& section, uint32_t n, uint32_t k) {
   std::vector<uint32_t> indices;
   EXPECT_EQ(DecodeBloom(section, n, k, {1, SerialExecutor()}, &indices).code(),
             StatusCode::kDataLoss);
@@ -323,20 +323,20 @@ void ExpectDataLoss(const Bytes& section, uint32_t n, uint32_t k) {
 
 TEST(BloomIndex, RejectsHostileSections) {
   const Bytes one = {0x01, 0, 0, 0, 0, 0, 0, 0};
-  ExpectDataLoss(Section(7, 1, 64, one), 100, 1);              // Unknown policy.
-  ExpectDataLoss(Section(3, 0, 64, one), 100, 1);              // No hashes.
-  ExpectDataLoss(Section(3, 33, 64, one), 100, 1);             // Too many.
-  ExpectDataLoss(Section(3, 1, 0, {}), 100, 0);                // No bits.
-  ExpectDataLoss(Section(3, 1, 63, one), 100, 1);              // Fewer than any encoder has.
-  ExpectDataLoss(Section(3, 1, 65, one), 100, 33);             // Fewer bytes than bits need.
-  ExpectDataLoss(Section(3, 1, 64, Bytes(9, 0)), 100, 1);      // More.
-  ExpectDataLoss({3, 1, 0xFF, 0xFF, 0xFF, 0xFF, 1}, 100, 1);   // Far fewer.
-  ExpectDataLoss(Section(3, 1, 65, Bytes(9, 0x80)), 100, 33);  // A bit after the last.
-  ExpectDataLoss(Section(3, 2, 64, Bytes(8, 0xFF)), 100, 31);  // More bits than 31 * 2 probes.
+  ExpectBadFilter(Section(7, 1, 64, one), 100, 1);              // Unknown policy.
+  ExpectBadFilter(Section(3, 0, 64, one), 100, 1);              // No hashes.
+  ExpectBadFilter(Section(3, 33, 64, one), 100, 1);             // Too many.
+  ExpectBadFilter(Section(3, 1, 0, {}), 100, 0);                // No bits.
+  ExpectBadFilter(Section(3, 1, 63, one), 100, 1);              // Fewer than any encoder has.
+  ExpectBadFilter(Section(3, 1, 65, one), 100, 33);             // Fewer bytes than bits need.
+  ExpectBadFilter(Section(3, 1, 64, Bytes(9, 0)), 100, 1);      // More.
+  ExpectBadFilter({3, 1, 0xFF, 0xFF, 0xFF, 0xFF, 1}, 100, 1);   // Far fewer.
+  ExpectBadFilter(Section(3, 1, 65, Bytes(9, 0x80)), 100, 33);  // A bit after the last.
+  ExpectBadFilter(Section(3, 2, 64, Bytes(8, 0xFF)), 100, 31);  // More bits than 31 * 2 probes.
   for (uint8_t policy = 0; policy < 7; ++policy) {
-    ExpectDataLoss(Section(policy, 1, 64, Bytes(8, 0)), 100, 1);  // No positives at all.
+    ExpectBadFilter(Section(policy, 1, 64, Bytes(8, 0)), 100, 1);  // No positives at all.
   }
-  ExpectDataLoss(Section(1, 1, 64, Bytes(8, 0xFF)), 100, 99);  // p0, with 100 positives.
+  ExpectBadFilter(Section(1, 1, 64, Bytes(8, 0xFF)), 100, 99);  // p0, with 100 positives.
 }
 
 TEST(BloomIndex, PrefixesAreErrorsAndBitFlipsStayInRange) {

@@ -9,7 +9,7 @@ namespace {
 
 using IndexSetting = Setting<IndexCodec>;
 
-constexpr uint64_t kSeed = 42;
+constexpr uint64_t kIndexSeed = 42;
 
 struct Encoded {
   Bytes section;
@@ -26,7 +26,7 @@ class IndexContract : public testing::TestWithParam<IndexSetting> {
   Encoded Encode(const IndexCase& input, Executor* executor = SerialExecutor()) const {
     Encoded encoded;
     const auto decoded =
-        codec().Encode(input.indices, input.n, {kSeed, executor}, &encoded.section);
+        codec().Encode(input.indices, input.n, {kIndexSeed, executor}, &encoded.section);
     EXPECT_TRUE(decoded.ok()) << decoded.status().message();
     if (!decoded.ok()) return encoded;
     EXPECT_EQ(decoded.value().changed.has_value(), !IsExact(codec()));
@@ -37,7 +37,7 @@ class IndexContract : public testing::TestWithParam<IndexSetting> {
 
   Status Decode(ByteSpan section, uint32_t n, uint32_t k, std::vector<uint32_t>* indices,
                 Executor* executor = SerialExecutor()) const {
-    return decoder().Decode(section, n, k, {kSeed, executor}, indices);
+    return decoder().Decode(section, n, k, {kIndexSeed, executor}, indices);
   }
 
   // Decodes untrusted bytes and expects an error, or k indices in range.
@@ -77,7 +77,7 @@ TEST_P(IndexContract, AppendsToWhatIsThere) {
     const Bytes prefix = {1, 2, 3};
     Bytes out = prefix;
     std::vector<uint32_t> decoded;
-    ASSERT_TRUE(codec().Encode(input.indices, input.n, {kSeed}, &out).ok());
+    ASSERT_TRUE(codec().Encode(input.indices, input.n, {kIndexSeed}, &out).ok());
     expected.insert(expected.begin(), prefix.begin(), prefix.end());
     EXPECT_EQ(out, expected) << input.name;
     // From here on the section lies unaligned.

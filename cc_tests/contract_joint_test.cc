@@ -8,7 +8,7 @@
 namespace tfcompress {
 namespace {
 
-constexpr uint64_t kSeed = 42;
+constexpr uint64_t kJointSeed = 42;
 
 class JointContract : public testing::TestWithParam<Setting<SparseCodec>> {
  protected:
@@ -18,7 +18,7 @@ class JointContract : public testing::TestWithParam<Setting<SparseCodec>> {
   Status Encode(const Support& support, Bytes* section, uint32_t* k,
                 Executor* executor = SerialExecutor()) const {
     const std::vector<float> values = NormalValues(support.size(), support.n());
-    TFC_ASSIGN_OR_RETURN(*k, codec().Encode(values, support, {kSeed, executor}, section));
+    TFC_ASSIGN_OR_RETURN(*k, codec().Encode(values, support, {kJointSeed, executor}, section));
     return OkStatus();
   }
 
@@ -26,7 +26,7 @@ class JointContract : public testing::TestWithParam<Setting<SparseCodec>> {
                 SparseTensor* decoded) const {
     decoded->n = n;
     decoded->everything = everything;
-    return decoder().Decode(section, k, {kSeed}, decoded);
+    return decoder().Decode(section, k, {kJointSeed}, decoded);
   }
 
   // Decodes untrusted bytes and expects an error, or k finite values in range.

@@ -14,7 +14,7 @@ namespace {
 
 using ValueSetting = Setting<ValueCodec>;
 
-constexpr uint64_t kSeed = 42;
+constexpr uint64_t kValueSeed = 42;
 constexpr uint32_t kGap = 7;  // Between the indices of a sparse support.
 
 class ValueContract : public testing::TestWithParam<ValueSetting> {
@@ -32,7 +32,7 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
   Bytes Encode(const ValueCase& input, const Support& support,
                Executor* executor = SerialExecutor()) const {
     Bytes section;
-    const Status status = codec().Encode(input.values, support, {kSeed, executor}, &section);
+    const Status status = codec().Encode(input.values, support, {kValueSeed, executor}, &section);
     EXPECT_TRUE(status.ok()) << status.message();
     return section;
   }
@@ -41,7 +41,7 @@ class ValueContract : public testing::TestWithParam<ValueSetting> {
   Status Decode(ByteSpan section, const Support& support, std::vector<float>* values,
                 Executor* executor = SerialExecutor()) const {
     values->assign(support.size(), std::numeric_limits<float>::quiet_NaN());
-    return decoder().Decode(section, support, {kSeed, executor}, Span<float>(*values));
+    return decoder().Decode(section, support, {kValueSeed, executor}, Span<float>(*values));
   }
 
   void ExpectErrorOrFinite(const Bytes& section, const Support& support) const {
@@ -92,7 +92,7 @@ TEST_P(ValueContract, AppendsToWhatIsThere) {
     ASSERT_TRUE(Decode(expected, support, &expected_values).ok());
     const Bytes prefix = {1, 2, 3};
     Bytes out = prefix;
-    ASSERT_TRUE(codec().Encode(input.values, support, {kSeed}, &out).ok());
+    ASSERT_TRUE(codec().Encode(input.values, support, {kValueSeed}, &out).ok());
     expected.insert(expected.begin(), prefix.begin(), prefix.end());
     EXPECT_EQ(out, expected) << input.name;
     std::vector<float> values;  // Decoded from unaligned bytes.
@@ -112,8 +112,9 @@ TEST_P(ValueContract, EncodeAndDecodeYieldsTheSectionAndItsValues) {
     const Bytes prefix = {1, 2, 3};
     Bytes out = prefix;
     std::vector<float> values(support.size(), std::numeric_limits<float>::quiet_NaN());
-    ASSERT_TRUE(
-        codec().EncodeAndDecode(input.values, support, {kSeed}, &out, Span<float>(values)).ok());
+    ASSERT_TRUE(codec()
+                    .EncodeAndDecode(input.values, support, {kValueSeed}, &out, Span<float>(values))
+                    .ok());
     expected.insert(expected.begin(), prefix.begin(), prefix.end());
     EXPECT_EQ(out, expected);
     for (size_t i = 0; i < values.size(); ++i)

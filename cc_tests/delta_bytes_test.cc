@@ -99,36 +99,36 @@ TEST(DeltaBytes, AppendsAndDelimitsItself) {
   EXPECT_EQ(reader.remaining(), 0u);
 }
 
-void ExpectDataLoss(const Bytes& bytes, uint64_t k, uint32_t n) {
+void ExpectBadBytes(const Bytes& bytes, uint64_t k, uint32_t n) {
   std::vector<uint32_t> keys;
   EXPECT_EQ(Decode(bytes, k, n, &keys).code(), StatusCode::kDataLoss);
 }
 
 TEST(DeltaBytes, RejectsKeysThatDoNotIncrease) {
-  ExpectDataLoss({0x00, 5, 0}, 2, 10);                          // The delta of 0 of a second key.
-  ExpectDataLoss({0x0C, 5, 0xFF, 0xFF, 0xFF, 0xFF}, 2, kMaxN);  // 5 + (2^32 - 1) wraps to 4.
+  ExpectBadBytes({0x00, 5, 0}, 2, 10);                          // The delta of 0 of a second key.
+  ExpectBadBytes({0x0C, 5, 0xFF, 0xFF, 0xFF, 0xFF}, 2, kMaxN);  // 5 + (2^32 - 1) wraps to 4.
   std::vector<uint32_t> keys(static_cast<size_t>(kDeltaBytesBlock) + 1);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i);
   Bytes bytes = Encode(keys);
   bytes[bytes.size() - 3] = 1;  // The second block begins with key 1 instead of 65536.
   bytes[bytes.size() - 2] = 0;
   bytes[bytes.size() - 1] = 0;
-  ExpectDataLoss(bytes, keys.size(), 1 << 20);
+  ExpectBadBytes(bytes, keys.size(), 1 << 20);
 }
 
 TEST(DeltaBytes, RejectsWhatIsOutOfRange) {
-  ExpectDataLoss({0x00, 10}, 1, 10);
-  ExpectDataLoss({0x00, 1, 1, 1}, 3, 2);
-  ExpectDataLoss({0x04, 1}, 1, 10);                     // A flag after the last key.
-  ExpectDataLoss({0x00, 1, 1}, 1, 10);                  // A byte too many.
-  ExpectDataLoss({0x00, 1}, uint64_t{1} << 31, kMaxN);  // Far more keys than bytes.
+  ExpectBadBytes({0x00, 10}, 1, 10);
+  ExpectBadBytes({0x00, 1, 1, 1}, 3, 2);
+  ExpectBadBytes({0x04, 1}, 1, 10);                     // A flag after the last key.
+  ExpectBadBytes({0x00, 1, 1}, 1, 10);                  // A byte too many.
+  ExpectBadBytes({0x00, 1}, uint64_t{1} << 31, kMaxN);  // Far more keys than bytes.
 }
 
 TEST(DeltaBytes, EveryStrictPrefixIsAnError) {
   const std::vector<uint32_t> keys = RandomKeys(100000, 0.003f, 4);
   const Bytes bytes = Encode(keys);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    ExpectDataLoss(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)),
+    ExpectBadBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)),
                    keys.size(), 100000);
   }
 }

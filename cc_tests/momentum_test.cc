@@ -16,7 +16,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr float kRate = 0.5f;
+constexpr float kDecay = 0.5f;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
@@ -99,8 +99,8 @@ TEST(Momentum, SendsWhatAnOptimizerWouldApply) {
     State state = {{0}, {0}};
     float velocity = 0;
     for (float gradient : {1.0f, -3.0f, 2.0f, 0.5f}) {
-      velocity = kRate * velocity + gradient;
-      const float applied = nesterov ? kRate * velocity + gradient : velocity;
+      velocity = kDecay * velocity + gradient;
+      const float applied = nesterov ? kDecay * velocity + gradient : velocity;
       ASSERT_TRUE(CompensateInPlace(*memory, {gradient}, &state));
       EXPECT_EQ(state.residual[0], applied);
       Update(*memory, {1, true, {}, {state.residual[0]}}, &state);

@@ -15,14 +15,15 @@ namespace tfcompress {
 namespace {
 
 constexpr auto kPart = static_cast<size_t>(kPartItems);
-constexpr Grid kGrid{250, 0};
+constexpr Grid kMatrix{250, 0};
 
 // A noisy outer product.
 std::vector<float> Matrix(size_t num_rows) {
-  const std::vector<float> rows = NormalValues(num_rows, 1), columns = NormalValues(kGrid.width, 2);
-  std::vector<float> values = NormalValues(num_rows * kGrid.width, 3);
+  const std::vector<float> rows = NormalValues(num_rows, 1),
+                           columns = NormalValues(kMatrix.width, 2);
+  std::vector<float> values = NormalValues(num_rows * kMatrix.width, 3);
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = rows[i / kGrid.width] * columns[i % kGrid.width] + 1e-3f * values[i];
+    values[i] = rows[i / kMatrix.width] * columns[i % kMatrix.width] + 1e-3f * values[i];
   return values;
 }
 
@@ -68,9 +69,9 @@ TEST_P(ValuePartsTest, AreCodedApart) {
   for (const Support& support : {All(values.size()), sparse}) {
     Bytes serial, parallel;
     std::vector<float> rounded(values.size()), decoded(values.size());
-    ASSERT_TRUE(codec->Encode(values, support, {0, SerialExecutor(), kGrid}, &serial).ok());
+    ASSERT_TRUE(codec->Encode(values, support, {0, SerialExecutor(), kMatrix}, &serial).ok());
     ASSERT_TRUE(codec
-                    ->EncodeAndDecode(values, support, {0, &threads, kGrid}, &parallel,
+                    ->EncodeAndDecode(values, support, {0, &threads, kMatrix}, &parallel,
                                       Span<float>(rounded))
                     .ok());
     EXPECT_EQ(parallel, serial);
@@ -94,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, ValuePartsTest, testing::Values("ecsq", "lossle
 TEST(IndexPartsTest, AreCodedApart) {
   const ManyIndices input;
   ThreadExecutor threads(3);
-  for (const Grid& grid : {Grid(), kGrid, Grid{250, 7}}) {
+  for (const Grid& grid : {Grid(), kMatrix, Grid{250, 7}}) {
     const Bytes section = EncodeIndices(input, grid, SerialExecutor());
     EXPECT_EQ(EncodeIndices(input, grid, &threads), section);
     std::vector<uint32_t> decoded;

@@ -10,8 +10,8 @@
 #include "core/hash.h"
 #include "core/registry.h"
 #include "core/value/piecewise_polynomial.h"
-#include "gtest/gtest.h"
 #include "make_part.h"
+#include "round_trip.h"
 
 namespace tfcompress {
 namespace {
@@ -19,25 +19,8 @@ namespace {
 using Limits = std::numeric_limits<float>;
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-Support All(size_t k) { return Support::Everything(static_cast<uint32_t>(k)); }
-
 std::unique_ptr<const ValueCodec> MakePoly(const Settings& settings = {}) {
   return MakePart<ValueCodec>("poly", settings);
-}
-
-Bytes MustEncode(const ValueCodec& codec, const std::vector<float>& values) {
-  Bytes section;
-  const Status status = codec.Encode(values, All(values.size()), {}, &section);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return section;
-}
-
-std::vector<float> RoundTrip(const ValueCodec& codec, const std::vector<float>& values) {
-  std::vector<float> decoded(values.size(), Limits::quiet_NaN());
-  const Bytes section = MustEncode(codec, values);
-  const Status status = codec.Decode(section, All(values.size()), {}, Span<float>(decoded));
-  EXPECT_TRUE(status.ok()) << status.message();
-  return decoded;
 }
 
 double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "bell_values.h"
 #include "core/exp.h"
 #include "core/float_order.h"
 #include "core/hash.h"
@@ -13,17 +14,6 @@
 
 namespace tfcompress {
 namespace {
-
-// Roughly normal values: sums of 12 uniform numbers.
-std::vector<float> BellValues(size_t size, uint64_t seed = 1) {
-  Random random(seed);
-  std::vector<float> values(size);
-  for (float& value : values) {
-    value = -6;
-    for (int i = 0; i < 12; ++i) value += random.NextFloat();
-  }
-  return values;
-}
 
 std::vector<float> HeavyTail(size_t size) {
   std::vector<float> values = BellValues(size);

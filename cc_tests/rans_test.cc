@@ -36,7 +36,7 @@ std::vector<Symbols> RandomSymbols(int count) {
 
 NibbleModel GeometricModel() { return NibbleModel::Geometric(/*ratio=*/200, /*weight=*/16); }
 
-Bytes Encode(const std::vector<Symbols>& all, int num_lanes) {
+Bytes EncodeSymbols(const std::vector<Symbols>& all, int num_lanes) {
   Bytes bytes;
   RansEncoder coder(&bytes);
   NibbleModel nibbles = GeometricModel();
@@ -72,7 +72,7 @@ class RansTest : public testing::TestWithParam<int> {
 TEST_P(RansTest, DecodesWhatWasPut) {
   for (const int count : {0, 1, 2, 1000}) {
     const std::vector<Symbols> all = RandomSymbols(count);
-    const Bytes bytes = Encode(all, num_lanes());
+    const Bytes bytes = EncodeSymbols(all, num_lanes());
     RansDecoder coder(num_lanes(), ByteSpan(bytes));
     NibbleModel nibbles = GeometricModel();
     BitModel bits;
@@ -121,7 +121,7 @@ TEST_P(RansTest, LanesOfDifferentInformation) {
 
 TEST_P(RansTest, OtherLengthsAndEndsAreRefused) {
   const std::vector<Symbols> all = RandomSymbols(100);
-  const Bytes bytes = Encode(all, num_lanes());
+  const Bytes bytes = EncodeSymbols(all, num_lanes());
   EXPECT_TRUE(EndsWell(bytes, all, all.size()));
   EXPECT_FALSE(EndsWell(bytes, all, all.size() - 1));
   Bytes longer = bytes;

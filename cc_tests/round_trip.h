@@ -22,8 +22,9 @@ inline Bytes MustEncode(const ValueCodec& codec, const std::vector<float>& value
   return section;
 }
 
-inline Status DecodeTo(const ValueCodec& codec, ByteSpan section, std::vector<float>* values) {
-  return codec.Decode(section, All(values->size()), {}, Span<float>(*values));
+inline Status DecodeTo(const ValueCodec& codec, ByteSpan section, std::vector<float>* values,
+                       const CodecContext& context = {}) {
+  return codec.Decode(section, All(values->size()), context, Span<float>(*values));
 }
 
 // Decodes `section` into NaN, so that a value that is not written fails the test.

@@ -3,54 +3,28 @@
 #include <memory>
 #include <vector>
 
+#include "bell_values.h"
 #include "core/entropy/huffman.h"
 #include "core/hash.h"
 #include "core/registry.h"
 #include "gtest/gtest.h"
+#include "joint_round_trip.h"
 #include "make_part.h"
-#include "values_at.h"
 
 namespace tfcompress {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-struct Encoded {
-  Bytes section;
-  uint32_t k = 0;
-  SparseTensor decoded;
-};
-
-Encoded MustEncode(const std::string& name, const Settings& settings,
-                   const std::vector<float>& dense, const Support& support, uint64_t seed = 7,
-                   Executor* executor = SerialExecutor()) {
-  const auto codec = MakePart<SparseCodec>(name, settings);
-  Encoded encoded;
-  const std::vector<float> values = ValuesAt(support, dense);
-  const auto k = codec->Encode(values, support, {seed, executor}, &encoded.section);
-  EXPECT_TRUE(k.ok()) << k.status().message();
-  encoded.k = k.value();
-  encoded.decoded = {support.n(), support.everything(), {}, {}};
-  if (encoded.k == 0) return encoded;
-  const Status status =
-      codec->Decode(encoded.section, encoded.k, {seed, executor}, &encoded.decoded);
-  EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_LE(encoded.section.size(), codec->MaxEncodedBytes(support.n(), encoded.k));
-  return encoded;
+JointSection EncodeBy(const std::string& name, const Settings& settings,
+                      const std::vector<float>& dense, const Support& support, uint64_t seed = 7,
+                      Executor* executor = SerialExecutor()) {
+  return MustEncode(*MakePart<SparseCodec>(name, settings), dense, support, {seed, executor});
 }
 
 Status DecodeTo(ByteSpan section, uint32_t n, uint32_t k, SparseTensor* out) {
   out->n = n;
   return MakePart<SparseCodec>("skcompress")->Decode(section, k, {7}, out);
-}
-
-std::vector<float> BellValues(size_t size) {
-  Random random(size);
-  std::vector<float> values(size, -6);
-  for (float& value : values) {
-    for (int i = 0; i < 12; ++i) value += random.NextFloat();
-  }
-  return values;
 }
 
 std::vector<uint32_t> SomeIndices(uint32_t n, uint32_t max_gap) {
@@ -88,8 +62,8 @@ TEST(SkcompressTest, DecodesWhatSketchmlDecodesFromFewerBytes) {
     const Support support(400000, indices);
     for (const Settings& settings :
          {Settings{}, Settings{{"groups", "1"}}, Settings{{"buckets", "1000"}, {"rows", "3"}}}) {
-      const Encoded sketchml = MustEncode("sketchml", settings, dense, support);
-      const Encoded skcompress = MustEncode("skcompress", settings, dense, support);
+      const JointSection sketchml = EncodeBy("sketchml", settings, dense, support);
+      const JointSection skcompress = EncodeBy("skcompress", settings, dense, support);
       EXPECT_EQ(skcompress.decoded.indices, sketchml.decoded.indices);
       EXPECT_EQ(skcompress.decoded.values, sketchml.decoded.values);
       EXPECT_LT(skcompress.section.size(), sketchml.section.size() * 9 / 10);
@@ -106,8 +80,8 @@ TEST(SkcompressTest, PacksCellsWhereHuffmanDoesNotPay) {
   // As many columns as keys in one row: bucket numbers of a sketch stay uniform, and few.
   const std::vector<float> dense = BellValues(64);
   const Support support = Support::Everything(64);
-  const Encoded encoded =
-      MustEncode("skcompress", {{"rows", "1"}, {"columns", "1"}}, dense, support);
+  const JointSection encoded =
+      EncodeBy("skcompress", {{"rows", "1"}, {"columns", "1"}}, dense, support);
   SparseTensor decoded;
   ASSERT_TRUE(DecodeTo(encoded.section, 64, 64, &decoded).ok());
   EXPECT_EQ(decoded.values, encoded.decoded.values);
@@ -117,8 +91,8 @@ TEST(SkcompressTest, IsTheSameForEveryExecutor) {
   const std::vector<float> dense = BellValues(210000);
   const Support support = Support::Everything(210000);
   ThreadExecutor executor(4);
-  EXPECT_EQ(MustEncode("skcompress", {}, dense, support, 7, &executor).section,
-            MustEncode("skcompress", {}, dense, support).section);
+  EXPECT_EQ(EncodeBy("skcompress", {}, dense, support, 7, &executor).section,
+            EncodeBy("skcompress", {}, dense, support).section);
 }
 
 TEST(SkcompressTest, WorkedExample) {
@@ -128,8 +102,8 @@ TEST(SkcompressTest, WorkedExample) {
   dense[9] = 0.5f;
   dense[12] = 2;
   const std::vector<uint32_t> indices = {1, 4, 9, 12};
-  const Encoded encoded =
-      MustEncode("skcompress", {{"groups", "1"}}, dense, Support(16, indices), /*seed=*/0);
+  const JointSection encoded =
+      EncodeBy("skcompress", {{"groups", "1"}}, dense, Support(16, indices), /*seed=*/0);
   EXPECT_EQ(
       encoded.section,
       (Bytes{0x02, 0,    0,    0,    0x01, 0,    0, 0,                                         //
@@ -147,7 +121,7 @@ TEST(SkcompressTest, HostileBytesGiveErrorsOrSparseVectors) {
   Random random(5);
   const std::vector<float> dense = BellValues(kElements);
   const std::vector<uint32_t> indices = SomeIndices(kElements, 4);
-  const Encoded encoded = MustEncode("skcompress", {}, dense, Support(kElements, indices));
+  const JointSection encoded = EncodeBy("skcompress", {}, dense, Support(kElements, indices));
   SparseTensor decoded;
   for (size_t length = 0; length < encoded.section.size(); ++length) {
     const Bytes prefix(encoded.section.begin(), encoded.section.begin() + length);

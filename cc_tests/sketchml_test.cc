@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "bell_values.h"
 #include "core/hash.h"
 #include "core/registry.h"
 #include "gtest/gtest.h"
+#include "joint_round_trip.h"
 #include "make_part.h"
-#include "values_at.h"
 
 namespace tfcompress {
 namespace {
@@ -21,37 +22,17 @@ std::unique_ptr<const SparseCodec> MakeSketchml(const Settings& settings = {}) {
   return MakePart<SparseCodec>("sketchml", settings);
 }
 
-struct Encoded {
-  Bytes section;
-  uint32_t k = 0;
-  SparseTensor decoded;
-};
+constexpr uint64_t kSketchSeed = 7;
 
-Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
-                   const Support& support, Executor* executor = SerialExecutor()) {
-  CodecContext context;
-  context.seed = 7;
-  context.executor = executor;
-  Encoded encoded;
-  const std::vector<float> values = ValuesAt(support, dense);
-  const auto k = codec.Encode(values, support, context, &encoded.section);
-  EXPECT_TRUE(k.ok()) << k.status().message();
-  encoded.k = k.value();
-  encoded.decoded = {support.n(), support.everything(), {}, {}};
-  if (encoded.k == 0) return encoded;
-  const Status status = codec.Decode(encoded.section, encoded.k, context, &encoded.decoded);
-  EXPECT_TRUE(status.ok()) << status.message();
+JointSection EncodeSketch(const SparseCodec& codec, const std::vector<float>& dense,
+                          const Support& support, Executor* executor = SerialExecutor()) {
+  JointSection encoded = MustEncode(codec, dense, support, {kSketchSeed, executor});
   EXPECT_EQ(encoded.k, support.size());
-  EXPECT_LE(encoded.section.size(), codec.MaxEncodedBytes(support.n(), encoded.k));
   return encoded;
 }
 
-Status DecodeTo(const SparseCodec& codec, ByteSpan section, uint32_t k, SparseTensor* out,
-                Executor* executor = SerialExecutor()) {
-  CodecContext context;
-  context.seed = 7;
-  context.executor = executor;
-  return codec.Decode(section, k, context, out);
+Status DecodeTo(const SparseCodec& codec, ByteSpan section, uint32_t k, SparseTensor* out) {
+  return codec.Decode(section, k, {kSketchSeed}, out);
 }
 
 SparseTensor Shape(const Support& support) {
@@ -59,15 +40,6 @@ SparseTensor Shape(const Support& support) {
   tensor.n = support.n();
   tensor.everything = support.everything();
   return tensor;
-}
-
-std::vector<float> BellValues(size_t size) {
-  Random random(size);
-  std::vector<float> values(size, -6);
-  for (float& value : values) {
-    for (int i = 0; i < 12; ++i) value += random.NextFloat();
-  }
-  return values;
 }
 
 std::vector<uint32_t> EveryThird(size_t n) {
@@ -80,7 +52,7 @@ std::vector<uint32_t> EveryThird(size_t n) {
 // Decodes what `codec` encodes and checks everything it promises.
 void CheckRoundTrip(const SparseCodec& codec, const std::vector<float>& dense,
                     const Support& support) {
-  const Encoded encoded = MustEncode(codec, dense, support);
+  const JointSection encoded = EncodeSketch(codec, dense, support);
   SparseTensor decoded = Shape(support);
   const Status status = DecodeTo(codec, encoded.section, encoded.k, &decoded);
   ASSERT_TRUE(status.ok()) << status.message();
@@ -146,8 +118,8 @@ TEST_P(SketchmlTest, IsTheSameForEveryExecutor) {
   const std::vector<float> dense = BellValues(210000);
   const Support support = Support::Everything(210000);
   ThreadExecutor executor(4);
-  const Encoded serial = MustEncode(*codec_, dense, support);
-  const Encoded parallel = MustEncode(*codec_, dense, support, &executor);
+  const JointSection serial = EncodeSketch(*codec_, dense, support);
+  const JointSection parallel = EncodeSketch(*codec_, dense, support, &executor);
   EXPECT_EQ(serial.section, parallel.section);
   EXPECT_EQ(serial.decoded.values, parallel.decoded.values);
 }
@@ -156,7 +128,7 @@ TEST_P(SketchmlTest, OtherLengthsAreErrors) {
   const std::vector<float> dense = BellValues(600);
   const std::vector<uint32_t> indices = EveryThird(600);
   const Support support(600, indices);
-  const Encoded encoded = MustEncode(*codec_, dense, support);
+  const JointSection encoded = EncodeSketch(*codec_, dense, support);
   for (size_t length = 0; length < encoded.section.size(); ++length) {
     SparseTensor decoded = Shape(support);
     const ByteSpan prefix(encoded.section.data(), length);
@@ -178,7 +150,7 @@ TEST_P(SketchmlTest, HostileBytesGiveErrorsOrSparseVectors) {
     const std::vector<float> dense = BellValues(n);
     const std::vector<uint32_t> indices = EveryThird(n);
     const Support support(n, indices);
-    const Encoded encoded = MustEncode(*codec_, dense, support);
+    const JointSection encoded = EncodeSketch(*codec_, dense, support);
     for (int round = 0; round < 300; ++round) {
       Bytes damaged = encoded.section;
       for (int flip = 0; flip <= round % 4; ++flip) {
@@ -221,8 +193,8 @@ TEST(SketchmlErrorTest, CollisionsStayWithinTheGroup) {
   const Support support = Support::Everything(30000);
   // With one group per bucket the sketch is exact: these are the means of the buckets.
   const auto buckets =
-      MustEncode(*MakeSketchml({{"groups", "256"}}), dense, support).decoded.values;
-  const auto decoded = MustEncode(*MakeSketchml(), dense, support).decoded.values;
+      EncodeSketch(*MakeSketchml({{"groups", "256"}}), dense, support).decoded.values;
+  const auto decoded = EncodeSketch(*MakeSketchml(), dense, support).decoded.values;
   std::set<float> positive;
   std::set<float> negative;
   for (float mean : buckets) (mean < 0 ? negative : positive).insert(std::fabs(mean));
@@ -246,7 +218,7 @@ TEST(SketchmlErrorTest, CollisionsStayWithinTheGroup) {
 TEST(SketchmlErrorTest, OneGroupPerBucketIsQuantileQuantification) {
   const std::vector<float> dense = BellValues(30000);
   const auto decoded =
-      MustEncode(*MakeSketchml({{"groups", "256"}}), dense, Support::Everything(30000));
+      EncodeSketch(*MakeSketchml({{"groups", "256"}}), dense, Support::Everything(30000));
   EXPECT_LT(RelativeError(dense, decoded.decoded.values), 0.03);
 }
 

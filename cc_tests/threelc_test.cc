@@ -9,8 +9,8 @@
 #include "core/hash.h"
 #include "core/registry.h"
 #include "gtest/gtest.h"
+#include "joint_round_trip.h"
 #include "make_part.h"
-#include "values_at.h"
 
 namespace tfcompress {
 namespace {
@@ -23,29 +23,12 @@ std::unique_ptr<const SparseCodec> MakeThreelc(const std::string& multiplier = "
   return MakePart<SparseCodec>("threelc", {{"multiplier", multiplier}});
 }
 
-struct Encoded {
-  Bytes section;
-  uint32_t k = 0;
-  SparseTensor decoded;
-};
-
-Encoded MustEncode(const SparseCodec& codec, const std::vector<float>& dense,
-                   const Support& support, Executor* executor = SerialExecutor()) {
-  Encoded encoded;
-  const std::vector<float> values = ValuesAt(support, dense);
-  const auto k = codec.Encode(values, support, {0, executor}, &encoded.section);
-  EXPECT_TRUE(k.ok()) << k.status().message();
-  encoded.k = k.value();
-  encoded.decoded = {support.n(), support.everything(), {}, {}};
-  if (encoded.k == 0) return encoded;
-  const Status status = codec.Decode(encoded.section, encoded.k, {0, executor}, &encoded.decoded);
-  EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_LE(encoded.section.size(), codec.MaxEncodedBytes(support.n(), encoded.k));
-  return encoded;
+JointSection EncodeTrits(const SparseCodec& codec, const std::vector<float>& dense,
+                         const Support& support, Executor* executor = SerialExecutor()) {
+  return MustEncode(codec, dense, support, {0, executor});
 }
-
-Encoded MustEncode(const std::vector<float>& dense) {
-  return MustEncode(*MakeThreelc(), dense, Support::Everything(dense.size()));
+JointSection EncodeTrits(const std::vector<float>& dense) {
+  return EncodeTrits(*MakeThreelc(), dense, Support::Everything(dense.size()));
 }
 
 std::vector<float> ToDense(const SparseTensor& sparse) {
@@ -56,7 +39,7 @@ std::vector<float> ToDense(const SparseTensor& sparse) {
 
 // Encodes `dense` and returns the coded digits, without the scale.
 Bytes Digits(const std::vector<float>& dense) {
-  const Bytes section = MustEncode(dense).section;
+  const Bytes section = EncodeTrits(dense).section;
   return Bytes(section.begin() + kScaleBytes, section.end());
 }
 
@@ -94,11 +77,11 @@ TEST(ThreelcTest, WorkedExample) {
   dense[1] = -1;
   dense[3] = 0.25f;
   dense[31] = 0.5f;
-  const Encoded encoded = MustEncode(dense);
+  const JointSection encoded = EncodeTrits(dense);
   EXPECT_EQ(encoded.section, (Bytes{0, 0, 0x80, 0x3F, 0xAF, 0xF6, 0x94}));
   EXPECT_EQ(encoded.decoded.indices, (std::vector<uint32_t>{0, 1, 31}));
   EXPECT_EQ(encoded.decoded.values, (std::vector<float>{1, -1, 1}));
-  const Encoded sparser = MustEncode(*MakeThreelc("1.75"), dense, Support::Everything(33));
+  const JointSection sparser = EncodeTrits(*MakeThreelc("1.75"), dense, Support::Everything(33));
   EXPECT_EQ(sparser.section, (Bytes{0, 0, 0xE0, 0x3F, 0x5E, 0xF7}));
   EXPECT_EQ(sparser.decoded.indices, std::vector<uint32_t>{1});
   EXPECT_EQ(sparser.decoded.values, std::vector<float>{-1.75f});
@@ -114,11 +97,11 @@ TEST(ThreelcTest, TernaryTensorsRoundTrip) {
         if (random.NextFloat() < density) value = random.Below(2) == 1 ? 0.125f : -0.125f;
       }
       const auto codec = MakeThreelc();
-      const Encoded encoded = MustEncode(*codec, dense, Support::Everything(n));
+      const JointSection encoded = EncodeTrits(*codec, dense, Support::Everything(n));
       EXPECT_EQ(encoded.decoded.n, n);
       EXPECT_EQ(ToDense(encoded.decoded), dense);
       EXPECT_EQ(encoded.k, encoded.decoded.indices.size());
-      EXPECT_EQ(MustEncode(*codec, dense, Support::Everything(n), &threads).section,
+      EXPECT_EQ(EncodeTrits(*codec, dense, Support::Everything(n), &threads).section,
                 encoded.section);
       if (encoded.k == 0) {
         EXPECT_TRUE(encoded.section.empty());
@@ -144,8 +127,8 @@ TEST(ThreelcTest, ElementsOutsideTheSupportAreZeros) {
     masked[i] = dense[i];
   }
   const auto n = static_cast<uint32_t>(dense.size());
-  EXPECT_EQ(MustEncode(*MakeThreelc(), dense, Support(n, indices)).section,
-            MustEncode(masked).section);
+  EXPECT_EQ(EncodeTrits(*MakeThreelc(), dense, Support(n, indices)).section,
+            EncodeTrits(masked).section);
 }
 
 TEST(ThreelcTest, QuantizationMovesAValueByHalfTheScaleAtMost) {
@@ -157,7 +140,7 @@ TEST(ThreelcTest, QuantizationMovesAValueByHalfTheScaleAtMost) {
   for (const std::string multiplier : {"1", "1.5", "1.999"}) {
     const float scale = static_cast<float>(largest * std::stod(multiplier));
     const std::vector<float> decoded =
-        ToDense(MustEncode(*MakeThreelc(multiplier), dense, Support::Everything(5000)).decoded);
+        ToDense(EncodeTrits(*MakeThreelc(multiplier), dense, Support::Everything(5000)).decoded);
     for (size_t i = 0; i < dense.size(); ++i) {
       ASSERT_LE(std::fabs(double{dense[i]} - decoded[i]), scale / 2.0);
       ASSERT_EQ(decoded[i] != 0, std::fabs(dense[i]) >= scale / 2);
@@ -168,13 +151,13 @@ TEST(ThreelcTest, QuantizationMovesAValueByHalfTheScaleAtMost) {
 TEST(ThreelcTest, TakesTheEndsOfTheFloats) {
   const std::vector<float> large = {Limits::max(), Limits::lowest(), 0, 1};
   for (const std::string multiplier : {"1", "1.999"}) {
-    EXPECT_EQ(ToDense(MustEncode(*MakeThreelc(multiplier), large, Support::Everything(4)).decoded),
+    EXPECT_EQ(ToDense(EncodeTrits(*MakeThreelc(multiplier), large, Support::Everything(4)).decoded),
               (std::vector<float>{Limits::max(), Limits::lowest(), 0, 0}));
   }
-  EXPECT_EQ(MustEncode({Limits::min(), 0}).decoded.values, std::vector<float>{Limits::min()});
-  EXPECT_EQ(MustEncode({Limits::denorm_min(), -Limits::min() / 2}).k, 0u);
-  EXPECT_EQ(MustEncode({0, -0.0f}).k, 0u);
-  EXPECT_EQ(MustEncode({}).k, 0u);
+  EXPECT_EQ(EncodeTrits({Limits::min(), 0}).decoded.values, std::vector<float>{Limits::min()});
+  EXPECT_EQ(EncodeTrits({Limits::denorm_min(), -Limits::min() / 2}).k, 0u);
+  EXPECT_EQ(EncodeTrits({0, -0.0f}).k, 0u);
+  EXPECT_EQ(EncodeTrits({}).k, 0u);
 }
 
 TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
@@ -182,7 +165,7 @@ TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
   Random random(5);
   std::vector<float> dense(333);
   for (float& value : dense) value = random.NextFloat() - 0.5f;
-  const Encoded encoded = MustEncode(dense);
+  const JointSection encoded = EncodeTrits(dense);
   const auto decode = [&](const Bytes& section, uint32_t n, uint32_t k, SparseTensor* decoded) {
     decoded->n = n;
     return codec->Decode(section, k, {}, decoded);

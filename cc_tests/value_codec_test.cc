@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bell_values.h"
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/dtype.h"
@@ -14,53 +15,14 @@
 #include "core/hash.h"
 #include "core/registry.h"
 #include "core/value/double_exponential.h"
-#include "gtest/gtest.h"
 #include "make_part.h"
+#include "round_trip.h"
 
 namespace tfcompress {
 namespace {
 
 using Limits = std::numeric_limits<float>;
 using Settings = std::vector<std::pair<std::string, std::string>>;
-
-Support All(size_t k) { return Support::Everything(static_cast<uint32_t>(k)); }
-
-Bytes MustEncode(const ValueCodec& codec, const std::vector<float>& values,
-                 Executor* executor = SerialExecutor()) {
-  CodecContext context;
-  context.executor = executor;
-  Bytes section;
-  const Status status = codec.Encode(values, All(values.size()), context, &section);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return section;
-}
-
-Status DecodeTo(const ValueCodec& codec, ByteSpan section, std::vector<float>* values,
-                Executor* executor = SerialExecutor()) {
-  CodecContext context;
-  context.executor = executor;
-  return codec.Decode(section, All(values->size()), context, *values);
-}
-
-std::vector<float> RoundTrip(const ValueCodec& codec, const std::vector<float>& values) {
-  std::vector<float> decoded(values.size(), Limits::quiet_NaN());
-  const Status status = DecodeTo(codec, MustEncode(codec, values), &decoded);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return decoded;
-}
-
-float Bell(Random* random) {
-  float sum = -6;
-  for (int i = 0; i < 12; ++i) sum += random->NextFloat();
-  return sum;
-}
-
-std::vector<float> BellValues(size_t size) {
-  Random random(size);
-  std::vector<float> values(size);
-  for (float& value : values) value = Bell(&random);
-  return values;
-}
 
 // Values of the Laplace distribution.
 std::vector<float> LaplaceValues(size_t size) {
@@ -157,11 +119,11 @@ TEST_P(ValueCodecTest, IsTheSameForEveryExecutor) {
   const std::vector<float> values = LaplaceValues(210001);
   ThreadExecutor executor(4);
   const Bytes section = MustEncode(*codec_, values);
-  EXPECT_EQ(section, MustEncode(*codec_, values, &executor));
+  EXPECT_EQ(section, MustEncode(*codec_, values, {0, &executor}));
   std::vector<float> serial(values.size());
   std::vector<float> parallel(values.size());
   ASSERT_TRUE(DecodeTo(*codec_, section, &serial).ok());
-  ASSERT_TRUE(DecodeTo(*codec_, section, &parallel, &executor).ok());
+  ASSERT_TRUE(DecodeTo(*codec_, section, &parallel, {0, &executor}).ok());
   EXPECT_EQ(serial, parallel);
 }
 

@@ -123,13 +123,13 @@ TEST(DeltaLists, EqualTheCores) {
   EXPECT_TRUE(out.ToHost(stream) == section.bytes);
 }
 
-struct Read {
+struct ListsRead {
   bool is_valid;
   std::vector<uint32_t> keys;
   std::vector<uint64_t> ends;
 };
 
-Read ReadLists(const DeviceLists& device, const Section& section, const Stream& stream) {
+ListsRead ReadLists(const DeviceLists& device, const Section& section, const Stream& stream) {
   const KeyLists view = device.view();
   const CodeExtent extent = ExtentOf(view.num_lists, view.max_keys, section.bytes.size());
   DeltaReadBuffers buffers;
@@ -146,7 +146,7 @@ Read ReadLists(const DeviceLists& device, const Section& section, const Stream& 
                                  begins_dev.data_dev(), lengths_dev.data_dev()};
   ExpectOk(DecodePrefixedDeltas(true, view, sections, buffers, kErrorBit, error_dev.data_dev(),
                                 keys_dev.data_dev(), stream.get()));
-  Read read;
+  ListsRead read;
   read.ends.resize(view.num_lists);
   EXPECT_EQ(
       cudaMemcpyAsync(read.ends.data(), buffers.codes.list_ends_dev,
@@ -165,7 +165,7 @@ TEST(DeltaLists, RoundTrip) {
   // The part of a list may have other bytes after the code.
   for (uint64_t& length : section.lengths) length += kGap;
   section.lengths.back() = 0;
-  const Read read = ReadLists(device, section, stream);
+  const ListsRead read = ReadLists(device, section, stream);
   ASSERT_TRUE(read.is_valid);
   EXPECT_TRUE(read.keys == lists.keys);
   for (size_t list = 0; list < kSizes.size(); ++list) {

@@ -16,7 +16,7 @@ constexpr uint32_t kSize = 20;
 const std::vector<TensorSpec> kTensor = {{DType::kFloat32, kSize}};
 
 // A section with one group for each sign that has buckets.
-struct Section {
+struct SketchSection {
   uint32_t rows;
   uint32_t groups;
   std::vector<float> means[2];
@@ -25,8 +25,8 @@ struct Section {
 };
 
 // Keys 5 and 9; also 7 if there are negative means.
-Section Valid() {
-  Section section;
+SketchSection Valid() {
+  SketchSection section;
   section.rows = section.groups = 1;
   section.means[0] = {1.0f, 2.0f};
   section.of_sign[0] = {2, 1, Bytes{0, 5, 4}, Bytes{1}};
@@ -35,7 +35,7 @@ Section Valid() {
 }
 
 // A frame of k elements that has the section.
-Bytes FrameOf(const Section& section, uint32_t k) {
+Bytes FrameOf(const SketchSection& section, uint32_t k) {
   Bytes bytes;
   ByteWriter writer(&bytes);
   writer.Write(section.rows);
@@ -52,7 +52,7 @@ Bytes FrameOf(const Section& section, uint32_t k) {
 TEST(GroupedSketch, DecodesSectionsMadeByHand) {
   const Stream stream;
   ExpectSameSums(FrameOf(Valid(), 2), 1, 0.5f, kTensor, stream);
-  Section both = Valid();
+  SketchSection both = Valid();
   both.means[1] = {3.0f};
   ExpectSameSums(FrameOf(both, 3), 1, 0.5f, kTensor, stream);
   const Sums sums = SumOnDevice(FrameOf(both, 3), 1, 1, kTensor, stream);
@@ -67,51 +67,51 @@ TEST(GroupedSketch, DecodesSectionsMadeByHand) {
 struct Broken {
   const char* name;
   uint32_t k;
-  std::function<void(Section*)> change;
+  std::function<void(SketchSection*)> change;
 };
 
 std::vector<Broken> BrokenSections() {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   return {
-      {"no rows", 2, [](Section* s) { s->rows = 0; }},
+      {"no rows", 2, [](SketchSection* s) { s->rows = 0; }},
       {"nine rows", 2,
-       [](Section* s) {
+       [](SketchSection* s) {
          s->rows = 9;
          s->of_sign[0].cells = {0xFF, 1};
        }},
-      {"no groups", 2, [](Section* s) { s->groups = 0; }},
-      {"too many groups", 2, [](Section* s) { s->groups = 257; }},
-      {"another number of keys", 3, [](Section*) {}},
-      {"more buckets than elements", 2, [](Section* s) { s->means[0] = {1.0f, 1.5f, 2.0f}; }},
-      {"a mean that is infinite", 2, [](Section* s) { s->means[0][1] = kInfinity; }},
-      {"a mean with a sign", 2, [](Section* s) { s->means[0][0] = -1.0f; }},
-      {"a mean that nobody asks for", 2, [](Section* s) { s->means[0][0] = kInfinity; }},
-      {"no columns", 2, [](Section* s) { s->of_sign[0].num_columns = 0; }},
-      {"more columns than keys", 2, [](Section* s) { s->of_sign[0].num_columns = 3; }},
-      {"a key that is n", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 15}; }},
-      {"equal keys", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 0}; }},
+      {"no groups", 2, [](SketchSection* s) { s->groups = 0; }},
+      {"too many groups", 2, [](SketchSection* s) { s->groups = 257; }},
+      {"another number of keys", 3, [](SketchSection*) {}},
+      {"more buckets than elements", 2, [](SketchSection* s) { s->means[0] = {1.0f, 1.5f, 2.0f}; }},
+      {"a mean that is infinite", 2, [](SketchSection* s) { s->means[0][1] = kInfinity; }},
+      {"a mean with a sign", 2, [](SketchSection* s) { s->means[0][0] = -1.0f; }},
+      {"a mean that nobody asks for", 2, [](SketchSection* s) { s->means[0][0] = kInfinity; }},
+      {"no columns", 2, [](SketchSection* s) { s->of_sign[0].num_columns = 0; }},
+      {"more columns than keys", 2, [](SketchSection* s) { s->of_sign[0].num_columns = 3; }},
+      {"a key that is n", 2, [](SketchSection* s) { s->of_sign[0].keys = {0, 5, 15}; }},
+      {"equal keys", 2, [](SketchSection* s) { s->of_sign[0].keys = {0, 5, 0}; }},
       {"keys that descend", 2,
-       [](Section* s) { s->of_sign[0].keys = {0x0C, 5, 0xFE, 0xFF, 0xFF, 0xFF}; }},
-      {"flags after the last key", 2, [](Section* s) { s->of_sign[0].keys = {0x10, 5, 4}; }},
-      {"a key too many", 2, [](Section* s) { s->of_sign[0].keys = {0, 5, 4, 1}; }},
+       [](SketchSection* s) { s->of_sign[0].keys = {0x0C, 5, 0xFE, 0xFF, 0xFF, 0xFF}; }},
+      {"flags after the last key", 2, [](SketchSection* s) { s->of_sign[0].keys = {0x10, 5, 4}; }},
+      {"a key too many", 2, [](SketchSection* s) { s->of_sign[0].keys = {0, 5, 4, 1}; }},
       {"a cell above all buckets", 3,
-       [](Section* s) {
+       [](SketchSection* s) {
          s->means[0] = {1.0f, 1.5f, 2.0f};
          s->of_sign[0] = {3, 1, {0, 5, 4, 1}, {3}};
        }},
       {"a key of both signs", 3,
-       [](Section* s) {
+       [](SketchSection* s) {
          s->means[1] = {3.0f};
          s->of_sign[1].keys = {0, 9};
        }},
-      {"bytes behind the groups", 2, [](Section* s) { s->behind = {0}; }},
+      {"bytes behind the groups", 2, [](SketchSection* s) { s->behind = {0}; }},
   };
 }
 
 TEST(GroupedSketch, RefusesWhatTheCoreRefuses) {
   const Stream stream;
   for (const Broken& broken : BrokenSections()) {
-    Section section = Valid();
+    SketchSection section = Valid();
     broken.change(&section);
     SCOPED_TRACE(broken.name);
     ExpectRefused(FrameOf(section, broken.k), kTensor, stream);

@@ -142,7 +142,7 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
         tfc.set_compression(optimizer, tfc.Compression.auto())
 
 
-@pytest.mark.parametrize("ready", [["sparse"], ["none", "int4"]])
+@pytest.mark.parametrize("ready", [pytest.param(["sparse"], marks=pytest.mark.long), ["none", "int4"]])
 def test_the_momentum_is_in_the_memory_only_of_what_is_sparse(injected, assert_same_on_all_ranks, ready):
     injected([1.0, 0.8, 1.0], ready=ready)
     model = make_model(keras)

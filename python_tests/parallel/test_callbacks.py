@@ -235,7 +235,13 @@ def record_rates(hook="on_train_batch_begin"):
     return recorder
 
 
-@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "LossScaleOptimizer"])
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        pytest.param(False, id="plain"),
+        pytest.param(True, id="LossScaleOptimizer", marks=pytest.mark.long),
+    ],
+)
 def test_warmup_raises_the_learning_rate_step_by_step(scaled, capsys):
     inner = keras.optimizers.Adam(1e-3)
     optimizer = topk_optimizer(keras.mixed_precision.LossScaleOptimizer(inner) if scaled else inner)
@@ -310,7 +316,10 @@ def optimizer_state(optimizer):
     return [optimizer.learning_rate.numpy(), scale.numpy(), *arrays]
 
 
-@pytest.mark.parametrize("wrapped", ["plain", "ours around LossScale", "LossScale around ours"])
+_INSIDE = pytest.param("ours around LossScale", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("wrapped", ["plain", _INSIDE, "LossScale around ours"])
 def test_broadcast_variables(wrapped, assert_same_on_all_ranks):
     """Learning rate, moments and loss scale are those of rank 0; residuals stay those of each rank."""
     optimizer = keras.optimizers.Adam(0.01 * (hvd.rank() + 1))
@@ -343,6 +352,7 @@ def test_broadcast_variables(wrapped, assert_same_on_all_ranks):
     assert not (everyone[0] == everyone[1]).all(), "residuals of different data"
 
 
+@pytest.mark.long
 def test_statistics_are_found_inside_a_loss_scale_optimizer():
     optimizer = keras.mixed_precision.LossScaleOptimizer(topk_optimizer())
     history = fit(compiled(optimizer), [tfc.callbacks.CompressionStats(summary=False)], epochs=1).history

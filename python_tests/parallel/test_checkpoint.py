@@ -102,7 +102,7 @@ def test_model_checkpoint_on_one_rank(folder, assert_same_on_all_ranks):
     assert_trains_on(loaded, assert_same_on_all_ranks)
 
 
-@pytest.mark.parametrize("memory", ["residual", "none"])
+@pytest.mark.parametrize("memory", ["residual", pytest.param("none", marks=pytest.mark.long)])
 def test_a_schedule_goes_on_where_it_was(folder, memory):
     def schedule():
         sparse = tfc.Compression.topk(0.01, memory=memory, min_elements=64)

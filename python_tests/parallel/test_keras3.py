@@ -27,7 +27,14 @@ def fit(model, optimizer, steps=20, batch_size=8, **options):
     )
 
 
-@pytest.mark.parametrize("preset", SOME_PRESETS)
+# Of the others the tests of steps compare replicas without Keras.
+_QUICK = ("topk", "deepreduce", "skcompress")
+
+
+@pytest.mark.parametrize(
+    "preset",
+    [name if name in _QUICK else pytest.param(name, marks=pytest.mark.long) for name in SOME_PRESETS],
+)
 def test_replicas_are_bit_identical_after_20_steps(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
@@ -111,6 +118,7 @@ def test_a_retraced_step_keeps_the_residual():
     np.testing.assert_allclose(-variable.numpy(), total, atol=1e-3)
 
 
+@pytest.mark.long
 def test_two_models_with_equal_shapes_share_nothing(assert_same_on_all_ranks):
     compressor = tfc.Compression.topk(0.05, min_elements=64)
     models = [make_model(keras) for _ in range(2)]

@@ -270,6 +270,7 @@ def test_a_saved_model_goes_on_within_its_round(folder, num_taken, assert_same_o
     assert keras.models.load_model(path).optimizer.iterations.numpy() == 4 + num_taken  # Without the package.
 
 
+@pytest.mark.long
 def test_tf_train_checkpoint_within_a_round(folder, assert_same_on_all_ranks):
     model = trained(6)
     tfc.prepare_checkpoint(model.optimizer)
