@@ -27,14 +27,7 @@ def fit(model, optimizer, steps=20, batch_size=8, **options):
     )
 
 
-# Of the others the tests of steps compare replicas without Keras.
-_QUICK = ("topk", "deepreduce", "skcompress")
-
-
-@pytest.mark.parametrize(
-    "preset",
-    [name if name in _QUICK else pytest.param(name, marks=pytest.mark.long) for name in SOME_PRESETS],
-)
+@pytest.mark.parametrize("preset", SOME_PRESETS)
 def test_replicas_are_bit_identical_after_20_steps(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
