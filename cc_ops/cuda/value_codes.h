@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/value/block_int_levels.h"
 #include "core/value/double_exponential.h"
@@ -148,7 +149,7 @@ class BlockIntCodes : public BitPacking {
   __device__ BlockIntCodes(const ValueParams& params, unsigned char* section, uint64_t)
       : BitPacking(section + params.codes_begin, params.spec.num_bits),
         levels_(params.spec.num_bits, params.spec.spacing),
-        block_shift_(__ffs(static_cast<int>(params.spec.bucket_size)) - 1),
+        block_shift_(BitsFor(params.spec.bucket_size)),
         scales_(section + ValueSpec::HeaderBytes(ValueKind::kBlockInt)) {}
 
   __device__ uint32_t Code(float value, uint64_t i) const {
