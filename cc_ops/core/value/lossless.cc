@@ -295,6 +295,7 @@ class Lossless : public ValueCodec {
  public:
   Status Encode(Span<const float> values, const Support& support, const CodecContext& context,
                 Bytes* out) const override {
+    if (values.empty()) return OkStatus();
     const auto encode = [&](int64_t, int64_t begin, int64_t end, Bytes* part) {
       EncodePart(values.subspan(begin, end - begin),
                  SupportPart::Of(support, context.grid, begin, end), part);
@@ -313,6 +314,7 @@ class Lossless : public ValueCodec {
   Status Decode(ByteSpan section, const Support& support, const CodecContext& context,
                 Span<float> values) const override {
     ByteReader reader(section);
+    if (values.empty()) return reader.ExpectEnd("lossless");
     const auto decode = [&](int64_t, int64_t begin, int64_t end, ByteSpan part) {
       return DecodePart(part, SupportPart::Of(support, {}, begin, end),
                         values.subspan(begin, end - begin));
