@@ -71,23 +71,37 @@ class LogQuant : public ValueCodec {
   double MaxError(Span<const float> values) const override {
     return LargestOfMaxErrors(*this, values);
   }
+  // The nearest power of two is off by a factor of the square root of two at most, the next one by
+  // no more than the value, or from below the lowest level by that.
   void MaxErrors(Span<const float> values, Span<double> errors) const override {
-    const PowerLevels levels = LevelsFor(values, SerialExecutor());
-    const double lowest = levels.Value(1);
+    if (rounding_ == Rounding::kRandom) {
+      const double lowest = LevelsFor(values, SerialExecutor()).Value(1);
+      for (size_t i = 0; i < values.size(); ++i)
+        errors[i] = values[i] == 0 ? 0 : std::max(std::fabs(double{values[i]}), lowest);
+      return;
+    }
+    constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
+    double largest = 0;
+    for (float value : values) largest = std::max(largest, std::fabs(double{value}));
+    const double zero_level = ExponentOf(largest) - ((1 << (num_bits_ - 1)) - 1);
     for (size_t i = 0; i < values.size(); ++i) {
       const double magnitude = std::fabs(double{values[i]});
-      if (rounding_ == Rounding::kRandom) {
-        errors[i] = std::max(magnitude, magnitude > 0 ? lowest : 0);
-      } else {
-        // The nearest power of two is off by a factor of the square root of two at most.
-        constexpr double kNearest = 0.41421357;  // Above sqrt(2) - 1.
-        const double sent = std::fabs(double{levels.Value(levels.Code(values[i]))});
-        errors[i] = sent == 0 ? magnitude : std::max(kNearest * magnitude, magnitude - sent);
-      }
+      const double exponent = ExponentOf(magnitude);
+      const bool is_dropped = exponent == -127 || exponent <= zero_level;
+      errors[i] =
+          is_dropped ? magnitude : std::max(kNearest * magnitude, magnitude - kLargestPower);
     }
   }
 
  private:
+  static constexpr double kLargestPower = 0x1p127;
+
+  // Of the nearest power of two of a normal magnitude; -127 for all others.
+  static double ExponentOf(double magnitude) {
+    if (magnitude < 0x1p-126) return -127;
+    return std::round(std::log2(std::min(magnitude, kLargestPower)));
+  }
+
   PowerLevels LevelsFor(Span<const float> values, Executor* executor) const {
     const uint32_t carry =
         rounding_ == Rounding::kNearest ? PowerLevels::kNearest : PowerLevels::kUp;
@@ -113,7 +127,7 @@ Definition<ValueCodec> LogquantValue() {
             return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")),
                                               static_cast<Rounding>(params.Choice("rounding")));
           },
-          "0.42 of the value, 1 by chance; all of it below the lowest level",
+          "0.42 of the value, all of it below the lowest level; by chance the value, or that level",
           "2 + bits k / 8"};
 }
 
