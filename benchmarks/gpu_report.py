@@ -1,7 +1,9 @@
 """Turns what `run.sh` of `make gpu-bundle` found into docs/results/gpu.json, for the tables of docs/cuda.md.
 
-python benchmarks/gpu_report.py results.tar.gz
-python benchmarks/fill_tables.py
+    python benchmarks/gpu_report.py results.tar.gz
+    python benchmarks/fill_tables.py
+
+The second command writes them into the page.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests and measures the CUDA variants on this machine's GPU; needs nothing but NVIDIA's driver. Goes on after failures, and
-# packs all that was found into RESULTS.tar.gz, which scripts/gpu_report.py of the sources reads.
+# packs all that was found into RESULTS.tar.gz, which benchmarks/gpu_report.py of the sources reads.
 #
 #   ./run.sh [STEP...]   all steps, or the named ones:
 #     machine      what this machine is

@@ -5,8 +5,10 @@
 // elements with the same a + b are a group, whose gaps are geometrically distributed. The classes
 // travel, then each group's density and its gaps. Where that takes no fewer bytes than one group of
 // everything, as for vectors, the latter travels.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "core/bit_io.h"
 #include "core/entropy/gap_coder.h"
@@ -249,32 +251,14 @@ Status GetPart(ByteSpan code, uint32_t n, Executor* executor, std::vector<uint32
   return coder.ExpectEnd("rowcol");
 }
 
-// What the parts of a tensor begin with, and n: each is a tensor by itself, whose last element
-// precedes the first index of the next part.
-class PartBounds {
- public:
-  void Find(Span<const uint32_t> indices, uint32_t n) {
-    for (size_t i = kPartItems; i < indices.size(); i += kPartItems) ends_.push_back(indices[i]);
-    ends_.push_back(n);
-  }
-  void Write(ByteWriter* writer) const {
-    writer->WriteArray(Span<const uint32_t>(ends_.data(), ends_.size() - 1));
-  }
-  Status Read(uint32_t n, uint32_t k, ByteReader* reader) {
-    TFC_RETURN_IF_ERROR(reader->ReadArray("first indices", NumParts(k) - 1, &ends_));
-    ends_.push_back(n);
-    for (size_t i = 0; i < ends_.size(); ++i) {
-      if (ends_[i] <= Begin(i)) return DataLoss("rowcol: first indices of parts do not ascend");
-    }
-    return OkStatus();
-  }
-
-  uint32_t Begin(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
-  uint32_t Size(size_t part) const { return ends_[part] - Begin(part); }
-
- private:
-  std::vector<uint32_t> ends_;
-};
+// Where the parts of a tensor begin, and n: each is a tensor by itself, which ends where the next
+// one begins.
+std::vector<uint32_t> PartBounds(const std::vector<uint32_t>& firsts, uint32_t n) {
+  std::vector<uint32_t> bounds = {0};
+  bounds.insert(bounds.end(), firsts.begin(), firsts.end());
+  bounds.push_back(n);
+  return bounds;
+}
 
 class RowcolIndexCodec : public IndexCodec {
  public:
@@ -284,15 +268,15 @@ class RowcolIndexCodec : public IndexCodec {
       PutPart(indices, n, context.grid, out);
       return DecodedIndices();
     }
-    PartBounds bounds;
-    bounds.Find(indices, n);
-    ByteWriter writer(out);
-    bounds.Write(&writer);
+    std::vector<uint32_t> firsts;
+    for (size_t i = kPartItems; i < indices.size(); i += kPartItems) firsts.push_back(indices[i]);
+    ByteWriter(out).WriteArray(Span<const uint32_t>(firsts));
+    const std::vector<uint32_t> bounds = PartBounds(firsts, n);
     const auto put = [&](int64_t part, int64_t begin, int64_t end, Bytes* code) {
-      const uint32_t first = bounds.Begin(part);
+      const uint32_t first = bounds[part];
       std::vector<uint32_t> shifted(indices.begin() + begin, indices.begin() + end);
       for (uint32_t& index : shifted) index -= first;
-      PutPart(shifted, bounds.Size(part), context.grid.From(first), code);
+      PutPart(shifted, bounds[part + 1] - first, context.grid.From(first), code);
     };
     EncodeParts(indices.size(), context.executor, put, out);
     return DecodedIndices();
@@ -304,12 +288,15 @@ class RowcolIndexCodec : public IndexCodec {
     indices->resize(k);
     if (NumParts(k) == 1) return GetPart(section, n, context.executor, indices);
     ByteReader reader(section);
-    PartBounds bounds;
-    TFC_RETURN_IF_ERROR(bounds.Read(n, k, &reader));
+    std::vector<uint32_t> firsts;
+    TFC_RETURN_IF_ERROR(reader.ReadArray("first indices", NumParts(k) - 1, &firsts));
+    const std::vector<uint32_t> bounds = PartBounds(firsts, n);
+    if (std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) != bounds.end())
+      return DataLoss("rowcol: first indices of parts do not ascend");
     const auto get = [&](int64_t part, int64_t begin, int64_t end, ByteSpan code) {
+      const uint32_t first = bounds[part];
       std::vector<uint32_t> shifted(end - begin);
-      TFC_RETURN_IF_ERROR(GetPart(code, bounds.Size(part), SerialExecutor(), &shifted));
-      const uint32_t first = bounds.Begin(part);
+      TFC_RETURN_IF_ERROR(GetPart(code, bounds[part + 1] - first, SerialExecutor(), &shifted));
       std::transform(shifted.begin(), shifted.end(), indices->begin() + begin,
                      [first](uint32_t index) { return index + first; });
       return OkStatus();
