@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench gpu-bundle wheels wheel-test matrix clean
+.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench gpu-bundle wheels wheel-test sdist matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -101,6 +101,9 @@ wheels:  ## wheels that need no compiler, in build/wheels (PYTHONS="python3.12" 
 
 wheel-test:  ## install these wheels into bare environments, and test them there (the same variables)
 	@scripts/wheels.sh test
+
+sdist:  ## the archive of the sources, in build/wheels; builds it once without a network
+	@scripts/wheels.sh sdist
 
 matrix: wheels  ## train with every TensorFlow, Python and Keras that go together; writes docs/compatibility.md
 	python scripts/matrix.py

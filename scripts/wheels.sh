@@ -4,6 +4,7 @@
 #
 #   scripts/wheels.sh build   builds them
 #   scripts/wheels.sh test    installs them into bare virtual environments and tests them there
+#   scripts/wheels.sh sdist   archives the sources, and builds them without a network
 #
 #   PYTHONS="python3.10 python3.12"   interpreters (those of python3.10 to python3.13 that are here)
 #   TF_VERSIONS="2.15.1 2.21.0"       TensorFlows, one a minor version (the last release of each)
@@ -131,6 +132,25 @@ test_tensorflow() {
     run_bare "${tensorflow_tests[@]}"
 }
 
+# Writes the archive of the sources, and builds a wheel of it for .venv where no network can be reached.
+build_sdist() {
+  local scratch wheel
+  rm -f "$folder"/tfcompress-*.tar.gz
+  scratch=$(mktemp -d) &&
+    .venv/bin/python setup.py --quiet sdist --dist-dir "$folder" &&
+    tar -xzf "$folder"/tfcompress-*.tar.gz -C "$scratch" &&
+    TFC_WITH_CUDA=OFF PATH=$PWD/.venv/bin:$PATH unshare --map-root-user --net "${pip[@]}" wheel --quiet --no-index \
+      --no-build-isolation --no-deps --wheel-dir "$scratch" "$scratch"/tfcompress-*/ </dev/null &&
+    wheel=$(ls "$scratch"/tfcompress-*.whl) &&
+    .venv/bin/python -m zipfile -l "$wheel" | grep -c '_core\|_tfcompress_ops' | grep -qx 2 &&
+    rm -r "$scratch"
+}
+
+sdist_all() {
+  stage "tools" scripts/setup.sh tools
+  stage "sources, built without a network" build_sdist
+}
+
 build_all() {
   local version python
   stage "tools" scripts/setup.sh tools
@@ -156,6 +176,7 @@ test_all() {
 
 case ${1:-} in
   build | test) find_pythons && "$1_all" ;;
-  *) echo "usage: scripts/wheels.sh build|test" >&2 && exit 2 ;;
+  sdist) sdist_all ;;
+  *) echo "usage: scripts/wheels.sh build|test|sdist" >&2 && exit 2 ;;
 esac
 print_stage_times

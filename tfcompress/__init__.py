@@ -32,7 +32,7 @@ from tfcompress.catalogue import (
     sparsifiers,
     value_codecs,
 )
-from tfcompress.frames import decode, encode, inspect
+from tfcompress.frames import FORMAT_VERSION, decode, encode, inspect
 
 # Public names that are imported when they are first used, and their modules. The policy (presets,
 # compressors, schedules) needs neither TensorFlow nor Horovod.
@@ -61,6 +61,7 @@ _LAZY = {
 _MODULES = ("callbacks", "catalogue", "codecs", "costs", "cuda", "diagnosis", "elastic", "measure")
 
 __all__ = [
+    "FORMAT_VERSION",
     "DataLossError",
     "__version__",
     "decode",

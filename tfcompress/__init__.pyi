@@ -27,7 +27,12 @@ from tfcompress.catalogue import (
 )
 from tfcompress.checkpoint import prepare_checkpoint as prepare_checkpoint
 from tfcompress.custom import CustomCodec as CustomCodec
-from tfcompress.frames import decode as decode, encode as encode, inspect as inspect
+from tfcompress.frames import (
+    FORMAT_VERSION as FORMAT_VERSION,
+    decode as decode,
+    encode as encode,
+    inspect as inspect,
+)
 from tfcompress.keras import (
     DistributedOptimizer as DistributedOptimizer,
     broadcast_variables as broadcast_variables,

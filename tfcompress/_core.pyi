@@ -12,6 +12,8 @@ _Floats: TypeAlias = NDArray[np.float32]
 _Indices: TypeAlias = NDArray[np.uint32]
 _Buffer: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
+FORMAT_VERSION: int
+
 class DataLossError(ValueError): ...
 
 def canonical_spec(spec: str) -> str: ...

@@ -62,35 +62,42 @@ class BuildError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Edit:
-    """Text that must occur exactly once in a file of Horovod, and its replacement."""
+    """Text that must occur exactly once in a file of Horovod, its replacement, and the reason."""
 
     path: str
     old: str
     new: str
     min_tensorflow: tuple[int, int] = (0, 0)
+    why: str = dataclasses.field(default="", repr=False)  # No part of the recipe.
 
 
 EDITS = [
-    # Includes XLA headers that TensorFlow wheels no longer carry, for code that only GPUs use.
     Edit(
         path="horovod/tensorflow/CMakeLists.txt",
         old='list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")\n',
         new="",
         min_tensorflow=(2, 16),
+        why="it includes XLA headers that TensorFlow's wheels no longer carry, for code that only GPUs use",
     ),
-    # The context of a process set ignores HOROVOD_GLOO_IFACE and listens on the address that the
-    # host's name resolves to.
     Edit(
         path="horovod/common/gloo/gloo_context.cc",
         old="  assert(global_context.IsEnabled());\n",
         new="  assert(global_context.IsEnabled());\n  gloo_iface_ = global_context.gloo_iface_;\n",
+        why="a process set ignored HOROVOD_GLOO_IFACE and listened on the address of the host's name",
     ),
-    # It looks for a library whose name has the version of Python in it.
-    Edit(path="horovod/common/util.py", old="sysconfig.get_config_var('EXT_SUFFIX')", new="'.so'"),
-    # Gloo says that it is ready to receive after it has begun to send over the same connection,
-    # behind the data: two ranks then send one after the other instead of at the same time.
+    Edit(
+        path="horovod/common/util.py",
+        old="sysconfig.get_config_var('EXT_SUFFIX')",
+        new="'.so'",
+        why="the library's name had the version of Python in it: one wheel serves every version",
+    ),
     *(
-        Edit(path=f"third_party/gloo/gloo/{file}", old=send + receive, new=receive + send)
+        Edit(
+            path=f"third_party/gloo/gloo/{file}",
+            old=send + receive,
+            new=receive + send,
+            why="it announced that it can receive behind what it sends: two ranks sent one after the other",
+        )
         for file, send, receive in (
             (
                 "alltoallv.cc",
@@ -246,6 +253,7 @@ def apply_edits(source: pathlib.Path, tf_version: str) -> None:
                 f"{edit.path} of Horovod {HOROVOD_VERSION} is not the file that this program knows: "
                 f"expected once, found {count} times:\n{edit.old}"
             )
+        say(f"edits {edit.path}: {edit.why}")
         path.write_text(text.replace(edit.old, edit.new))
 
 

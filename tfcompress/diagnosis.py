@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,12 +19,13 @@ from tfcompress._version import __version__
 
 # Seconds in which TensorFlow has to load, and two ranks to start and to exchange.
 TIMEOUT_SECONDS = 300.0
-_PIP = f"{sys.executable} -m pip install"
+_PYTHON = shlex.quote(sys.executable)
+_PIP = f"{_PYTHON} -m pip install"
 _REMEDIES = {
     "TensorFlow": f"{_PIP} tensorflow",
     "Keras": f"{_PIP} keras",
     "op library": op_library.BUILD_COMMAND,
-    "Horovod": f"{sys.executable} -m tfcompress.build_horovod",
+    "Horovod": f"{_PYTHON} -m tfcompress.build_horovod",
 }
 _OPTIONAL = ("Keras",)
 # Modules that can be missing whether TensorFlow is there or not.
@@ -41,7 +43,7 @@ class Finding:
       state: "ok"; "broken", which includes missing; "note" where training does without it; "skipped" where
         something else has to be mended first.
       found: What was found.
-      remedy: The command that mends it; "" where there is nothing to mend.
+      remedy: The command that mends it, or shows more of it; "" where there is nothing to mend.
     """
 
     name: str
@@ -60,7 +62,11 @@ def diagnose(timeout: float = TIMEOUT_SECONDS) -> list[Finding]:
     """
     findings = [
         Finding("Python", "ok", f"{platform.python_version()}, {sys.executable}"),
-        Finding("tfcompress", "ok", f"{__version__}, {pathlib.Path(__file__).parent}"),
+        Finding(
+            "tfcompress",
+            "ok",
+            f"{__version__}, frames of version {frames.FORMAT_VERSION}, {pathlib.Path(__file__).parent}",
+        ),
         Finding("NumPy", "ok", np.__version__),
         _core_finding(),
         _cuda_finding(),
@@ -110,8 +116,10 @@ def exchange_on_two_ranks(timeout: float) -> Finding:
     return Finding(
         _RANKS,
         "broken",
-        "\n".join([f"the job {ended}; it said last:", *said[-5:]]),
-        f"horovodrun -np 2 --verbose {sys.executable} {' '.join(_LOOPBACK)} shows all that they say",
+        "\n".join(
+            [f"the job {ended}; the end of what it said, of which the command below shows all:", *said[-5:]]
+        ),
+        shlex.join(["horovodrun", "-np", "2", "--verbose", sys.executable, *_LOOPBACK]),
     )
 
 

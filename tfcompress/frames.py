@@ -6,6 +6,9 @@ import numpy as np
 
 from tfcompress import _core, errors
 
+FORMAT_VERSION: int = _core.FORMAT_VERSION
+"""Version of the frames that are encoded here, and the only one that is decoded (FORMAT.md)."""
+
 
 def encode(
     array: np.ndarray,

@@ -6,17 +6,23 @@ TensorFlow's C++ interface. A build from source has one library, a wheel one for
 
 import pathlib
 import re
+import shlex
 import sys
 
 _FOLDER = pathlib.Path(__file__).parent
 # What cc_ops/tf/built_for.cc leaves in a library.
 _BUILT_FOR = re.compile(rb"tfcompress ops built for TensorFlow ([\w.+-]+)")
-_PIP = f"{sys.executable} -m pip install"
+_PIP = f"{shlex.quote(sys.executable)} -m pip install"
+# The sources that this package lies in, else those of the package index.
+_SOURCES = (
+    shlex.quote(str(_FOLDER.parent))
+    if (_FOLDER.parent / "setup.py").is_file()
+    else "--no-binary tfcompress tfcompress"
+)
 # Builds this package for the interpreter and the TensorFlow that are here; needs a compiler.
 BUILD_COMMAND = (
     f"{_PIP} cmake ninja pybind11 setuptools wheel && {_PIP} --no-build-isolation --no-cache-dir "
-    "--force-reinstall --no-deps --no-binary tfcompress tfcompress (in tfcompress's sources: `.` in place of "
-    "the last word)"
+    f"--force-reinstall --no-deps {_SOURCES}"
 )
 
 

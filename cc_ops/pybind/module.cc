@@ -1,3 +1,4 @@
+#include "core/frame.h"
 #include "pybind/bindings.h"
 #include "pybind/conversion.h"
 
@@ -7,6 +8,7 @@ PYBIND11_MODULE(_core, module) {
       "elements of a gradient, k of those sent. Every function raises ValueError for a bad "
       "argument "
       "and DataLossError for bad bytes.";
+  module.attr("FORMAT_VERSION") = int{tfcompress::kFrameVersion};
   pybind11::register_exception<tfcompress::DataLossException>(module, "DataLossError",
                                                               PyExc_ValueError);
   tfcompress::DefineSpecBindings(module);

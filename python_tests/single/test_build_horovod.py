@@ -56,12 +56,14 @@ def no_download(monkeypatch, source):
 
 
 @pytest.mark.parametrize("version", ["2.15.1", "2.21.0", "2.22.0rc1"])
-def test_every_edit_is_made_once(source, version):
+def test_every_edit_is_made_once_and_explained(source, version, capsys):
     build_horovod.apply_edits(source, version)
+    said = capsys.readouterr().err
     for edit in EDITS:
         is_made = not version.startswith("2.15") or edit.min_tensorflow < (2, 16)
         wanted = edit.new if is_made else edit.old
         assert (source / edit.path).read_text() == f"before\n{wanted}after\n"
+        assert edit.why and (f"edits {edit.path}: {edit.why}" in said) == is_made
 
 
 def test_other_sources_and_versions_are_refused(source):

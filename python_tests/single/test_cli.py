@@ -147,6 +147,7 @@ class TestInspectFrames:
         done = run_without(arguments=["inspect", path])
         assert (done.returncode, done.stdout) == (1, "")
         assert message in done.stderr and str(path) in done.stderr and "Traceback" not in done.stderr
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
     @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
     def test_plot_draws_what_is_decoded(self, dtype, gradient, output, tmp_path, monkeypatch):
@@ -264,6 +265,14 @@ class TestBench:
         assert sketched["relative_error"] == pytest.approx(relative_error(gradient, top))
         [note] = found["notes"]
         assert "not smaller than the arrays" in note and "momentum|count_sketch" in note
+
+    def test_front_is_what_no_other_spec_beats(self, npy, result, output):
+        specs = ["dense|raw|raw", "dense|raw|block_int:bits=8", "topk:ratio=0.1|raw|raw", EXACT]
+        found = result("bench", npy, *specs, "--repeat", 1)["results"]
+        assert [row["on_front"] for row in found] == [True, True, False, True]
+        text, _ = output("bench", npy, *specs, "--repeat", 1)
+        marked = [line for line in text.splitlines() if line.lstrip().startswith("* ")]
+        assert [line.split()[1] for line in marked] == [specs[i] for i in (0, 1, 3)]
 
     def test_presets_are_their_specs(self, npy, result):
         named, preset, spec = result("bench", npy, "dgc", "topk(0.1)", EXACT)["results"]

@@ -293,7 +293,10 @@ class TestStub:
     def test_stub_is_of_this_module(self):
         nodes = ast.parse(pathlib.Path(_core.__file__).with_name("_core.pyi").read_text()).body
         stub = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}
-        assert stub.keys() == {name for name in dir(_core) if not name.startswith("_")}
+        constants = {
+            each.target.id for each in nodes if isinstance(each, ast.AnnAssign) and each.value is None
+        }
+        assert stub.keys() | constants == {name for name in dir(_core) if not name.startswith("_")}
         for name, declared in stub.items():
             if isinstance(declared, ast.ClassDef):
                 assert [base.id for base in declared.bases] == [getattr(_core, name).__base__.__name__]

@@ -125,7 +125,7 @@ def test_an_op_library_for_another_tensorflow_has_to_be_rebuilt(monkeypatch, tmp
             "ended with status 1",
             "first\n2\n3\n4\n\n5\nlast",
             "broken",
-            "status 1; it said last:\n2\n3\n4\n5\nlast",
+            "shows all:\n2\n3\n4\n5\nlast",
         ),
         ("ended with status 0", "", "broken", "status 0"),
         ("did not end within 9 s", '{"ranks": 2, "error": 0}', "broken", "within 9 s"),
@@ -148,7 +148,26 @@ def test_table_and_exit_status(monkeypatch, capsys, state, status):
     except SystemExit as error:
         ended = error.code
     text = capsys.readouterr().out
-    assert ended == status and "fine" in text and "Keras: pip install keras" in text
+    assert ended == status and "fine" in text and "Keras:\n  pip install keras\n" in text
+
+
+def test_remedies_can_be_copied_and_states_are_coloured(monkeypatch, capsys):
+    remedy = diagnosis._REMEDIES["op library"]
+    findings = [Finding("core", "ok", "fine"), Finding("op library", "broken", "missing", remedy)]
+    monkeypatch.setattr(diagnosis, "diagnose", lambda timeout: findings)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        cli.main(["doctor"])
+    text = capsys.readouterr().out
+    assert len(remedy) > 120 and f"  {remedy}\n" in text
+    assert text.count("\x1b[32m") == 1 and "\x1b[1;31m" in text  # Green, and bold red.
+
+
+@pytest.mark.parametrize("name", diagnosis._REMEDIES)
+def test_remedies_are_commands_of_a_shell(name):
+    done = subprocess.run(["sh", "-n", "-c", diagnosis._REMEDIES[name]], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_core_that_is_missing_is_named():

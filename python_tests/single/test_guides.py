@@ -3,15 +3,19 @@
 import pathlib
 import pydoc
 import re
+import shlex
+import subprocess
 
 import pytest
 
 import tfcompress as tfc
+from tfcompress import cli
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "get_started.md", DOCS / "choose.md", *sorted((DOCS / "guides").glob("*.md"))]
 _BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHELL = re.compile(r"^```(?:bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(page):
@@ -40,6 +44,18 @@ def test_blocks_of_a_page_run_one_after_another(page, tmp_path, monkeypatch):
     for reason, code in blocks_of(page):
         if not reason:
             exec(code, names)
+    for block in _SHELL.findall(_BLOCK.sub("", text)):
+        for line in block.splitlines():
+            program, *arguments = shlex.split(line, comments=True) or [""]
+            if program == "tfcompress" and arguments != ["doctor"]:  # Jobs test the doctor.
+                cli.main(arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_a_page_are_those_of_a_shell(page):
+    for block in _SHELL.findall(_BLOCK.sub("", page.read_text())):
+        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), block
 
 
 @pytest.mark.parametrize("reason", [reason for page in PAGES for reason, _ in blocks_of(page) if reason])

@@ -34,7 +34,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tfcompress", description="What compression makes of your own gradients."
     )
-    parser.add_argument("--version", action="version", version=f"tfcompress {tfc.__version__}")
+    version = f"tfcompress {tfc.__version__}, frames of version {tfc.FORMAT_VERSION}"
+    parser.add_argument("--version", action="version", version=version)
     subcommands = parser.add_subparsers(title="subcommands", required=True, metavar="COMMAND")
     for module in (listing, inspection, bench, planning, doctor):
         module.add_parser(subcommands)

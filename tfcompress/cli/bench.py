@@ -16,6 +16,9 @@ from tfcompress.measure import memcpy_seconds, processor
 # One spec of each kind. They have no memory, since it would be empty at the first step.
 DEFAULT_SPECS = (
     "dense|raw|fp16",
+    "dense|raw|block_int:bits=8",
+    "dense|raw|block_int:bits=4,levels=square",
+    "dense|raw|ecsq",
     "dense|raw|qsgd",
     "dense|threelc",
     "topk:ratio=0.01|raw|raw",
@@ -25,6 +28,7 @@ DEFAULT_SPECS = (
     "topk:ratio=0.01|bloom|raw",
     "topk:ratio=0.01|delta_binary|fp16",
     "topk:ratio=0.01|delta_binary|quantile",
+    "topk:ratio=0.01|rowcol|ecsq",
     "topk:ratio=0.01|skcompress",
     "shared_randomk:ratio=0.01",
 )
@@ -33,7 +37,8 @@ _DESCRIPTION = """Encode and decode the arrays of a .npy or .npz file under spec
 For each spec, over all arrays: bytes that a rank sends, ratio to float32, bits per index, the entropy limit
 log2 C(n, k) / k of uniformly random indices (clustered ones may need less), bits per value, bits per sent
 element (index and value), the error ||decoded - x|| / ||x||, and times in ms and as multiples of a memcpy of
-the dense arrays (one thread) in the same run. Times are the best of --repeat.
+the dense arrays (one thread) in the same run. Times are the best of --repeat. What fits these arrays is on
+the front: none of the others has an error as small in as few bytes.
 
 Each array is one tensor. Memories are empty, as at the first step of training. A compressor's policy (small
 tensors uncompressed, exclude, clip_norm) is not applied: all arrays are coded. The `:values` of a gradient
@@ -130,7 +135,7 @@ def measure_all(
     Raises:
       SystemExit: A spec does not fit a tensor.
     """
-    results = []
+    results: list[dict] = []
     with console.make_progress() as progress:
         whole = [_join(tensors)] if any(map(joins_arrays, specs.values())) else []
         memcpy_ms = 1e3 * memcpy_seconds(sum(tensor.values.size for tensor in tensors))
@@ -151,7 +156,16 @@ def measure_all(
                     "arrays": [{"name": array, **each.as_dict()} for array, each in measured.items()],
                 }
             )
-    return results
+    return [{**result, "on_front": _is_on_front(result["total"], results)} for result in results]
+
+
+def _is_on_front(numbers: dict, results: list[dict]) -> bool:
+    """Says whether no other result has a smaller error in as few bytes, or as small an error in fewer."""
+    own = (numbers["num_bytes"], numbers["relative_error"] or 0)
+    others = [(each["total"]["num_bytes"], each["total"]["relative_error"] or 0) for each in results]
+    return not any(
+        bytes_ <= own[0] and error <= own[1] and (bytes_, error) != own for bytes_, error in others
+    )
 
 
 def _with_memcpys(numbers: dict, memcpy_ms: float) -> dict:
@@ -198,7 +212,10 @@ def _print(arguments: argparse.Namespace, tensors: Sequence[arrays.Tensor], resu
     n = sum(tensor.values.size for tensor in tensors)
     title = f"{arguments.file}: {len(tensors)} array{'s' if len(tensors) > 1 else ''}, n = {n:,}"
     threads = f"{arguments.threads or 'all'} thread{'s' if arguments.threads != 1 else ''}"
-    _print_sizes(title, [(row["name"], row, row["total"]) for row in results])
+    _print_sizes(
+        title, [(f"{'*' if row['on_front'] else ' '} {row['name']}", row, row["total"]) for row in results]
+    )
+    console.print_text("*: no other has an error as small in as few bytes")
     if arguments.per_array:
         for row in results:
             _print_sizes(row["name"], [(each["name"], row, each) for each in row["arrays"]])

@@ -66,6 +66,18 @@ def print_text(text: str) -> None:
     _console(sys.stdout).print(text)
 
 
+def print_command(command: str) -> None:
+    """Prints a command on a line of its own to stdout; it is not wrapped, so that it can be copied."""
+    _console(sys.stdout).print(f"  {command}", soft_wrap=True)
+
+
+def print_error(text: str) -> None:
+    """Prints an error to stderr; it is not wrapped, so that a command in it can be copied."""
+    console = _console(sys.stderr)
+    console.print("error:", style="bold red", end=" ")
+    console.print(text, soft_wrap=True)
+
+
 def print_json(value: object) -> None:
     """Prints a value to stdout as JSON; NaN is an error, since JSON has no such number."""
     print(json.dumps(value, indent=1, allow_nan=False))

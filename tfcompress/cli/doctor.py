@@ -3,6 +3,8 @@
 import argparse
 import dataclasses
 
+import rich.text
+
 from tfcompress import diagnosis
 from tfcompress.cli import console
 
@@ -12,6 +14,8 @@ Versions of Python, tfcompress, NumPy, TensorFlow, Keras and Horovod; whether th
 variants for GPUs load, and for which TensorFlow the ops were built; what Horovod was built with; and whether
 two ranks on this machine, started as horovodrun does, get the same result from one compressed exchange. Takes
 some ten seconds. The exit status is 1 if something is broken that training needs."""
+
+_STYLES = {"ok": "green", "broken": "bold red", "note": "yellow", "skipped": "dim"}
 
 
 def add_parser(subcommands: argparse._SubParsersAction) -> None:
@@ -46,8 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _print(findings: list[diagnosis.Finding]) -> None:
     table = console.make_table("Installation", "part", "state", "found", text=3)
     for each in findings:
-        table.add_row(each.name, each.state, each.found)
+        table.add_row(each.name, rich.text.Text(each.state, style=_STYLES[each.state]), each.found)
     console.print_table(table)
     for each in findings:
         if each.remedy:
-            console.print_text(f"{each.name}: {each.remedy}")
+            console.print_text(f"{each.name}:")
+            console.print_command(each.remedy)
