@@ -191,13 +191,14 @@ void DefineFrameBindings(py::module_& module) {
       "tensor, 0 for a vector.");
   module.def(
       "decode", &Decode, "data"_a, "num_threads"_a = 0,
-      "Decodes a packet, any buffer, into one (dtype_name, dense array) per frame; arrays as in "
-      "`encode`. Elements that were not sent are 0; a non-finite frame is NaN everywhere.");
+      "Decodes a packet, any buffer, into one (dtype_name, dense array) per frame; arrays are 1-D, "
+      "float32 or uint16 bit patterns. Elements that were not sent are 0; a non-finite frame is "
+      "NaN everywhere.");
   module.def("decode_sum", &DecodeSumBinding, "packets"_a, "num_ranks"_a, "scale"_a, "sizes"_a,
              "dtype_names"_a, "num_threads"_a = 0,
              "Decodes the packets of all ranks, laid end to end, and returns ([scale * sum over "
              "ranks of each tensor], [bytes of each tensor over all ranks]). `sizes` are the "
-             "tensors' n; arrays as in `encode`.");
+             "tensors' n; arrays are 1-D, float32 or uint16 bit patterns.");
   module.def(
       "inspect", &Inspect, "data"_a,
       "Describes each frame of a packet without decoding it: a dict of num_bytes, "

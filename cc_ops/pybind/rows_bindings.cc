@@ -89,8 +89,8 @@ void DefineRowsBindings(py::module_& module) {
       "num_threads"_a = 0,
       "Encodes the gradient of some rows of a table of num_rows x width elements, and returns one "
       "frame as bytes. `indices`, int32 or int64, name the row of each slice of `width` values; "
-      "arrays as in `encode`. `residual`, writable float32 of num_rows * width elements, is "
-      "updated in place.");
+      "`values` are 1-D, float32 or uint16 bit patterns. `residual`, writable float32 of "
+      "num_rows * width elements, is updated in place.");
   module.def(
       "decode_rows", &DecodeRows, "packets"_a, "num_ranks"_a, "scale"_a, "num_rows"_a, "width"_a,
       "dtype_name"_a, "position"_a = 0, "num_frames"_a = 1, "num_threads"_a = 0,

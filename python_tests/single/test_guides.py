@@ -74,6 +74,13 @@ def test_the_api_reference_has_every_public_name():
     assert re.search(r"^### DataLossError$", (DOCS / "api.md").read_text(), re.MULTILINE)
 
 
+def test_the_api_reference_has_every_function_on_parts_of_specs():
+    page = (DOCS / "api.md").read_text()
+    [members] = re.findall(r"^::: tfcompress\.codecs$.*?^ +members:\n((?: +- \w+\n)+)", page, re.M | re.S)
+    assert sorted(re.findall(r"\w+", members)) == sorted(tfc.codecs.__all__)
+    assert all(getattr(tfc.codecs, name).__doc__ for name in tfc.codecs.__all__)
+
+
 def test_the_citation_has_the_version():
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == tfc.__version__
