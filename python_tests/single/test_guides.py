@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "get_started.md", DOCS / "choose.md", *sorted((DOCS / "guides").glob("*.md"))]
 _BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SHELL = re.compile(r"^```(?:bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(page):
@@ -24,6 +24,11 @@ def blocks_of(page):
     for block in _BLOCK.finditer(text):
         lines = "\n" * text.count("\n", 0, block.start(2))
         yield block[1], compile(lines + block[2], str(page), "exec")
+
+
+def commands_of(page):
+    """The blocks that a shell runs."""
+    return [block for language, block in _FENCE.findall(page.read_text()) if language in ("", "bash")]
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ def test_blocks_of_a_page_run_one_after_another(page, tmp_path, monkeypatch):
     for reason, code in blocks_of(page):
         if not reason:
             exec(code, names)
-    for block in _SHELL.findall(_BLOCK.sub("", text)):
+    for block in commands_of(page):
         for line in block.splitlines():
             program, *arguments = shlex.split(line, comments=True) or [""]
             if program == "tfcompress" and arguments != ["doctor"]:  # Jobs test the doctor.
@@ -53,7 +58,7 @@ def test_blocks_of_a_page_run_one_after_another(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_of_a_page_are_those_of_a_shell(page):
-    for block in _SHELL.findall(_BLOCK.sub("", page.read_text())):
+    for block in commands_of(page):
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, ""), block
 
