@@ -176,7 +176,7 @@ def plot(results: dict[str, dict], path: pathlib.Path) -> None:
     figure, panels = plt.subplots(
         -(-len(results) // columns),
         columns,
-        figsize=(5 * columns, 4.6 * -(-len(results) // columns)),
+        figsize=(6.5 * columns, 4.6 * -(-len(results) // columns)),
         squeeze=False,
         layout="constrained",
     )
@@ -194,7 +194,8 @@ def plot(results: dict[str, dict], path: pathlib.Path) -> None:
         axes.set(xscale="log", title=f"{name}, {result['parameters']:,} parameters")
         axes.set(xlabel="MB in and out of a rank, a step", ylabel=baseline["metric"].replace("_", " "))
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="x-small")
+        axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.01, 0.5))
         add_times(axes)
     figure.savefig(path, dpi=110)
     plt.close(figure)
