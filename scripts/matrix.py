@@ -80,7 +80,7 @@ class Pair:
 def run(
     command: Sequence[object], environment: dict[str, str] | None = None, seconds: float | None = None
 ) -> None:
-    """Runs a command.
+    """Runs a command, outside the sources: `-m tfcompress` is to find the wheel.
 
     Raises:
       SetupError: It failed or took longer.
@@ -88,7 +88,13 @@ def run(
     words = [str(word) for word in command]
     try:
         done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+            words,
+            env=environment,
+            cwd=FOLDER,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"took longer than {seconds} s: {' '.join(words)}") from error
@@ -102,6 +108,7 @@ def prepare(pair: Pair, python: str) -> None:
     Raises:
       SetupError: Something cannot be installed or built.
     """
+    FOLDER.mkdir(parents=True, exist_ok=True)
     pip = [pair.interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if not pair.interpreter.exists():
         run([python, "-m", "venv", pair.folder])
