@@ -14,9 +14,10 @@ source scripts/stages.sh
 
 folder=$PWD/build/wheels
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
-# Of the tests those that need neither Horovod nor the rest of the sources.
-codec_tests=(python_tests/single/test_{op_library,core_bindings}.py)
-tensorflow_tests=(python_tests/single/test_{op_library,ops,linear_ops}.py)
+# Of the tests those that need neither Horovod nor the rest of the sources, and what they import.
+oracles=(python_tests/single/oracle_*.py)
+codec_tests=(python_tests/single/test_{op_library,core_bindings,paper_bounds}.py python_tests/single/test_oracle_*.py)
+tensorflow_tests=(python_tests/single/test_{op_library,ops,linear_ops,low_rank_ops}.py)
 read -ra tf_versions <<<"${TF_VERSIONS:-2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0}"
 
 fail() {
@@ -85,11 +86,11 @@ build_wheel() {
       --wheel-dir "$folder" "$folder"/linked/*-cp3"$minor"-*.whl
 }
 
-# run_bare <tests...>: runs them in $environment, in an empty folder; there is no compiler, no CMake and no source.
+# run_bare <tests...>: runs them in $environment, and the program; there is no compiler, no CMake and no other source.
 run_bare() {
   local empty
   empty=$(mktemp -d)
-  cp "$@" "$empty" && (cd "$empty" && env -i HOME="$empty" LANG=C.UTF-8 TF_CPP_MIN_LOG_LEVEL=2 PATH="$environment/bin" \
+  cp "$@" "${oracles[@]}" "$empty" && "$environment/bin/tfcompress" list >"$empty/list" && (cd "$empty" && env -i HOME="$empty" LANG=C.UTF-8 TF_CPP_MIN_LOG_LEVEL=2 PATH="$environment/bin" \
     "$environment/bin/python" -c '
 import pathlib, shutil, sys, tfcompress
 assert not [tool for tool in ("c++", "cc", "g++", "gcc", "cmake") if shutil.which(tool)]
@@ -110,7 +111,7 @@ test_codecs() {
   local minor wheel
   minor=$(minor_of "$1")
   wheel=$(wheel_of "$minor") &&
-    make_environment "codecs-3.$minor" "$1" --only-binary :all: pytest "$2" &&
+    make_environment "codecs-3.$minor" "$1" --only-binary :all: pytest hypothesis rich "$2" &&
     make_environment "codecs-3.$minor" "$1" --force-reinstall --no-deps "$wheel" &&
     run_bare "${codec_tests[@]}"
 }
@@ -127,7 +128,7 @@ test_tensorflow() {
   [[ $chosen ]] || fail "TensorFlow $version needs Python 3.$newest or older, which is none of ${pythons[*]}."
   minor=$(minor_of "$chosen")
   wheel=$(wheel_of "$minor") &&
-    make_environment "tensorflow-$version-3.$minor" "$chosen" --only-binary :all: pytest "tensorflow-cpu==$version" &&
+    make_environment "tensorflow-$version-3.$minor" "$chosen" --only-binary :all: pytest rich "tensorflow-cpu==$version" &&
     make_environment "tensorflow-$version-3.$minor" "$chosen" --force-reinstall --no-deps "$wheel" &&
     run_bare "${tensorflow_tests[@]}"
 }

@@ -345,6 +345,11 @@ class TestPlan:
         summed = 4 * round(0.1 * kernel.size)
         assert rows["shared_randomk(0.1)"]["payload_bytes"] == summed + exact
 
+    def test_all_are_every_preset_but_auto(self, npz, result):
+        found = self.plan(result, npz, "--preset", "all", EXACT)["results"]
+        presets = {name for name in dir(tfc.Compression) if not name.startswith("_")}
+        assert sorted(row["name"] for row in found) == sorted({*presets, EXACT} - {"auto"})
+
     def test_steps_are_computing_and_the_exchange(self, npz, result):
         for row in self.plan(result, npz, "--compute-ms", 7.5)["results"]:
             parts = [row[f"{part}_ms"] for part in ("encode", "decode", "communication")]

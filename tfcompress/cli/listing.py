@@ -38,13 +38,16 @@ def run(arguments: argparse.Namespace) -> None:
         _print_presets(described)
 
 
+def preset_names() -> list[str]:
+    """Returns the names of all presets."""
+    classes = inspect.getmro(tfc.Compression)
+    return [name for cls in classes for name in vars(cls) if not name.startswith("_")]
+
+
 def _describe_presets() -> list[dict]:
     """Returns name, arguments, spec and transport of every preset."""
     rows = []
-    names = [
-        name for cls in inspect.getmro(tfc.Compression) for name in vars(cls) if not name.startswith("_")
-    ]
-    for name in names:
+    for name in preset_names():
         preset = getattr(tfc.Compression, name)
         is_attribute = isinstance(preset, tfc.Compressor)
         compressor = preset if is_attribute else preset()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import tfcompress as tfc
-from tfcompress.cli import arrays, console, plotting, units
+from tfcompress.cli import arrays, console, listing, plotting, units
 from tfcompress.cli.coding import named
 from tfcompress.cli.host import measure_host
 from tfcompress.costs import CodecCost, Exchange, Links, Load, exchange, loads_of
@@ -68,7 +68,7 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
         nargs="+",
         default=[],
         metavar="PRESET|SPEC",
-        help=f"presets or specs in addition to {', '.join((*DENSE, *SPARSE))}",
+        help=f"presets or specs in addition to {', '.join((*DENSE, *SPARSE))}; all: every preset",
     )
     parser.add_argument(
         "--repeat",
@@ -130,8 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
       SystemExit: The file has no array to compress, or a preset is invalid or does not fit an array.
     """
     figures = plotting.figures_for(arguments.plot)
-    names = dict.fromkeys([*DENSE, *SPARSE, *arguments.preset])
-    compressors = {name: compressor_of(name) for name in names}
+    compressors = {name: compressor_of(name) for name in names_of(arguments.preset)}
     tensors, notes = arrays.read_finite(arguments.file)
     predictions = predict(tensors, compressors, arguments)
     of_none = next(each.seconds for each in predictions if each.name == "none")
@@ -145,6 +144,13 @@ def run(arguments: argparse.Namespace) -> None:
         _print(arguments, tensors, results, advice["recommendation"])
     if figures is not None:
         figures.save_plan(results, 1e3 * predictions[0].compute_seconds, arguments.plot)
+
+
+def names_of(wanted: Sequence[str]) -> list[str]:
+    """Returns the presets and specs to predict: those of every plan, and what is wanted, maybe "all"."""
+    if "all" in wanted:  # `auto` takes one of the others.
+        wanted = [*wanted, *(name for name in listing.preset_names() if name != "auto")]
+    return list(dict.fromkeys([*DENSE, *SPARSE, *(each for each in wanted if each != "all")]))
 
 
 def compressor_of(text: str) -> tfc.Compressor:
