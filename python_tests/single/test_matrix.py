@@ -21,11 +21,13 @@ def test_the_page_tells_what_works_what_fails_and_what_there_is_not():
         row("2.21.0", "3.11", "tf_keras", "horovodrun ...\nImportError: no such thing\n"),
         row("2.21.0", "3.11", "Keras 3"),
         row("2.21.0", "3.13", "Keras 3"),
+        row("2.16.2", "3.12", "tf_keras", "Exit code: 1\n"),
     ]
     page = matrix.page(rows)
-    assert "| TensorFlow | Python 3.11 | Python 3.13 |" in page
-    assert "| 2.15.1 | Keras 2: works | no wheels |" in page
-    assert "| 2.21.0 | Keras 3: works, tf_keras: fails | Keras 3: works |" in page
+    assert "| TensorFlow | Python 3.11 | Python 3.12 | Python 3.13 |" in page
+    assert "| 2.15.1 | Keras 2: works | no wheels | no wheels |" in page
+    assert "| 2.21.0 | Keras 3: works, tf_keras: fails | not tried | Keras 3: works |" in page
+    assert "- TensorFlow 2.16.2, Python 3.12, tf_keras: after `set_random_seed`" in page
     assert "- TensorFlow 2.21.0, Python 3.11, tf_keras: `ImportError: no such thing`" in page
     assert matrix.page([*rows[:1], row("2.21.0", "3.10", "Keras 3")]).count("not tried") == 2
 
