@@ -8,7 +8,6 @@ A Keras file has them among its assets, where Keras without this package does no
 """
 
 import io
-import os
 import pathlib
 import zipfile
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.keras_objects import innermost
+from tfcompress.keras_objects import innermost, is_archive
 from tfcompress.notices import warn
 from tfcompress.schedule import Schedule
 from tfcompress.step_state import StepState
@@ -71,9 +70,9 @@ def save_assets(state: StepState, folder: str) -> None:
         pathlib.Path(folder, _FILE).write_bytes(data)
 
 
-def load_assets(state: StepState, filepath: str | os.PathLike) -> None:
+def load_assets(state: StepState, filepath: Any) -> None:
     """Restores the residuals from a file that Keras wrote, if it has any."""
-    if not zipfile.is_zipfile(filepath):
+    if not is_archive(filepath):
         return
     with zipfile.ZipFile(filepath) as archive:
         for name in archive.namelist():

@@ -1,6 +1,5 @@
 """The way in through a Keras optimizer: Keras 3, tf_keras and Keras 2."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -274,7 +273,7 @@ def broadcast_variables(variables: Iterable, root_rank: int = 0) -> None:
 
 
 def load_model(
-    filepath: str | os.PathLike,
+    filepath: Any,
     compression: Compressor | Mapping[str, Compressor] | Schedule | Auto = Compression.none,
     *,
     custom_objects: Mapping[str, Any] | None = None,
@@ -283,7 +282,8 @@ def load_model(
     """Loads a Keras model together with its optimizer's state, the optimizer wrapped again.
 
     Args:
-      filepath: What `model.save` wrote; residuals are in files of the format `.keras`.
+      filepath: What `model.save` wrote, a path, or an open h5py.File where `keras.models.load_model` takes
+        one; residuals are in files of the format `.keras`.
       compression: As for `DistributedOptimizer`; the residuals that were saved come back with it.
       custom_objects: As for `keras.models.load_model`.
       optimizer_options: Further arguments of `DistributedOptimizer`; or of `LocalSteps`, where `steps` is

@@ -61,9 +61,14 @@ def keras_of(optimizer: Any) -> ModuleType:
     return tf.keras
 
 
-def keras_of_file(filepath: str | os.PathLike) -> ModuleType:
+def is_archive(file: Any) -> bool:
+    """Returns whether a model's file is in the format `.keras`; an open h5py.File is not."""
+    return isinstance(file, str | os.PathLike) and zipfile.is_zipfile(file)
+
+
+def keras_of_file(filepath: Any) -> ModuleType:
     """Returns the Keras that wrote a model's file, where the file says so, and TensorFlow's own else."""
-    if not zipfile.is_zipfile(filepath):
+    if not is_archive(filepath):
         return tf.keras
     with zipfile.ZipFile(filepath) as archive:
         version = json.loads(archive.read("metadata.json"))["keras_version"]

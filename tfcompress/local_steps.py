@@ -5,7 +5,6 @@ the "pseudo-gradient", it is FedOpt and DiLoCo; with a sparse, quantised differe
 SparseLoCo.
 """
 
-import os
 import pathlib
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -222,10 +221,10 @@ def wrap(
     return optimizer
 
 
-def load_assets(optimizer: Any, variables: Iterable, filepath: str | os.PathLike) -> None:
+def load_assets(optimizer: Any, variables: Iterable, filepath: Any) -> None:
     """Gives an optimizer that was built the state of its variables, from a file of Keras if that has one."""
     keras_objects.rounds_of(optimizer).prepare(list(variables))
-    if not zipfile.is_zipfile(filepath):
+    if not keras_objects.is_archive(filepath):
         return
     with zipfile.ZipFile(filepath) as archive:
         for name in archive.namelist():

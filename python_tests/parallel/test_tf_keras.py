@@ -1,5 +1,8 @@
 """tf_keras (TF_USE_LEGACY_KERAS=1) and Keras 2: our optimizer, and stock Horovod's with our compressors."""
 
+import io
+
+import h5py
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
@@ -55,3 +58,15 @@ def test_stock_optimizer_with_an_exact_codec_equals_uncompressed():
         weights.append(model.get_weights())
     for plain, compressed in zip(*weights, strict=True):
         np.testing.assert_allclose(plain, compressed, rtol=1e-4, atol=1e-5)
+
+
+def test_load_model_takes_an_open_hdf5_file(assert_same_on_all_ranks):
+    """As Horovod's Spark estimator gives it to the ranks."""
+    model = make_model(keras)
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    with h5py.File(io.BytesIO(), "w") as file:
+        keras.models.save_model(model, file)
+        loaded = tfc.load_model(file, tfc.Compression.topk(0.05, min_elements=64))
+    fit(loaded, loaded.optimizer)
+    assert_same_on_all_ranks(loaded.get_weights())
+    assert tfc.stats(loaded.optimizer).total.payload_bytes > 0

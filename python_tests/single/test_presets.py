@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -285,6 +286,15 @@ def test_config_round_trip_is_json():
     assert again.get_config() == compressor.get_config()
     # Horovod's caches key on the compressor: equal ones must not share a traced function, and so state.
     assert again != compressor and hash(again) != hash(compressor)
+
+
+@pytest.mark.parametrize("name", (*FUNCTIONS, *SCHEDULES, "auto", "none", "fp16"))
+def test_compressions_can_be_pickled(name):
+    """Spark and Ray send them to the ranks."""
+    preset = getattr(tfc.Compression, name)
+    compression = preset() if callable(preset) else preset
+    again = pickle.loads(pickle.dumps(compression))
+    assert type(again) is type(compression) and again.get_config() == compression.get_config()
 
 
 def test_compressors_are_immutable():
