@@ -166,8 +166,10 @@ TEST(GoldenFiles, EveryVersionsDecode) {
   size_t num_files = 0;
   auto entry = std::filesystem::recursive_directory_iterator(GoldenFolder());
   for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-    if (entry->path().filename() == "corrupt") entry.disable_recursion_pending();
-    if (entry->path().extension() != ".bin") continue;
+    const std::string name = entry->path().filename().string();
+    if (name == "corrupt") entry.disable_recursion_pending();
+    // Payloads of linear codecs are sums of floats, without a frame: linear_golden_test.cc.
+    if (entry->path().extension() != ".bin" || name.rfind("linear_", 0) == 0) continue;
     ExpectDecodes(entry->path());
     ++num_files;
   }
