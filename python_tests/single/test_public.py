@@ -114,4 +114,4 @@ def test_the_console_script_is_the_command_line():
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT
     )
-    assert done.stdout == f"tfcompress {tfc.__version__}\n"
+    assert done.stdout == f"tfcompress {tfc.__version__}, frames of version {tfc.FORMAT_VERSION}\n"

@@ -9,7 +9,22 @@ import sys
 from collections.abc import Sequence
 
 import tfcompress as tfc
-from tfcompress.cli import bench, doctor, inspection, listing, planning
+from tfcompress.cli import bench, console, doctor, inspection, listing, planning
+
+
+def run_program() -> None:
+    """Runs the command line of the process, and prints its errors.
+
+    Raises:
+      SystemExit: As `main`, with a status in place of the message.
+    """
+    try:
+        main()
+    except SystemExit as error:
+        if not isinstance(error.code, str):
+            raise
+        console.print_error(error.code)
+        raise SystemExit(1) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

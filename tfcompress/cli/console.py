@@ -10,6 +10,7 @@ import rich.box
 import rich.console
 import rich.progress
 import rich.table
+import rich.text
 
 # Width of tables that are not written to a terminal.
 _WIDTH = 200
@@ -54,6 +55,11 @@ def make_table(title: str, *headings: str, caption: str | None = None, text: int
         else:
             table.add_column(heading, justify="right", no_wrap=True)
     return table
+
+
+def styled(text: str, style: str) -> rich.text.Text:
+    """Returns a cell of a table in a style of rich, such as "bold red", which shows on terminals only."""
+    return rich.text.Text(text, style=style)
 
 
 def print_table(table: rich.table.Table) -> None:

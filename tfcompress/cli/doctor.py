@@ -3,8 +3,6 @@
 import argparse
 import dataclasses
 
-import rich.text
-
 from tfcompress import diagnosis
 from tfcompress.cli import console
 
@@ -50,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _print(findings: list[diagnosis.Finding]) -> None:
     table = console.make_table("Installation", "part", "state", "found", text=3)
     for each in findings:
-        table.add_row(each.name, rich.text.Text(each.state, style=_STYLES[each.state]), each.found)
+        table.add_row(each.name, console.styled(each.state, _STYLES[each.state]), each.found)
     console.print_table(table)
     for each in findings:
         if each.remedy:
