@@ -1,11 +1,14 @@
 """Trains on Spark's executors: `spark-submit spark_job.py`, or `python spark_job.py` on this machine."""
 
 import argparse
-import pathlib
 
+import cloudpickle
 import horovod.spark
+import training
 from pyspark.sql import SparkSession
-from training import train
+
+# Ranks are processes of their own, which do not see what Spark gives to its executors (addPyFile).
+cloudpickle.register_pickle_by_value(training)
 
 
 def main() -> None:
@@ -16,9 +19,8 @@ def main() -> None:
     builder = SparkSession.builder.appName("tfcompress")
     # Without spark-submit the executors are threads of this machine.
     session = builder.config("spark.master", f"local[{arguments.ranks}]").getOrCreate()
-    session.sparkContext.addPyFile(str(pathlib.Path(__file__).with_name("training.py")))
     results = horovod.spark.run(
-        train, args=(arguments.compression,), num_proc=arguments.ranks, use_gloo=True, verbose=1
+        training.train, args=(arguments.compression,), num_proc=arguments.ranks, use_gloo=True, verbose=1
     )
     for result in results:
         print(result)
