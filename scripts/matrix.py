@@ -207,10 +207,13 @@ def page(rows: Sequence[dict]) -> str:
     for tensorflow in dict.fromkeys(row["tensorflow"] for row in rows):
         cells = [_cell(rows, tensorflow, python, kerases) for python in pythons]
         lines.append(f"| {tensorflow} | " + " | ".join(cells) + " |")
+    failures: dict[str, list[str]] = {}
     for row in [row for row in rows if row["failure"]]:
+        reason = known(row) or f"`{row['failure'].strip().splitlines()[-1]}`"
         where = f"TensorFlow {row['tensorflow']}, Python {row['python']}, {row['keras']}"
-        last = row["failure"].strip().splitlines()[-1]
-        lines += ["", f"- {where}: {known(row) or f'`{last}`'}"]
+        failures.setdefault(reason, []).append(where)
+    for reason, places in failures.items():
+        lines += ["", f"- {'; '.join(places)}: {reason}"]
     return "\n".join(lines) + "\n"
 
 
