@@ -143,7 +143,7 @@ build_sdist() {
     TFC_WITH_CUDA=OFF PATH=$PWD/.venv/bin:$PATH unshare --map-root-user --net "${pip[@]}" wheel --quiet --no-index \
       --no-build-isolation --no-deps --wheel-dir "$scratch" "$scratch"/tfcompress-*/ </dev/null &&
     wheel=$(ls "$scratch"/tfcompress-*.whl) &&
-    .venv/bin/python -m zipfile -l "$wheel" | grep -c '_core\|_tfcompress_ops' | grep -qx 2 &&
+    .venv/bin/python -m zipfile -l "$wheel" | grep -cE '_(core|tfcompress_ops)[^/]*\.so ' | grep -qx 2 &&
     rm -r "$scratch"
 }
 
