@@ -173,7 +173,8 @@ TEST(GoldenFiles, EveryVersionsDecode) {
     ExpectDecodes(entry->path());
     ++num_files;
   }
-  EXPECT_GT(num_files, 0U);
+  // While files are written, this may come before the one of a new codec.
+  if (!Updates()) EXPECT_GE(num_files, Goldens().size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, GoldenTest, testing::ValuesIn(Goldens()),

@@ -125,7 +125,7 @@ def test_an_op_library_for_another_tensorflow_has_to_be_rebuilt(monkeypatch, tmp
             "ended with status 1",
             "first\n2\n3\n4\n\n5\nlast",
             "broken",
-            "shows all:\n2\n3\n4\n5\nlast",
+            "status 1; the end of what it said, of which the command below shows all:\n2\n3\n4\n5\nlast",
         ),
         ("ended with status 0", "", "broken", "status 0"),
         ("did not end within 9 s", '{"ranks": 2, "error": 0}', "broken", "within 9 s"),
