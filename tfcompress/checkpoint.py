@@ -9,13 +9,12 @@ A Keras file has them among its assets, where Keras without this package does no
 
 import io
 import pathlib
-import zipfile
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.keras_objects import innermost, is_archive
+from tfcompress.keras_objects import innermost, read_assets
 from tfcompress.notices import warn
 from tfcompress.schedule import Schedule
 from tfcompress.step_state import StepState
@@ -72,12 +71,8 @@ def save_assets(state: StepState, folder: str) -> None:
 
 def load_assets(state: StepState, filepath: Any) -> None:
     """Restores the residuals from a file that Keras wrote, if it has any."""
-    if not is_archive(filepath):
-        return
-    with zipfile.ZipFile(filepath) as archive:
-        for name in archive.namelist():
-            if name.endswith(f"/{_FILE}"):
-                deserialize(state, archive.read(name))
+    for data in read_assets(filepath, _FILE):
+        deserialize(state, data)
 
 
 def serialize(state: StepState) -> bytes:

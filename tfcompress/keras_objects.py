@@ -66,6 +66,14 @@ def is_archive(file: Any) -> bool:
     return isinstance(file, str | os.PathLike) and zipfile.is_zipfile(file)
 
 
+def read_assets(file: Any, name: str) -> list[bytes]:
+    """Returns the assets of a name in a model's file; none of files in other formats than `.keras`."""
+    if not is_archive(file):
+        return []
+    with zipfile.ZipFile(file) as archive:
+        return [archive.read(path) for path in archive.namelist() if path.endswith(f"/{name}")]
+
+
 def keras_of_file(filepath: Any) -> ModuleType:
     """Returns the Keras that wrote a model's file, where the file says so, and TensorFlow's own else."""
     if not is_archive(filepath):

@@ -6,7 +6,6 @@ SparseLoCo.
 """
 
 import pathlib
-import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -224,12 +223,8 @@ def wrap(
 def load_assets(optimizer: Any, variables: Iterable, filepath: Any) -> None:
     """Gives an optimizer that was built the state of its variables, from a file of Keras if that has one."""
     keras_objects.rounds_of(optimizer).prepare(list(variables))
-    if not keras_objects.is_archive(filepath):
-        return
-    with zipfile.ZipFile(filepath) as archive:
-        for name in archive.namelist():
-            if name.endswith(f"/{_FILE}"):
-                keras_objects.rounds_of(optimizer).deserialize(archive.read(name))
+    for data in keras_objects.read_assets(filepath, _FILE):
+        keras_objects.rounds_of(optimizer).deserialize(data)
 
 
 class RoundState(tf.train.experimental.PythonState):
