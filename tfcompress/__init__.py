@@ -12,13 +12,14 @@ import importlib
 import sys
 from typing import Any
 
+from tfcompress import op_library
+
 try:
     from tfcompress import _core  # noqa: F401  Looked for before anything else needs it.
 except ImportError as error:
     raise ImportError(
         f"the core of tfcompress does not load into Python {sys.version.split()[0]} ({error}): build it for "
-        "this interpreter, `pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps .` "
-        "in its sources"
+        f"this interpreter: {op_library.BUILD_COMMAND}"
     ) from error
 
 from tfcompress import errors
