@@ -161,11 +161,12 @@ def measure_all(
 
 def _is_on_front(numbers: dict, results: list[dict]) -> bool:
     """Says whether no other result has a smaller error in as few bytes, or as small an error in fewer."""
-    own = (numbers["num_bytes"], numbers["relative_error"] or 0)
-    others = [(each["total"]["num_bytes"], each["total"]["relative_error"] or 0) for each in results]
-    return not any(
-        bytes_ <= own[0] and error <= own[1] and (bytes_, error) != own for bytes_, error in others
-    )
+
+    def costs(total: dict) -> tuple[int, float]:
+        return total["num_bytes"], total["relative_error"] or 0
+
+    own, others = costs(numbers), {costs(each["total"]) for each in results}
+    return not any(size <= own[0] and error <= own[1] for size, error in others - {own})
 
 
 def _with_memcpys(numbers: dict, memcpy_ms: float) -> dict:

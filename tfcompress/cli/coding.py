@@ -1,6 +1,7 @@
 """Encodes, decodes and counts one tensor under one spec, as a frame or as a summed payload."""
 
 import dataclasses
+import inspect
 import math
 from typing import Any, Protocol
 
@@ -44,6 +45,12 @@ class Coding(Protocol):
 
     def sizes(self, encoded: Any) -> Sizes:
         """Counts what a rank sends."""
+
+
+def preset_names() -> list[str]:
+    """Returns the names of all presets."""
+    classes = inspect.getmro(tfc.Compression)
+    return [name for cls in classes for name in vars(cls) if not name.startswith("_")]
 
 
 def named(text: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import tfcompress as tfc
 from tfcompress.catalogue import KINDS, Entry
 from tfcompress.cli import console
+from tfcompress.cli.coding import preset_names
 
 _DESCRIPTION = """List sparsifiers, codecs, memories and presets.
 
@@ -36,12 +37,6 @@ def run(arguments: argparse.Namespace) -> None:
         for kind, entries in KINDS.items():
             _print_entries(kind, entries())
         _print_presets(described)
-
-
-def preset_names() -> list[str]:
-    """Returns the names of all presets."""
-    classes = inspect.getmro(tfc.Compression)
-    return [name for cls in classes for name in vars(cls) if not name.startswith("_")]
 
 
 def _describe_presets() -> list[dict]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import tfcompress as tfc
-from tfcompress.cli import arrays, console, listing, plotting, units
-from tfcompress.cli.coding import named
+from tfcompress.cli import arrays, console, plotting, units
+from tfcompress.cli.coding import named, preset_names
 from tfcompress.cli.host import measure_host
 from tfcompress.costs import CodecCost, Exchange, Links, Load, exchange, loads_of
 from tfcompress.measure import codec_cost, processor
@@ -148,9 +148,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def names_of(wanted: Sequence[str]) -> list[str]:
     """Returns the presets and specs to predict: those of every plan, and what is wanted, maybe "all"."""
-    if "all" in wanted:  # `auto` takes one of the others.
-        wanted = [*wanted, *(name for name in listing.preset_names() if name != "auto")]
-    return list(dict.fromkeys([*DENSE, *SPARSE, *(each for each in wanted if each != "all")]))
+    every = [name for name in preset_names() if name != "auto"]  # It takes one of the others.
+    expanded = [name for each in wanted for name in (every if each == "all" else [each])]
+    return list(dict.fromkeys([*DENSE, *SPARSE, *expanded]))
 
 
 def compressor_of(text: str) -> tfc.Compressor:
