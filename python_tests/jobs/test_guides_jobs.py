@@ -7,14 +7,16 @@ import pytest
 from launch import horovodrun
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ON_FOUR_RANKS = re.compile(
-    r"^<!-- not run: needs four ranks -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+
+
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Why a block is not run on one rank, if it is not, and its code."""
+    pattern = r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$"
+    return re.findall(pattern, (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_the_first_program_trains_on_two_ranks(tmp_path):
-    first, asked = _BLOCK.findall((DOCS / "get_started.md").read_text())[:2]
+    (_, first), (_, asked), *_ = blocks_of("get_started.md")
     program = tmp_path / "train.py"
     program.write_text(first + asked)
     printed = horovodrun(2, program)
@@ -23,9 +25,8 @@ def test_the_first_program_trains_on_two_ranks(tmp_path):
 
 @pytest.mark.long
 def test_two_levels_train_on_four_ranks(tmp_path):
-    page = (DOCS / "guides" / "slow_links.md").read_text()
-    first = _BLOCK.findall(page)[0]
-    [two_levels] = _ON_FOUR_RANKS.findall(page)
+    (_, first), *others = blocks_of("guides/slow_links.md")
+    [two_levels] = [code for reason, code in others if reason == "needs four ranks"]
     program = tmp_path / "train.py"
     train = """
 model.compile(opt, "mse")
