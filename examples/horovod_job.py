@@ -3,11 +3,14 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 EXAMPLES = pathlib.Path(__file__).parent
+# What TensorFlow says on loading whatever TF_CPP_MIN_LOG_LEVEL is, with horovodrun's prefix.
+_STARTING = re.compile(r"(\[\d+\]<stderr>:)?(WARNING: All log messages before absl|I0000 )")
 
 
 def run_example(
@@ -30,10 +33,23 @@ def run_example(
         raise FileNotFoundError(f"no example {program}.py in {EXAMPLES}")
     # The ranks must find the tools of this environment even if it is not activated.
     folder = str(pathlib.Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")])}
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
+    environment["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     launcher = ["horovodrun", "--gloo", "-np", str(num_ranks), "-H", f"localhost:{num_ranks}"]
     with tempfile.TemporaryDirectory() as scratch:
         output = output or pathlib.Path(scratch) / "results.json"
         command = [*launcher, sys.executable, str(script), *arguments, "--output", str(output)]
-        subprocess.run(command, check=True, env=environment)
+        _run(command, environment)
         return json.loads(output.read_text())
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    """Runs a program, and shows all of its messages but those of TensorFlow's start."""
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as program:
+        for line in program.stderr:
+            if not _STARTING.match(line):
+                print(line, end="", file=sys.stderr, flush=True)
+    if program.returncode:
+        raise subprocess.CalledProcessError(program.returncode, command)

@@ -107,7 +107,7 @@ def train(
     if arguments.dump_gradients:
         callbacks.append(DumpGradients(arguments.dump_gradients, arguments.dump_steps, task))
     verbose = 1 if hvd.rank() == 0 else 0
-    task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose)
+    task.model.fit(data, epochs=arguments.epochs, callbacks=callbacks, verbose=verbose, shuffle=False)
     total = tfc.stats(optimizer).total
     num_steps = int(optimizer.iterations) if rounds else total.steps
     return {

@@ -2,6 +2,7 @@
 
 import gzip
 import pathlib
+import subprocess
 import sys
 import types
 
@@ -11,6 +12,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 
 workload = pytest.importorskip("workload", reason="the examples need Horovod")
+import horovod_job  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from workload import idx  # noqa: E402
 from workload.data import one_epoch  # noqa: E402
@@ -92,3 +94,18 @@ def test_images_of_another_size_and_fewer_classes():
     np.testing.assert_array_equal(mnist_mlp.shrunk(whole, 2), [[2.5, 4.5, 10.5, 12.5]])
     with pytest.raises(SystemExit, match="does not divide the 4"):
         mnist_mlp.shrunk(whole, 3)
+
+
+def test_messages_of_a_job_without_those_of_tensorflows_start(capfd):
+    said = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795655385.885078   16696 port.cc:153] oneDNN custom operations are on.",
+        "[1]<stderr>:I0000 00:00:1795655385.885078   16696 port.cc:153] oneDNN custom operations are on.",
+        "[1]<stderr>:W0000 00:00:1795655385.885078   16696 other.cc:1] A warning.",
+        "[0]<stderr>:ValueError: wrong",
+    ]
+    program = "import sys; print('result'); print(*sys.argv[1:], sep='\\n', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        horovod_job._run([sys.executable, "-c", program, *said], {})
+    assert failed.value.returncode == 3
+    assert capfd.readouterr() == ("result\n", "".join(f"{line}\n" for line in said[3:]))
