@@ -11,6 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import native_codec  # noqa: E402
 from comparison import keys, pairs, peers, quantiles, selection, values  # noqa: E402
 from comparison.gradients import Rows, find_files, read_gradients, relative_error  # noqa: E402
 
@@ -219,3 +220,25 @@ def test_committed_gradients_are_small():
     for file in files:
         for gradient in read_gradients(file, ratio=0.01):
             assert gradient.sent.values.any()
+
+
+class TestStaticModel:
+    """What the native codec's indices are compared with."""
+
+    @staticmethod
+    def drawn(chances: np.ndarray) -> tuple[np.ndarray, float]:
+        """A support, and its information by the chances that it was drawn with."""
+        support = np.random.default_rng(3).random(chances.shape) < chances
+        return support, float(-np.log2(np.where(support, chances, 1 - chances)).sum())
+
+    def test_random_supports_take_their_information(self):
+        support, _ = self.drawn(np.full((300, 200), 0.02))
+        limit = native_codec.set_bits(support.size, int(support.sum()))
+        assert 0.97 * limit < native_codec.static_bits(support) < 1.25 * limit
+
+    def test_rows_and_columns_are_found(self):
+        rng = np.random.default_rng(4)
+        odds = 0.01 * np.outer(rng.lognormal(0, 1.5, 300), rng.lognormal(0, 1.5, 200))
+        support, information = self.drawn(odds / (1 + odds))
+        found = native_codec.static_bits(support)
+        assert information * 0.95 < found < 0.85 * native_codec.set_bits(support.size, int(support.sum()))
