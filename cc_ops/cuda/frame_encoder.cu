@@ -264,9 +264,9 @@ Status FrameEncoder::EncodeSections(const Compensation& step, uint64_t seed, con
   return ForgetSent(step, buffers.sent_dev, max_sent_, buffers.state_dev, stream);
 }
 
-Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
+Status FrameEncoder::Launch(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                             const DeviceBuffer& workspace, const DeviceBuffer& frame,
-                            cudaStream_t stream, uint64_t* num_bytes) const {
+                            cudaStream_t stream, EncodeState* state) const {
   TFC_RETURN_IF_ERROR(CheckArguments(gradient_dev, slots, workspace, frame));
   Workspace carve(workspace.data_dev);
   Buffers buffers;
@@ -300,15 +300,26 @@ Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slo
   TFC_RETURN_IF_ERROR(
       FinishFrame(MakeWireHeader(header), max_frame_bytes_, state_dev, frame_dev, stream));
 
-  EncodeState state;
   TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemcpyAsync(&state, state_dev, sizeof(state), cudaMemcpyDeviceToHost, stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+      cudaMemcpyAsync(state, state_dev, sizeof(*state), cudaMemcpyDeviceToHost, stream));
+  return OkStatus();
+}
+
+Status FrameEncoder::ReadLength(const EncodeState& state, uint64_t* num_bytes) {
   if (state.too_long != 0) {
     return InvalidArgument("the frame would exceed the limit of ", kMaxFrameBytes, " bytes");
   }
   *num_bytes = state.num_bytes;
   return OkStatus();
+}
+
+Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
+                            const DeviceBuffer& workspace, const DeviceBuffer& frame,
+                            cudaStream_t stream, uint64_t* num_bytes) const {
+  EncodeState state;
+  TFC_RETURN_IF_ERROR(Launch(gradient_dev, slots, seed, workspace, frame, stream, &state));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  return ReadLength(state, num_bytes);
 }
 
 }  // namespace device

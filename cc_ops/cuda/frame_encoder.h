@@ -13,6 +13,7 @@
 #include "cuda/compensate.h"
 #include "cuda/dense_vector.h"
 #include "cuda/device_variants.h"
+#include "cuda/encode_state.h"
 #include "cuda/frame_layout.h"
 #include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
@@ -33,11 +34,18 @@ class FrameEncoder {
   uint64_t max_frame_bytes() const { return max_frame_bytes_; }
 
   // Compensates the n elements at gradient_dev, selects, encodes, and subtracts what was sent from
-  // the memory, as EncodeFrame does. Writes the frame to frame.data_dev, at any alignment, and sets
-  // `num_bytes` to its length. `slots` are those of the memory, in the core's order. Puts
-  // everything on `stream` and waits for it once, at the end, to read that length. Fails with
-  // InvalidArgument, before anything is launched, if a buffer or a slot is missing or too small. On
-  // failure the content of the buffers and of the slots after the step is unspecified.
+  // the memory, as EncodeFrame does. Writes the frame to frame.data_dev, at any alignment. `slots`
+  // are those of the memory, in the core's order. Puts everything on `stream`, at its end a copy to
+  // `state` on the host, from which ReadLength has the frame's length when the stream has come
+  // there; waits for nothing if `state` is pinned. Fails with InvalidArgument, before anything is
+  // launched, if a buffer or a slot is missing or too small. On failure the content of the buffers
+  // and of the slots after the step is unspecified.
+  Status Launch(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
+                const DeviceBuffer& workspace, const DeviceBuffer& frame, cudaStream_t stream,
+                EncodeState* state) const;
+  // Fails with InvalidArgument if the frame would be too long.
+  static Status ReadLength(const EncodeState& state, uint64_t* num_bytes);
+  // Launches, waits for the stream once, and sets `num_bytes` to the length of the frame.
   Status Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                 const DeviceBuffer& workspace, const DeviceBuffer& frame, cudaStream_t stream,
                 uint64_t* num_bytes) const;

@@ -299,18 +299,9 @@ Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, fl
                        static_cast<uint16_t*>(target.data_dev));
 }
 
-Status SumDecoder::Report(const std::vector<uint32_t>& errors) const {
-  for (size_t i = 0; i < errors.size(); ++i) {
-    const auto rank = static_cast<int64_t>(i % num_ranks());
-    TFC_RETURN_IF_ERROR(
-        StatusOf(errors[i]).WithContext(FrameName(rank, positions_[i / num_ranks()])));
-  }
-  return OkStatus();
-}
-
-Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
-                             const DeviceBuffer& workspace, cudaStream_t stream,
-                             Span<DecodeStats> stats) const {
+Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
+                          const DeviceBuffer& workspace, cudaStream_t stream,
+                          Span<uint32_t> errors) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
     return InvalidArgument("the packets are null");
@@ -325,12 +316,13 @@ Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
       cudaMemsetAsync(buffers.errors_dev, 0, 2 * tasks_.size() * sizeof(uint32_t), stream));
   for (size_t tensor = 0; tensor < targets_.size(); ++tensor)
     TFC_RETURN_IF_ERROR(SumTensor(tensor, packets_dev, scale, buffers, stream));
-
-  std::vector<uint32_t> errors(tasks_.size());
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(errors.data(), buffers.errors_dev,
                                            errors.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost,
                                            stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  return OkStatus();
+}
+
+Status SumDecoder::Report(Span<const uint32_t> errors, Span<DecodeStats> stats) const {
   for (size_t tensor = 0; tensor < stats.size(); ++tensor) {
     stats[tensor].finite = IsFinite(tensor);
     for (size_t rank = 0; rank < num_ranks(); ++rank) {
@@ -338,7 +330,21 @@ Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
           static_cast<int64_t>(tasks_[tensor * num_ranks() + rank].frame.bytes.size());
     }
   }
-  return Report(errors);
+  for (size_t i = 0; i < errors.size(); ++i) {
+    const auto rank = static_cast<int64_t>(i % num_ranks());
+    TFC_RETURN_IF_ERROR(
+        StatusOf(errors[i]).WithContext(FrameName(rank, positions_[i / num_ranks()])));
+  }
+  return OkStatus();
+}
+
+Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
+                             const DeviceBuffer& workspace, cudaStream_t stream,
+                             Span<DecodeStats> stats) const {
+  std::vector<uint32_t> errors(num_frames());
+  TFC_RETURN_IF_ERROR(Launch(packets_dev, scale, workspace, stream, Span<uint32_t>(errors)));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  return Report(errors, stats);
 }
 
 }  // namespace device

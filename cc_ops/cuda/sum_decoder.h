@@ -14,6 +14,7 @@
 
 #include "core/dtype.h"
 #include "core/packets.h"
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/bloom_extent.h"
 #include "cuda/code_blocks.h"
@@ -44,12 +45,18 @@ class SumDecoder {
                                  Span<const DeviceTarget> targets);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
+  size_t num_frames() const { return tasks_.size(); }
 
   // Writes `scale` times the sum over ranks to the targets: one frame at a time, in rank order, so
   // that every rank gets the same bits. packets_dev has the bytes of the packets. Puts everything
-  // on `stream` and waits for it once, at the end, for the result of the checks: fails with
-  // DataLoss, naming rank and position, if any frame is broken; the targets' content is then
-  // unspecified. `stats` is empty or has one element for each target; their nanoseconds are 0.
+  // on `stream`, at its end a copy to `errors` on the host, one for each frame, which Report reads
+  // when the stream has come there; waits for nothing if `errors` are pinned.
+  Status Launch(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
+                cudaStream_t stream, Span<uint32_t> errors) const;
+  // Fails with DataLoss, naming rank and position, if any frame is broken; the targets' content is
+  // then unspecified. `stats` is empty or has one element for each target; their nanoseconds are 0.
+  Status Report(Span<const uint32_t> errors, Span<DecodeStats> stats) const;
+  // Launches, waits for the stream once, and reports.
   Status DecodeSum(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
                    cudaStream_t stream, Span<DecodeStats> stats) const;
 
@@ -78,7 +85,6 @@ class SumDecoder {
   Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
                    const Buffers& buffers, cudaStream_t stream) const;
   bool IsFinite(size_t tensor) const;
-  Status Report(const std::vector<uint32_t>& errors) const;
 
   std::vector<FrameTask> tasks_;
   std::vector<int64_t> positions_;

@@ -16,8 +16,8 @@ HERE = pathlib.Path(__file__).parent
 LIBRARY = ROOT / "build" / "release" / "cc_tests" / "cuda" / "_tfcompress_emulated_ops.so"
 
 
-def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
-    """Runs Python in a process of its own: two libraries cannot register one op."""
+def run_emulated(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    """Runs Python in a process of its own, since two libraries cannot register one op."""
     if not LIBRARY.exists():
         pytest.skip(f"no {LIBRARY}: `make test` builds it")
     path = os.pathsep.join([str(HERE), str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -26,6 +26,7 @@ def run_emulated(*arguments: str) -> subprocess.CompletedProcess:
         "TFC_EMULATED_OPS": str(LIBRARY),
         "PYTHONPATH": path,
         "TF_CPP_MIN_LOG_LEVEL": "1",
+        **variables,
     }
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
 
@@ -121,6 +122,87 @@ def test_only_the_recovery_of_heavymix_is_done_on_the_host_and_says_so_once():
     assert result.returncode == 0, result.stderr[-4000:]
     (warning,) = [line for line in result.stderr.splitlines() if "runs on the host" in line]
     assert "recovering" in warning and "'heavymix'" in warning
+
+
+ONE_OF_EACH = """
+import numpy as np
+import tensorflow as tf
+
+tf.config.threading.set_inter_op_parallelism_threads(1)
+
+import emulated_ops
+from tfcompress import _core, ops
+
+gradient = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+linear = "count_sketch:rows=3,columns=500,k=30"
+frame = _core.encode(gradient, "float32", "topk:ratio=0.1|raw|raw", seed=7, slots=[])
+payload = _core.linear_encode(gradient, linear, 7)
+
+# Constants would be folded: that runs an op before the graph runs.
+@tf.function
+def one_of_each(gradient, packets, payload):
+    seed = tf.constant(7, tf.int64)
+    encoded = ops.encode(gradient, [], seed, "topk:ratio=0.1|raw|raw")[0]
+    sums = ops.decode_sum(packets, 1, 1.0, [[1000]], [tf.float32])[0]
+    linearly_encoded = ops.linear_encode([gradient], seed, linear)[0]
+    recovered = ops.linear_recover(payload, 1000, seed, linear)
+    return encoded, sums[0], linearly_encoded, recovered[:2]
+
+packets = tf.constant(np.frombuffer(frame, np.uint8))
+outputs = one_of_each(tf.constant(gradient), packets, tf.constant(payload))
+encoded, summed, linearly_encoded, recovered = outputs
+assert encoded.numpy().tobytes() == frame
+[expected], _ = _core.decode_sum(packets.numpy(), 1, 1.0, [1000], ["float32"])
+assert summed.numpy().tobytes() == expected.tobytes()
+assert linearly_encoded.numpy().tobytes() == payload.tobytes()
+for found, expected in zip(recovered, _core.linear_recover(payload, 1000, linear, 7)):
+    assert found.numpy().tolist() == expected.tolist()
+"""
+
+
+def test_no_op_waits_for_the_gpu_on_the_thread_that_launches_ops():
+    """On the only thread that does, one op after another starts, and each waits until the others wait too."""
+    result = run_emulated("-c", ONE_OF_EACH, TFC_EMULATED_MEETING="4")
+    assert result.returncode == 0, result.stderr[-4000:]
+
+
+AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+
+import emulated_ops
+import numpy as np
+import tensorflow as tf
+from tfcompress import _core, ops
+
+SPECS = ["residual|topk:ratio=0.1|raw|raw", "residual|topk:ratio=0.1|rle|raw", "residual|topk:ratio|raw|raw"]
+
+@tf.function
+def encode(gradients, slots, spec):
+    seed = tf.constant(7, tf.int64)
+    return [ops.encode(gradient, [slot], seed, spec) for gradient, slot in zip(gradients, slots)]
+
+def check(number):
+    random, spec = np.random.default_rng(number), SPECS[number % 3]
+    gradients, slots = random.standard_normal([2, 8, 500], np.float32)
+    try:
+        encoded = encode(tf.unstack(gradients), tf.unstack(slots), tf.constant(spec))
+    except tf.errors.InvalidArgumentError as error:
+        assert spec == SPECS[2] and "'topk:ratio'" in str(error), error
+        return
+    assert spec != SPECS[2]
+    for (frame, _, (new_slot,)), gradient, slot in zip(encoded, gradients, slots):
+        assert frame.numpy().tobytes() == _core.encode(gradient, "float32", spec, seed=7, slots=[slot])
+        assert new_slot.numpy().tobytes() == slot.tobytes()
+
+with ThreadPoolExecutor(6) as threads:
+    list(threads.map(check, range(30)))
+"""
+
+
+def test_many_encodings_at_once_are_those_of_the_core():
+    """Eight ops, each called from six threads with specs that take turns; one of them is an error."""
+    result = run_emulated("-c", AT_ONCE)
+    assert result.returncode == 0, result.stderr[-4000:]
 
 
 def test_what_has_no_way_over_the_host_has_variants_of_everything():

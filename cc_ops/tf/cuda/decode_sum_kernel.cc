@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "core/pipeline.h"
@@ -5,6 +6,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/decode_sum_io.h"
 #include "tf/pool_executor.h"
@@ -32,19 +34,28 @@ std::vector<device::DeviceTarget> OnDevice(const std::vector<SumTarget>& targets
 }
 
 absl::Status SumOnDevice(OpKernelContext* ctx, const device::SumDecoder& decoder, const Task& task,
-                         std::vector<DecodeStats>* stats, Status* status) {
-  const cudaStream_t stream = StreamOf(ctx);
+                         std::vector<DecodeStats>* stats, int64_t* nanoseconds) {
   const ByteSpan packets = task.inputs.packets.bytes;
-  Tensor workspace_owner, packets_owner;
+  Tensor workspace_owner, packets_owner, pinned, errors_owner;
   device::DeviceBuffer workspace, packets_dev;
   TF_RETURN_IF_ERROR(
       AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace_owner, &workspace));
   TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, packets.size(), &packets_owner, &packets_dev));
-  TF_RETURN_IF_ERROR(
-      ToTensorFlow(CopyToDevice(packets.data(), packets.size(), packets_dev.data_dev, stream)));
-  *status = decoder.DecodeSum(static_cast<const unsigned char*>(packets_dev.data_dev),
-                              task.inputs.scale, workspace, stream, Span<DecodeStats>(*stats));
-  return absl::OkStatus();
+  // From other memory than pinned, a copy would first wait for all that is on the stream.
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, packets.size(), &pinned));
+  std::copy(packets.begin(), packets.end(), static_cast<unsigned char*>(pinned.data()));
+  const size_t num_frames = decoder.num_frames();
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_frames * sizeof(uint32_t), &errors_owner));
+  const Span<uint32_t> errors(static_cast<uint32_t*>(errors_owner.data()), num_frames);
+  const auto launch = [&]() -> absl::Status {
+    const cudaStream_t stream = StreamOf(ctx);
+    TF_RETURN_IF_ERROR(
+        ToTensorFlow(CopyToDevice(pinned.data(), packets.size(), packets_dev.data_dev, stream)));
+    return ToTensorFlow(decoder.Launch(static_cast<const unsigned char*>(packets_dev.data_dev),
+                                       task.inputs.scale, workspace, stream, errors));
+  };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
+  return ToTensorFlow(decoder.Report(errors, Span<DecodeStats>(*stats)));
 }
 
 absl::Status SumOnHost(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {
@@ -75,39 +86,38 @@ void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
   }
 }
 
-class DeviceDecodeSumKernel : public tensorflow::OpKernel {
+class DeviceDecodeSumKernel : public StreamKernel {
  public:
-  explicit DeviceDecodeSumKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {
+  explicit DeviceDecodeSumKernel(OpKernelConstruction* ctx) : StreamKernel(ctx) {
     OP_REQUIRES_OK(ctx, attributes_.Read(ctx));
   }
 
-  void Compute(OpKernelContext* ctx) override {
+ private:
+  absl::Status Run(OpKernelContext* ctx) override {
     SumInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadSumInputs(ctx, attributes_, &inputs));
+    TF_RETURN_IF_ERROR(ReadSumInputs(ctx, attributes_, &inputs));
     std::vector<SumTarget> targets;
-    OP_REQUIRES_OK(ctx, AllocateSums(ctx, nullptr, &targets));
+    TF_RETURN_IF_ERROR(AllocateSums(ctx, nullptr, &targets));
     std::vector<DecodeStats> stats(targets.size());
-    const auto work = [&] {
-      return SumEither(ctx, {inputs, attributes_.positions, targets}, &stats);
-    };
     int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
+    TF_RETURN_IF_ERROR(
+        SumEither(ctx, {inputs, attributes_.positions, targets}, &stats, &nanoseconds));
     ShareTime(nanoseconds, targets, &stats);
-    OP_REQUIRES_OK(ctx, OutputStats(ctx, stats));
+    return OutputStats(ctx, stats);
   }
 
- private:
-  // Sums on the device, or on the host if that returns InvalidArgument: either a codec has no
+  // Sums on the device, or on the host if Make returns InvalidArgument: either a codec has no
   // device variant, or the argument is bad and the host refuses it, too.
-  absl::Status SumEither(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {
+  absl::Status SumEither(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats,
+                         int64_t* nanoseconds) {
     const auto decoder =
         device::SumDecoder::Make(task.inputs.packets, task.positions, OnDevice(task.targets));
-    Status status = decoder.status();
-    if (decoder.ok()) TF_RETURN_IF_ERROR(SumOnDevice(ctx, decoder.value(), task, stats, &status));
-    if (status.code() != StatusCode::kInvalidArgument) return ToTensorFlow(status);
-    stats->assign(stats->size(), {});
-    TF_RETURN_IF_ERROR(SumOnHost(ctx, task, stats));
-    WarnOnceOfHost("decoding in '" + name() + "'", status);
+    if (decoder.ok()) return SumOnDevice(ctx, decoder.value(), task, stats, nanoseconds);
+    if (decoder.status().code() != StatusCode::kInvalidArgument)
+      return ToTensorFlow(decoder.status());
+    const auto work = [&] { return SumOnHost(ctx, task, stats); };
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
+    WarnOnceOfHost("decoding in '" + name() + "'", decoder.status());
     return absl::OkStatus();
   }
 

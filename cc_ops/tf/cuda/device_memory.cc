@@ -1,8 +1,29 @@
 #include "tf/cuda/device_memory.h"
 
+#include <map>
+#include <mutex>
+
 #include "cuda/cuda_status.h"
 
 namespace tfcompress {
+namespace {
+
+// A stream for copies from the current device, which does not wait for others. Never destroyed.
+Status CopyStream(cudaStream_t* stream) {
+  static std::mutex mutex;
+  static auto* const streams = new std::map<int, cudaStream_t>;
+  int device = 0;
+  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
+  const std::lock_guard<std::mutex> lock(mutex);
+  cudaStream_t& of_device = (*streams)[device];
+  if (of_device == nullptr) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&of_device, cudaStreamNonBlocking));
+  }
+  *stream = of_device;
+  return OkStatus();
+}
+
+}  // namespace
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
@@ -46,8 +67,20 @@ Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream
 }
 
 Status WaitFor(cudaStream_t stream) {
-  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
-  return OkStatus();
+  // cudaStreamSynchronize may keep a core busy.
+  cudaEvent_t event = nullptr;
+  TFC_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventBlockingSync));
+  cudaError_t error = cudaEventRecord(event, stream);
+  if (error == cudaSuccess) error = cudaEventSynchronize(event);
+  cudaEventDestroy(event);
+  return device::FromCuda(error, "waiting for the stream");
+}
+
+Status CopyCompleteToHost(const void* from_dev, size_t num_bytes, void* to) {
+  cudaStream_t stream = nullptr;
+  TFC_RETURN_IF_ERROR(CopyStream(&stream));
+  TFC_RETURN_IF_ERROR(CopyToHost(from_dev, num_bytes, to, stream));
+  return WaitFor(stream);
 }
 
 }  // namespace tfcompress

@@ -1,7 +1,8 @@
 // Stream, temporary memory and copies for kernels that run on a GPU.
 //
-// TensorFlow makes the device's context current before it calls a kernel. The CUDA runtime that is
-// linked into the op library uses this context and TensorFlow's stream.
+// The CUDA runtime that is linked into the op library uses TensorFlow's context of the device and
+// TensorFlow's stream. TensorFlow makes the context current before it calls a kernel; StreamKernel
+// does so on its own threads.
 #ifndef TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
 #define TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
 
@@ -34,20 +35,25 @@ tensorflow::AllocatorAttributes Pinned();
 absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                             tensorflow::Tensor* owner);
 
-// Copies on the stream, without waiting for it.
+// Copies on the stream, without waiting for it if the host's memory is pinned.
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
+// Waits for what is on the stream, and leaves the core to other threads meanwhile.
 Status WaitFor(cudaStream_t stream);
+// Copies, and waits for it, what is complete on the device: not on the kernel's stream, where ops
+// that TensorFlow launched meanwhile come first.
+Status CopyCompleteToHost(const void* from_dev, size_t num_bytes, void* to);
 
 // Calls work(), which returns an absl::Status, and measures how long the work that it puts on the
-// kernel's stream takes. Waits for the stream.
+// kernel's stream takes. Waits for that work, even where it fails: it may use memory of the caller.
 template <typename Work>
 absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
                           int64_t* nanoseconds) {
   device::StreamTimer timer;
   TF_RETURN_IF_ERROR(ToTensorFlow(timer.Start(StreamOf(ctx))));
-  TF_RETURN_IF_ERROR(work());
-  return ToTensorFlow(timer.Stop(StreamOf(ctx), nanoseconds));
+  const absl::Status status = work();
+  const Status waited = timer.Stop(StreamOf(ctx), nanoseconds);
+  return status.ok() ? ToTensorFlow(waited) : status;
 }
 
 }  // namespace tfcompress

@@ -7,6 +7,7 @@
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
@@ -16,7 +17,6 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -27,22 +27,25 @@ absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** fr
 }
 
 absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
-                            const EncodeInputs& input) {
-  const cudaStream_t stream = StreamOf(ctx);
-  Tensor workspace_owner, frame_owner;
+                            const EncodeInputs& input, int64_t* nanoseconds) {
+  Tensor workspace_owner, frame_owner, state_owner;
   device::DeviceBuffer workspace, frame_dev;
   TF_RETURN_IF_ERROR(
       AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
   TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, sizeof(device::EncodeState), &state_owner));
+  auto* const state = static_cast<device::EncodeState*>(state_owner.data());
   const std::vector<device::DeviceSlot> slots = OnDevice(input.slots);
+  const auto launch = [&] {
+    return ToTensorFlow(encoder.Launch(input.gradient.data, slots, input.seed, workspace, frame_dev,
+                                       StreamOf(ctx), state));
+  };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
   uint64_t num_bytes = 0;
-  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Encode(input.gradient.data, slots, input.seed, workspace,
-                                                 frame_dev, stream, &num_bytes)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(*state, &num_bytes)));
   Tensor* frame;
   TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
-  TF_RETURN_IF_ERROR(
-      ToTensorFlow(CopyToHost(frame_dev.data_dev, num_bytes, frame->data(), stream)));
-  return ToTensorFlow(WaitFor(stream));
+  return ToTensorFlow(CopyCompleteToHost(frame_dev.data_dev, num_bytes, frame->data()));
 }
 
 // Copies of gradient and slots on the host.
@@ -100,30 +103,31 @@ absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
 
 using EncoderCache = CoderCache<device::FrameEncoder, Compressor, DType, uint64_t>;
 
-absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input, EncoderCache* encoders) {
+absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input, EncoderCache* encoders,
+                          int64_t* nanoseconds) {
   const auto encoder = encoders->Get(input.compressor, input.gradient.dtype, input.gradient.n);
-  if (encoder.ok()) return EncodeOnDevice(ctx, *encoder.value(), input);
+  if (encoder.ok()) return EncodeOnDevice(ctx, *encoder.value(), input, nanoseconds);
   if (encoder.status().code() != StatusCode::kInvalidArgument)
     return ToTensorFlow(encoder.status());
-  TF_RETURN_IF_ERROR(EncodeOnHost(ctx, input));
+  const auto work = [&] { return EncodeOnHost(ctx, input); };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
   WarnOnceOfHost("encoding '" + input.compressor->spec() + "'", encoder.status());
   return absl::OkStatus();
 }
 
-class DeviceEncodeKernel : public tensorflow::OpKernel {
+class DeviceEncodeKernel : public StreamKernel {
  public:
-  explicit DeviceEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
-
-  void Compute(OpKernelContext* ctx) override {
-    EncodeInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kKeep, &inputs));
-    const auto work = [&] { return EncodeEither(ctx, inputs, &encoders_); };
-    int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
-  }
+  using StreamKernel::StreamKernel;
 
  private:
+  absl::Status Run(OpKernelContext* ctx) override {
+    EncodeInputs inputs;
+    TF_RETURN_IF_ERROR(ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kKeep, &inputs));
+    int64_t nanoseconds = 0;
+    TF_RETURN_IF_ERROR(EncodeEither(ctx, inputs, &encoders_, &nanoseconds));
+    return OutputScalar(ctx, kNanoseconds, nanoseconds);
+  }
+
   CompressorCache compressors_;
   EncoderCache encoders_;
 };

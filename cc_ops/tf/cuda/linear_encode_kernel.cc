@@ -5,6 +5,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/stream_kernel.h"
 #include "tf/kernel_io.h"
 #include "tf/linear_io.h"
 #include "tf/status_conversion.h"
@@ -12,7 +13,6 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -33,20 +33,20 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inpu
       coder.Encode(parts, inputs.seed, workspace, inputs.payload.data(), StreamOf(ctx)));
 }
 
-class DeviceLinearEncodeKernel : public tensorflow::OpKernel {
+class DeviceLinearEncodeKernel : public StreamKernel {
  public:
-  explicit DeviceLinearEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
-
-  void Compute(OpKernelContext* ctx) override {
-    LinearEncodeInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadLinearEncodeInputs(ctx, &compressors_, &inputs));
-    const auto work = [&] { return EncodeOnDevice(ctx, inputs, &coders_); };
-    int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
-  }
+  using StreamKernel::StreamKernel;
 
  private:
+  absl::Status Run(OpKernelContext* ctx) override {
+    LinearEncodeInputs inputs;
+    TF_RETURN_IF_ERROR(ReadLinearEncodeInputs(ctx, &compressors_, &inputs));
+    const auto work = [&] { return EncodeOnDevice(ctx, inputs, &coders_); };
+    int64_t nanoseconds = 0;
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
+    return OutputScalar(ctx, kNanoseconds, nanoseconds);
+  }
+
   LinearCompressorCache compressors_;
   LinearCoderCache coders_;
 };

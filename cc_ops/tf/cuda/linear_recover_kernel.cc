@@ -6,6 +6,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
 #include "tf/kernel_io.h"
 #include "tf/linear_io.h"
@@ -15,7 +16,6 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -88,20 +88,20 @@ absl::Status RecoverEither(OpKernelContext* ctx, const LinearRecoverInputs& inpu
   return absl::OkStatus();
 }
 
-class DeviceLinearRecoverKernel : public tensorflow::OpKernel {
+class DeviceLinearRecoverKernel : public StreamKernel {
  public:
-  explicit DeviceLinearRecoverKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
-
-  void Compute(OpKernelContext* ctx) override {
-    LinearRecoverInputs inputs;
-    OP_REQUIRES_OK(ctx, ReadLinearRecoverInputs(ctx, &compressors_, &inputs));
-    const auto work = [&] { return RecoverEither(ctx, inputs, &coders_); };
-    int64_t nanoseconds = 0;
-    OP_REQUIRES_OK(ctx, TimeOnStream(ctx, work, &nanoseconds));
-    OP_REQUIRES_OK(ctx, OutputScalar(ctx, kNanoseconds, nanoseconds));
-  }
+  using StreamKernel::StreamKernel;
 
  private:
+  absl::Status Run(OpKernelContext* ctx) override {
+    LinearRecoverInputs inputs;
+    TF_RETURN_IF_ERROR(ReadLinearRecoverInputs(ctx, &compressors_, &inputs));
+    const auto work = [&] { return RecoverEither(ctx, inputs, &coders_); };
+    int64_t nanoseconds = 0;
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
+    return OutputScalar(ctx, kNanoseconds, nanoseconds);
+  }
+
   LinearCompressorCache compressors_;
   LinearCoderCache coders_;
 };

@@ -10,8 +10,9 @@
 //   operations that not all threads reach fail with cudaErrorLaunchFailure. Shared memory is
 //   poisoned before each block. Blocks run one after another, in a permuted order too.
 //
-// Only one thread of the process may use it. It has no dynamic shared memory, no partial masks and
-// no second device. Blocks never overlap: races between blocks are not found.
+// Threads of the process may call it at the same time: it serves one after another. It has no
+// dynamic shared memory, no partial masks and no second device. Blocks never overlap: races between
+// blocks are not found.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 
@@ -38,6 +39,8 @@ enum cudaError_t {
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchFailure = 719,
 };
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventBlockingSync = 1;
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost,
@@ -89,11 +92,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMe
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream);
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize();
 // Events record the host's time when their stream reaches them.
 cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
@@ -129,7 +134,10 @@ void SetSeed(uint64_t seed);
 // Sets the number of multiprocessors, at first TFC_EMULATED_MULTIPROCESSORS or 1056. With few, the
 // threads of a launch loop over many items each.
 void SetMultiprocessors(int count);
-// Number of launches since the process began.
+// Makes threads that wait for the device wait for each other first, until `count` of them do; at
+// first TFC_EMULATED_MEETING or 0. A wait fails where the others have not come after a minute.
+void SetMeeting(int count);
+// Number of launches, and of waits, since the process began.
 int64_t NumLaunches();
 int64_t NumSynchronizations();
 // Puts an operation into a stream. Its result becomes the stream's error.

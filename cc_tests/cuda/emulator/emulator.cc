@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <set>
@@ -57,6 +59,10 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// Held in all calls of the host, some of which make others.
+std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
 std::mt19937_64 random_order(FromEnvironment("TFC_EMULATED_SEED", 0));
 auto num_multiprocessors = static_cast<int>(FromEnvironment("TFC_EMULATED_MULTIPROCESSORS", 1056));
 int64_t num_launches = 0;
@@ -87,6 +93,30 @@ cudaError_t RunAll(cudaStream_t stream) {
   }
   operations.clear();
   return error;
+}
+
+// Waits for the stream, on behalf of a caller that has met the others.
+cudaError_t Synchronize(cudaStream_t stream) {
+  const Lock lock(mutex);
+  ++num_synchronizations;
+  return RunAll(stream);
+}
+
+// ---- Meetings of threads -----------------------------------------------------------------------
+
+std::mutex meeting_mutex;
+std::condition_variable meeting_is_over;
+auto num_missing = static_cast<int>(FromEnvironment("TFC_EMULATED_MEETING", 0));
+
+cudaError_t Meet() {
+  std::unique_lock<std::mutex> lock(meeting_mutex);
+  if (num_missing == 0) return cudaSuccess;
+  if (--num_missing == 0) meeting_is_over.notify_all();
+  const auto is_over = [] { return num_missing == 0; };
+  if (meeting_is_over.wait_for(lock, std::chrono::minutes(1), is_over)) return cudaSuccess;
+  std::fprintf(stderr, "CUDA emulator: %d threads did not come to wait, too\n", num_missing);
+  ++num_missing;
+  return cudaErrorNotReady;
 }
 
 // ---- Memory ------------------------------------------------------------------------------------
@@ -267,12 +297,34 @@ std::vector<unsigned> PermutedOrder(unsigned count) {
 
 }  // namespace
 
-void TrustAllPointers() { trusts_all_pointers = true; }
-void RunAtOnce(bool at_once) { runs_at_once = at_once; }
-void SetSeed(uint64_t seed) { random_order.seed(seed); }
-void SetMultiprocessors(int count) { num_multiprocessors = count; }
-int64_t NumLaunches() { return num_launches; }
-int64_t NumSynchronizations() { return num_synchronizations; }
+void TrustAllPointers() {
+  const Lock lock(mutex);
+  trusts_all_pointers = true;
+}
+void RunAtOnce(bool at_once) {
+  const Lock lock(mutex);
+  runs_at_once = at_once;
+}
+void SetSeed(uint64_t seed) {
+  const Lock lock(mutex);
+  random_order.seed(seed);
+}
+void SetMultiprocessors(int count) {
+  const Lock lock(mutex);
+  num_multiprocessors = count;
+}
+void SetMeeting(int count) {
+  const std::lock_guard<std::mutex> lock(meeting_mutex);
+  num_missing = count;
+}
+int64_t NumLaunches() {
+  const Lock lock(mutex);
+  return num_launches;
+}
+int64_t NumSynchronizations() {
+  const Lock lock(mutex);
+  return num_synchronizations;
+}
 unsigned Lane() { return threadIdx.x % kWarpThreads; }
 
 const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value) {
@@ -324,11 +376,13 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) 
 }
 
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation) {
+  const Lock lock(mutex);
   StreamOf(stream)->operations.push_back(std::move(operation));
   return runs_at_once ? RunAll(stream) : cudaSuccess;
 }
 
 bool IsDevice(const void* pointer, size_t num_bytes) {
+  const Lock lock(mutex);
   if (trusts_all_pointers) return true;
   auto* const begin = static_cast<unsigned char*>(const_cast<void*>(pointer));
   auto after = Allocations().upper_bound(begin);
@@ -381,6 +435,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const emulator::Lock lock(emulator::mutex);
   if (attribute != cudaDevAttrMultiProcessorCount || device != 0) return cudaErrorInvalidValue;
   *value = emulator::num_multiprocessors;
   return cudaSuccess;
@@ -405,6 +460,7 @@ cudaError_t cudaMalloc(void** pointer, size_t num_bytes) {
   if (memory == nullptr) return cudaErrorMemoryAllocation;
   unsigned char* data = memory + kAlignment;
   std::memset(data, kPoison, num_bytes);
+  const Lock lock(mutex);
   SetGuard(data - kGuardBytes);
   SetGuard(data + num_bytes);
   Allocations()[data] = num_bytes;
@@ -415,7 +471,8 @@ cudaError_t cudaMalloc(void** pointer, size_t num_bytes) {
 cudaError_t cudaFree(void* pointer) {
   using namespace emulator;  // NOLINT: this is its other half.
   if (pointer == nullptr) return cudaSuccess;
-  const cudaError_t error = cudaStreamSynchronize(nullptr);
+  const Lock lock(mutex);
+  const cudaError_t error = Synchronize(nullptr);
   auto* data = static_cast<unsigned char*>(pointer);
   const auto found = Allocations().find(data);
   if (found == Allocations().end()) return cudaErrorInvalidValue;
@@ -429,6 +486,7 @@ cudaError_t cudaFree(void* pointer) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  const emulator::Lock lock(emulator::mutex);
   const bool to_device = kind != cudaMemcpyDeviceToHost;
   const bool from_device = kind != cudaMemcpyHostToDevice;
   if (num_bytes > 0 && !emulator::trusts_all_pointers &&
@@ -454,34 +512,46 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStre
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  const emulator::Lock lock(emulator::mutex);
   *stream = new CUstream_st;
   emulator::streams.insert(*stream);
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  const cudaError_t error = cudaStreamSynchronize(stream);
+  const emulator::Lock lock(emulator::mutex);
+  const cudaError_t error = emulator::Synchronize(stream);
   emulator::streams.erase(stream);
   delete stream;
   return error;
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  cudaError_t error = cudaStreamSynchronize(nullptr);
+  cudaError_t error = emulator::Meet();
+  const emulator::Lock lock(emulator::mutex);
+  if (error == cudaSuccess) error = emulator::Synchronize(nullptr);
   for (CUstream_st* stream : emulator::streams) {
-    if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+    if (error == cudaSuccess) error = emulator::Synchronize(stream);
   }
   return error;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  ++emulator::num_synchronizations;
-  return emulator::RunAll(stream);
+  const cudaError_t error = emulator::Meet();
+  return error == cudaSuccess ? emulator::Synchronize(stream) : error;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new CUevent_st;
   return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -490,6 +560,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const emulator::Lock lock(emulator::mutex);
   event->stream = stream;
   event->record = std::make_shared<CUevent_st::Record>();
   return emulator::Enqueue(stream, [record = event->record]() {
@@ -499,10 +570,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event->record->is_past ? cudaSuccess : cudaStreamSynchronize(event->stream);
+  const cudaError_t error = emulator::Meet();
+  if (error != cudaSuccess) return error;
+  const emulator::Lock lock(emulator::mutex);
+  return event->record->is_past ? cudaSuccess : emulator::Synchronize(event->stream);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const emulator::Lock lock(emulator::mutex);
   if (!begin->record->is_past || !end->record->is_past) return cudaErrorNotReady;
   const auto elapsed = end->record->time - begin->record->time;
   *milliseconds = std::chrono::duration<float, std::milli>(elapsed).count();

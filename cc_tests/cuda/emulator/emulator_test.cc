@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cub/cub.cuh>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -192,6 +193,37 @@ TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamReachesThem) {
   ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+}
+
+// Reverses on a stream of its own; returns the number of wrong elements.
+int ReverseApart() {
+  constexpr int kSize = 128;
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  int* data = Allocate(kSize);
+  for (int i = 0; i < kSize; ++i) data[i] = i;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(kSize);
+  config.stream = stream;
+  EXPECT_EQ(cudaLaunchKernelEx(&config, ReverseInBlock, data, true), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  int num_wrong = 0;
+  for (int i = 0; i < kSize; ++i) num_wrong += data[i] != kSize - 1 - i;
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  return num_wrong;
+}
+
+TEST(Emulator, ServesThreadsOneAfterAnother) {
+  constexpr int kThreads = 4;
+  int num_wrong[kThreads];
+  emulator::SetMeeting(kThreads);
+  std::vector<std::thread> threads;
+  for (int& of_thread : num_wrong)
+    threads.emplace_back([&of_thread] { of_thread = ReverseApart(); });
+  for (std::thread& thread : threads) thread.join();
+  for (int of_thread : num_wrong) EXPECT_EQ(of_thread, 0);
 }
 
 TEST(Emulator, PointerAttributesNameTheMemory) {

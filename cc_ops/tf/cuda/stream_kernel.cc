@@ -1,0 +1,52 @@
+#include "tf/cuda/stream_kernel.h"
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "cuda/cuda_status.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+// Kernels that run at the same time, in the process: while one waits, others are launched. Each has
+// a workspace, and on the host some threads of TensorFlow's intra-op pool.
+constexpr int kNumThreads = 4;
+
+// They are not those of TensorFlow's pools, where ops on the CPU would wait behind kernels that
+// wait, nor those of Env::SchedClosure, which starts one for each call.
+tensorflow::thread::ThreadPool* Threads() {
+  static auto* const threads = new tensorflow::thread::ThreadPool(
+      tensorflow::Env::Default(), tensorflow::ThreadOptions(), "tfcompress", kNumThreads,
+      /*low_latency_hint=*/false);
+  return threads;
+}
+
+Status CurrentDevice(int* device) {
+  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(device));
+  return OkStatus();
+}
+
+Status MakeCurrent(int device) {
+  TFC_RETURN_IF_CUDA_ERROR(cudaSetDevice(device));
+  return OkStatus();
+}
+
+}  // namespace
+
+void StreamKernel::ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) {
+  // TensorFlow makes the device current on this thread only.
+  int device = 0;
+  OP_REQUIRES_OK_ASYNC(ctx, ToTensorFlow(CurrentDevice(&device)), done);
+  Threads()->Schedule([this, ctx, device, done = std::move(done)] {
+    absl::Status status = ToTensorFlow(MakeCurrent(device));
+    if (status.ok()) status = Run(ctx);
+    ctx->SetStatus(status);
+    done();  // Afterwards `this` and `ctx` may be gone.
+  });
+}
+
+}  // namespace tfcompress
