@@ -91,6 +91,12 @@ EDITS = [
         new="'.so'",
         why="the library's name had the version of Python in it: one wheel serves every version",
     ),
+    Edit(
+        path="third_party/flatbuffers/include/flatbuffers/stl_emulation.h",
+        old="  const size_type count_;\n",
+        new="  size_type count_;\n",
+        why="a template that nothing uses assigns to this member: GCC 14 refuses that of a constant",
+    ),
     *(
         Edit(
             path=f"third_party/gloo/gloo/{file}",

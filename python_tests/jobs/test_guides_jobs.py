@@ -24,7 +24,8 @@ def test_the_first_program_trains_on_two_ranks(tmp_path):
 
 
 @pytest.mark.long
-def test_two_levels_train_on_four_ranks(tmp_path):
+def test_two_levels_train_on_four_ranks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # The program writes a file.
     (_, first), *others = blocks_of("guides/slow_links.md")
     [two_levels] = [code for reason, code in others if reason == "needs four ranks"]
     program = tmp_path / "train.py"
