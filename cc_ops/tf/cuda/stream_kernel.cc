@@ -25,24 +25,17 @@ tensorflow::thread::ThreadPool* Threads() {
   return threads;
 }
 
-Status CurrentDevice(int* device) {
-  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(device));
-  return OkStatus();
-}
-
-Status MakeCurrent(int device) {
-  TFC_RETURN_IF_CUDA_ERROR(cudaSetDevice(device));
-  return OkStatus();
-}
-
 }  // namespace
 
 void StreamKernel::ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) {
   // TensorFlow makes the device current on this thread only.
-  int device = 0;
-  OP_REQUIRES_OK_ASYNC(ctx, ToTensorFlow(CurrentDevice(&device)), done);
-  Threads()->Schedule([this, ctx, device, done = std::move(done)] {
-    absl::Status status = ToTensorFlow(MakeCurrent(device));
+  int ordinal = 0;
+  OP_REQUIRES_OK_ASYNC(
+      ctx, ToTensorFlow(device::FromCuda(cudaGetDevice(&ordinal), "finding the current device")),
+      done);
+  Threads()->Schedule([this, ctx, ordinal, done = std::move(done)] {
+    absl::Status status =
+        ToTensorFlow(device::FromCuda(cudaSetDevice(ordinal), "making the device current"));
     if (status.ok()) status = Run(ctx);
     ctx->SetStatus(status);
     done();  // Afterwards `this` and `ctx` may be gone.
