@@ -1,38 +1,82 @@
-"""What of the guides needs several ranks: what `python_tests/single/test_guides.py` leaves out."""
+"""What the guides run on several ranks: what `python_tests/single/test_guides.py` leaves out."""
 
 import pathlib
 import re
+import shutil
+import sys
 
 import pytest
-from launch import horovodrun
+from launch import horovodrun, run_job
+from pages import DOCS, PAGES, commands_of, programs_of
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
+LAUNCH = pathlib.Path(__file__).parents[2] / "examples" / "launch"
+GET_STARTED = DOCS / "get_started.md"
+CHECKPOINTS = DOCS / "guides" / "checkpoints.md"
+PACKAGES = {"ray_job.py": ["ray"], "spark_job.py": ["pyspark", "pyarrow", "fsspec"]}
+# What the pages leave to the reader's hosts, as far as ranks of this machine need it.
+STAND_INS = {
+    "discover_hosts.sh": "echo localhost:2; echo 127.0.0.1:2",
+    "scontrol": "echo localhost",
+    "srun": """
+SLURM_NTASKS=2 SLURM_PROCID=1 "$@" & other=$!
+SLURM_NTASKS=2 SLURM_PROCID=0 "$@" && wait $other
+""",
+}
 
 
-def blocks_of(page: str) -> list[tuple[str, str]]:
-    """Why a block is not run on one rank, if it is not, and its code."""
-    pattern = r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$"
-    return re.findall(pattern, (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+def jobs() -> list:
+    """The commands of all pages that start ranks; one is for `make test`, too."""
+    return [
+        pytest.param(page, block, marks=() if page == GET_STARTED else pytest.mark.long)
+        for page in PAGES
+        for block in commands_of(page)
+        if not block.reason and not block.text.startswith("tfcompress ")
+    ]
 
 
-def test_the_first_program_trains_on_two_ranks(tmp_path):
-    (_, first), (_, asked), *_ = blocks_of("get_started.md")
-    program = tmp_path / "train.py"
-    program.write_text(first + asked)
-    printed = horovodrun(2, program)
-    assert "Epoch 3/3" in printed and "ratio" in printed
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where commands run: the jobs of `examples/launch`, and stand-ins on the path."""
+    shutil.copytree(LAUNCH, tmp_path, dirs_exist_ok=True)
+    for name, script in STAND_INS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "localhost")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def program_for(page: pathlib.Path) -> str:
+    """The program that a page's commands start."""
+    if page == CHECKPOINTS:
+        first, *_, elastic = programs_of(page)
+        return first.text + elastic.text
+    first, asked, *_ = programs_of(GET_STARTED)
+    return first.text + asked.text
+
+
+@pytest.mark.parametrize(("page", "block"), jobs(), ids=lambda each: getattr(each, "stem", ""))
+def test_commands_train_on_several_ranks(page, block, folder):
+    for program, packages in PACKAGES.items():
+        for package in packages if program in block.text else []:
+            pytest.importorskip(package, reason=f"pip install {package}")
+    told = 'print(f"rank {hvd.rank()} of {hvd.size()}")\n'
+    (folder / "train.py").write_text(program_for(page) + told)
+    printed = run_job(["bash", "-e", "-c", block.text])
+    assert all(re.search(rf"rank'?:? {rank}\b", printed) for rank in (0, 1)), printed
 
 
 @pytest.mark.long
-def test_two_levels_train_on_four_ranks(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # The program writes a file.
-    (_, first), *others = blocks_of("guides/slow_links.md")
-    [two_levels] = [code for reason, code in others if reason == "needs four ranks"]
-    program = tmp_path / "train.py"
+def test_two_levels_train_on_four_ranks(folder):
+    first, *others = programs_of(DOCS / "guides" / "slow_links.md")
+    [two_levels] = [block for block in others if block.reason == "needs four ranks"]
+    program = folder / "train.py"
     train = """
 model.compile(opt, "mse")
 model.fit(x, x[:, :1], callbacks=[tfc.callbacks.BroadcastVariables(0)], verbose=2)
 """
-    program.write_text(f"import horovod.tensorflow as hvd\n{first}{two_levels}{train}")
+    program.write_text(f"import horovod.tensorflow as hvd\n{first.text}{two_levels.text}{train}")
     printed = horovodrun(4, program)
     assert len(re.findall(r"loss: \d", printed)) == 4

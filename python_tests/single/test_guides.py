@@ -7,28 +7,13 @@ import shlex
 import subprocess
 
 import pytest
+from pages import DOCS, PAGES, commands_of, programs_of
 
 import tfcompress as tfc
 from tfcompress import cli
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGES = [DOCS / "get_started.md", DOCS / "choose.md", *sorted((DOCS / "guides").glob("*.md"))]
-_BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks_of(page):
-    """Why a block is not run, if it is not, and its code, with the page's line numbers for tracebacks."""
-    text = page.read_text()
-    for block in _BLOCK.finditer(text):
-        lines = "\n" * text.count("\n", 0, block.start(2))
-        yield block[1], compile(lines + block[2], str(page), "exec")
-
-
-def commands_of(page):
-    """The blocks that a shell runs."""
-    return [block for language, block in _FENCE.findall(page.read_text()) if language in ("", "bash")]
+NOT_RUN = [block for page in PAGES for block in programs_of(page) + commands_of(page) if block.reason]
 
 
 @pytest.fixture
@@ -43,29 +28,29 @@ def _no_policy_is_left():
 @pytest.mark.usefixtures("_no_policy_is_left")
 def test_blocks_of_a_page_run_one_after_another(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text()
-    assert 0 < len(_BLOCK.findall(text)) == text.count("```python")
+    programs = programs_of(page)
+    assert 0 < len(programs) == page.read_text().count("```python")
     names = {"__name__": "__main__"}
-    for reason, code in blocks_of(page):
-        if not reason:
-            exec(code, names)
+    for block in programs:
+        if not block.reason:  # Line numbers of tracebacks are the page's.
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
     for block in commands_of(page):
-        for line in block.splitlines():
+        for line in block.text.splitlines():
             program, *arguments = shlex.split(line, comments=True) or [""]
-            if program == "tfcompress" and arguments != ["doctor"]:  # Jobs test the doctor.
+            if program == "tfcompress" and not block.reason:
                 cli.main(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_of_a_page_are_those_of_a_shell(page):
     for block in commands_of(page):
-        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True)
+        done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, ""), block
 
 
-@pytest.mark.parametrize("reason", [reason for page in PAGES for reason, _ in blocks_of(page) if reason])
-def test_blocks_that_one_rank_cannot_run(reason):
-    pytest.skip(reason)
+@pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.text.split()[0])
+def test_blocks_that_are_left_out(block):
+    pytest.skip(block.reason)
 
 
 def test_the_api_reference_has_every_public_name():

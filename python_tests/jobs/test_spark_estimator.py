@@ -1,4 +1,4 @@
-"""The jobs of examples/launch on Ray and Spark; docs/guides/starting_jobs.md names their packages."""
+"""Horovod's estimator of Spark, compressing; docs/guides/starting_jobs.md names its packages."""
 
 import importlib.metadata
 import pathlib
@@ -15,17 +15,6 @@ pytestmark = pytest.mark.long
 @pytest.fixture(autouse=True)
 def _spark_takes_this_python(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-
-
-@pytest.mark.parametrize(
-    ("program", "packages"), [("ray_job.py", ["ray"]), ("spark_job.py", ["pyspark", "pyarrow", "fsspec"])]
-)
-def test_two_ranks_train(program, packages, monkeypatch, tmp_path):
-    for package in packages:
-        pytest.importorskip(package, reason=f"pip install {package}")
-    monkeypatch.chdir(tmp_path)  # Workers find what they run wherever they start.
-    printed = run_job([sys.executable, str(FOLDER / program), "--ranks", "2"])
-    assert "'rank': 0, 'ranks': 2" in printed and "'rank': 1, 'ranks': 2" in printed
 
 
 @pytest.mark.parametrize("compression", ["int8", "topk"])
