@@ -11,7 +11,7 @@ _FENCE = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*)\n(.*?)^```$", re.M
 
 
 class Block(NamedTuple):
-    """What a reader copies: why the tests leave it out, if they do; its text, and the page's line before it."""
+    """What a reader copies: why tests leave it out, if they do; its text, and the page's line before it."""
 
     reason: str
     text: str
