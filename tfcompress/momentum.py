@@ -31,15 +31,18 @@ class _Kind:
       rate: The name of its decay.
       sums_steps: Whether it sums steps that have been normalised, as RMSprop, where Adam normalises the mean
         of gradients: it is as long as so many steps then.
+      normalises: Whether steps do not follow the scale of gradients. The memory forgets the velocity of what
+        it sends (DGC 3.2), which makes the sum of what arrives smaller, and steps of others with it.
     """
 
     rate: str
     sums_steps: bool = False
+    normalises: bool = True
 
 
 # By the name of the class; those derived from them, too. AdamW of tf_keras is not derived from Adam.
 _KINDS = {
-    "SGD": _Kind("momentum"),
+    "SGD": _Kind("momentum", normalises=False),
     "Adam": _Kind("beta_1"),
     "AdamW": _Kind("beta_1"),
     "RMSprop": _Kind("momentum", sums_steps=True),
@@ -80,9 +83,12 @@ def taken(optimizer: Any, plan: Given) -> Given:
     """
     inner = keras_objects.innermost(optimizer)
     rates = {name: rate for name in _RATES if (rate := getattr(inner, name, None))}
+    kind = _kind_of(inner)
+    if rates and kind is not None and not kind.normalises:
+        plan = mapped(plan, _left_to_it)
     concerned = [each for each in compressors_of(plan) if each.takes_momentum or each.has_momentum]
     if not (rates and concerned):
-        if _kind_of(inner) is not None and rates:
+        if kind is not None and rates:
             _tell_what_it_costs(plan, type(inner).__name__)
         return plan
     described = f"{type(inner).__name__} has " + ", ".join(f"{name}={rate}" for name, rate in rates.items())
@@ -116,13 +122,22 @@ def taken(optimizer: Any, plan: Given) -> Given:
     return mapped(plan, take)
 
 
+def _left_to_it(compressor: Compressor) -> Compressor:
+    return (
+        dataclasses.replace(compressor, takes_momentum=False) if compressor.leaves_sgd_momentum else compressor
+    )
+
+
 def _tell_what_it_costs(plan: Given, name: str) -> None:
-    waiting = [each for each in compressors_of(plan) if each.is_sparse and each.memory_kind == "residual"]
+    waiting = [
+        each
+        for each in compressors_of(plan)
+        if each.is_sparse and each.memory_kind == "residual" and not each.leaves_sgd_momentum
+    ]
     if waiting and comm.leads():
         tell(
             f"what waits in the memory of '{waiting[0].spec}' has none of {name}'s momentum. That costs "
-            "accuracy: 1.5 points where tfc.Compression.sparse(), which takes the momentum, loses none "
-            "(docs/convergence.md)"
+            "accuracy, which tfc.Compression.sparse() keeps (docs/no_loss.md)"
         )
 
 

@@ -80,6 +80,7 @@ class Compressor:
       takes_momentum: Whether the memory, `residual` or `momentum`, takes the momentum of an optimizer that
         `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it is the spec's; a momentum
         of the memory beside one of the optimizer is refused.
+      leaves_sgd_momentum: Whether `takes_momentum` is not for SGD, which keeps its own.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),
@@ -101,6 +102,7 @@ class Compressor:
     takes_momentum: bool = False
     return_spec: str | None = None
     codec: CustomCodec | None = None
+    leaves_sgd_momentum: bool = False
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)

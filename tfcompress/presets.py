@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 from typing import Any
 
 from tfcompress.auto import Auto
@@ -13,7 +14,6 @@ from tfcompress.schedule import Schedule
 # Of `sparse`: ratios of the stages of its warm-up, and how many times as many elements sums of shards send.
 _WARMUP_RATIOS = (0.3, 0.1, 0.03)
 _MORE_OF_SUMS = 2.0
-_SMALLEST_CODECS = "rowcol|ecsq:snr=10"
 
 
 class Compression(PaperPresets):
@@ -40,8 +40,8 @@ class Compression(PaperPresets):
     def auto(
         allow: str = "dense",
         *,
-        ratio: float = 0.01,
-        warmup_steps: int = 1000,
+        ratio: float = 0.1,
+        warmup_steps: int = 0,
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
@@ -61,9 +61,9 @@ class Compression(PaperPresets):
         Args:
           allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`, in
             one of two encodings, where its exchange is expected to take less than half as long as that of
-            any other, which is told before the first step. The momentum of SGD, Adam, AdamW or RMSprop is in
-            its memory; with other optimizers that have one every element is sent. Under a tape nothing has
-            told what the optimizer is, and the memory has no momentum: that costs accuracy, see `topk`.
+            any other, which is told before the first step. Beside an optimizer whose momentum its memory
+            cannot take every element is sent. Under a tape nothing has told what the optimizer is, and the
+            memory has no momentum: that costs accuracy, see `topk`.
           ratio: See `sparse`.
           warmup_steps: See `sparse`.
           min_elements, seed, exclude, clip_norm: See `Compressor`.
@@ -85,12 +85,10 @@ class Compression(PaperPresets):
         candidates |= {"int8": int8, "int4": int4}
         if allow == "dense":
             return Auto(tuple(candidates.items()), fallback="int8")
-        codecs = {"sparse with delta_binary|raw": ("delta_binary", "raw"), "sparse": ("rowcol", "ecsq")}
-        sparse = {
-            name: Compression.sparse(ratio, warmup_steps=warmup_steps, index=index, value=value, **policy)
-            for name, (index, value) in codecs.items()
-        }
-        return Auto(tuple(candidates.items()), "int8", tuple(sparse.items()))
+        sparse = functools.partial(Compression.sparse, ratio, warmup_steps=warmup_steps, **policy)
+        fast = sparse(index="delta_adaptive", value="block_int:bits=3,block=64,levels=square")
+        plans = (("sparse with delta_adaptive|block_int", fast), ("sparse", sparse()))
+        return Auto(tuple(candidates.items()), "int8", plans)
 
     @staticmethod
     def int8(
@@ -148,66 +146,39 @@ class Compression(PaperPresets):
         return _block_int("bits=4,levels=square", block, *policy)
 
     @staticmethod
-    def int2(
-        block: int = 64,
-        *,
-        min_elements: int = 1024,
-        seed: int = 0,
-        exclude: Exclusion = (),
-        row_sparsifier: str | None = None,
-        row_residual: bool | None = True,
-        clip_norm: float | None = None,
-        exchange: str = "auto",
-    ) -> Compressor:
-        """As `int8` with 2 bits: four levels within twice the root mean square of each block.
-
-        Costs 2.25 bits an element and 4 bytes of residual, of embeddings too. Not without the residual, and
-        not for gradients of which most elements are zero: no level is.
-
-        Args:
-          block: Values that share a scale: 16, 64, 256 or 1024.
-          min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange: See
-            `Compressor`.
-        """
-        policy = (min_elements, seed, exclude, row_sparsifier, row_residual, clip_norm, exchange)
-        return _block_int("bits=2", block, *policy)
-
-    @staticmethod
     def sparse(
-        ratio: float = 0.01,
+        ratio: float = 0.1,
         *,
-        warmup_steps: int = 1000,
+        warmup_steps: int = 0,
         momentum: float | None = None,
         index: str = "rowcol",
-        value: str = "ecsq",
+        value: str = "ecsq:snr=15",
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
         clip_norm: float | None = None,
         exchange: str = "auto",
     ) -> Schedule:
-        """Top-k with what keeps the accuracy: the momentum in the memory, a dense start, exact small tensors.
+        """Top-k with what keeps the accuracy: many elements in few bits each, and the momentum where it belongs.
 
-        As `dgc` with the smallest codecs; 30, 10 and 3 % of the elements are sent in the thirds of the
-        warm-up. The momentum of SGD, Adam, AdamW or RMSprop goes to the memory. Costs some 4 bits an element
-        sent of a dense layer's gradient, 60 to 100 ns to encode and to decode it, and 8 bytes of memory an
-        element. By shards on more than two ranks, whose sums send twice as many elements: bytes do not grow
-        with the ranks. Not for embeddings, whose rows are sent as they are, nor for training that is short
-        against 1 / ratio steps, under SGD with momentum even less: 0.2 and 1.3 points behind after 936 steps,
-        where `topk(0.1, index="rowcol", value="ecsq:snr=10")` is 0.3 behind (docs/no_loss.md).
+        Adam's, AdamW's and RMSprop's goes to the memory, as in `dgc`; SGD keeps its own. Tensors of one
+        dimension are exact. Costs some 4 bits an element sent of a dense layer's gradient, MEASURED. By shards on more than two ranks, whose sums send twice as many
+        elements: bytes do not grow with the ranks. Not for embeddings, whose rows are sent as they are, and
+        not under a tape, which does not tell the optimizer: the memory has no momentum then.
 
         Args:
-          ratio: Share of the elements that is sent after the warm-up, in (0, 1].
-          warmup_steps: Its length; an epoch or more, in short training a quarter of it. 0 for none.
-          momentum: Of the memory, in [0, 1), for optimizers without. None (default): that of the optimizer
-            which `tfc.DistributedOptimizer` wraps; without one, and under a tape, the memory is `residual`.
-          index: Index codec after the warm-up.
-          value: Value codec after the warm-up.
+          ratio: Share of the elements that is sent after the warm-up, in (0, 1]. Less takes longer training
+            and a warm-up (docs/no_loss.md).
+          warmup_steps: In its parts, which are equally long, 30, 10 and 3 % of the elements are sent, where
+            that is more than `ratio`. 0 for none (default).
+          momentum: Of the memory, in [0, 1), for optimizers without. None (default): as above; without an
+            optimizer that has one, and under a tape, the memory is `residual`.
+          index: Index codec.
+          value: Value codec.
           min_elements, seed, exclude, clip_norm, exchange: See `Compressor`.
         """
-        codecs = f"{index}|{value}"
         policy = (min_elements, seed, exclude, clip_norm, exchange, momentum)
-        return _warmed_up(ratio, codecs, warmup_steps, "delta_adaptive|uniform:bits=8", *policy)
+        return _warmed_up(ratio, f"{index}|{value}", warmup_steps, momentum is None, *policy)
 
     @staticmethod
     def smallest(
@@ -235,7 +206,7 @@ class Compression(PaperPresets):
           min_elements, seed, exclude, clip_norm, exchange: See `Compressor`.
         """
         policy = (min_elements, seed, exclude, clip_norm, exchange, momentum)
-        return _warmed_up(ratio, _SMALLEST_CODECS, warmup_steps, _SMALLEST_CODECS, *policy)
+        return _warmed_up(ratio, "rowcol|ecsq:snr=10", warmup_steps, False, *policy)
 
     @staticmethod
     def topk(
@@ -415,15 +386,9 @@ def _parse_call(text: str) -> tuple[str, list, dict]:
         raise ValueError(f"'{text}' is no preset like topk or topk(ratio=0.001), and no spec") from error
 
 
-def _warmed_up(
-    ratio: float,
-    codecs: str,
-    warmup_steps: int,
-    first_codecs: str,
-    *policy: Any,
-) -> Schedule:
-    """Top-k of falling ratios with `first_codecs` in the warm-up, then of `ratio` with `codecs`."""
-    stages = [_sparse(each, first_codecs, *policy) for each in _WARMUP_RATIOS if each > ratio]
+def _warmed_up(ratio: float, codecs: str, warmup_steps: int, *policy: Any) -> Schedule:
+    """Top-k of falling ratios in the warm-up, then of `ratio`."""
+    stages = [_sparse(each, codecs, *policy) for each in _WARMUP_RATIOS if each > ratio]
     lengths = [
         warmup_steps * (i + 1) // len(stages) - warmup_steps * i // len(stages) for i in range(len(stages))
     ]
@@ -436,6 +401,7 @@ def _warmed_up(
 def _sparse(
     ratio: float,
     codecs: str,
+    leaves_sgd: bool,
     min_elements: int,
     seed: int,
     exclude: Exclusion,
@@ -443,7 +409,7 @@ def _sparse(
     exchange: str,
     momentum: float | None,
 ) -> Compressor:
-    """Top-k of a stage of `sparse`; see there."""
+    """Top-k of a stage of `sparse` or `smallest`; see there."""
     memory = "residual" if momentum is None else momentum_spec(momentum, nesterov=False)
     of_sums = min(1.0, _MORE_OF_SUMS * ratio)
     return Compressor(
@@ -457,4 +423,5 @@ def _sparse(
         row_residual=False,
         min_dimensions=2,
         takes_momentum=momentum is None,
+        leaves_sgd_momentum=leaves_sgd,
     )

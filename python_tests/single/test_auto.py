@@ -243,7 +243,7 @@ def test_auto_keeps_every_element_unless_it_is_told():
     sparse = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30)
     assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"] == list(sparse.compressors)
     assert dense.sparse == () and not any(each.is_sparse for each in sparse.compressors.values())
-    assert [name for name, _ in sparse.sparse] == ["sparse with delta_binary|raw", "sparse"]
+    assert [name for name, _ in sparse.sparse] == ["sparse with delta_adaptive|block_int", "sparse"]
     for _, schedule in sparse.sparse:
         assert "topk:ratio=0.02" in schedule.last.spec and schedule.boundaries == (10, 20, 30)
 
@@ -256,7 +256,7 @@ def test_what_is_sparse_is_taken_as_it_is():
 
 def test_auto_passes_its_policy_on():
     policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
-    auto = tfc.Compression.auto("sparse", **policy)
+    auto = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30, **policy)
     assert len(compressors_of(auto)) == 5 + 2 * 4
     for each in compressors_of(auto):
         config = each.get_config()
@@ -274,7 +274,7 @@ def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
     assert "sparse" in dict(tfc.make_compressor("auto(allow='sparse')").sparse)
     assert tfc.make_compressor("auto").spec.endswith("int8, int4")
-    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse with delta_binary|raw, sparse")
+    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse with delta_adaptive|block_int, sparse")
 
 
 # ---- Tuner -------------------------------------------------------------------------------------------------
