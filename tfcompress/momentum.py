@@ -124,7 +124,9 @@ def taken(optimizer: Any, plan: Given) -> Given:
 
 def _left_to_it(compressor: Compressor) -> Compressor:
     return (
-        dataclasses.replace(compressor, takes_momentum=False) if compressor.leaves_sgd_momentum else compressor
+        dataclasses.replace(compressor, takes_momentum=False)
+        if compressor.leaves_sgd_momentum
+        else compressor
     )
 
 

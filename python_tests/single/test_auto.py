@@ -274,7 +274,9 @@ def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
     assert "sparse" in dict(tfc.make_compressor("auto(allow='sparse')").sparse)
     assert tfc.make_compressor("auto").spec.endswith("int8, int4")
-    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse with delta_adaptive|block_int, sparse")
+    assert tfc.make_compressor("auto('sparse')").spec.endswith(
+        "int4, sparse with delta_adaptive|block_int, sparse"
+    )
 
 
 # ---- Tuner -------------------------------------------------------------------------------------------------
