@@ -36,8 +36,8 @@ LINKS = (100, 1000)
 
 def presets(warmup_steps: int) -> tuple[str, ...]:
     """Returns the compressors of a study; the first is the baseline."""
-    sparse = (f"sparse(warmup_steps={warmup_steps})", "sparse(warmup_steps=0)")
-    return ("none", "int8", "int4", "int2", *sparse, "dgc(0.01)", "topk(0.01)")
+    few = f"sparse(0.01,warmup_steps={warmup_steps},value='ecsq')"
+    return ("none", "int8", "int4", "sparse", "sparse(warmup_steps=0)", few, "dgc(0.01)", "topk(0.01)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,22 +68,7 @@ STUDIES = {
         "mnist_mlp",
         "fashion_mnist",
         f"{_MLP} --optimizer momentum --learning-rate 0.05",
-        (*presets(234), "sparse(0.03,warmup_steps=234)"),
-        3,
-    ),
-    "sparse_adam": Study(
-        "mnist_mlp",
-        "fashion_mnist",
-        _MLP,
-        (
-            "none",
-            "sparse(warmup_steps=94)",
-            "sparse(warmup_steps=187)",
-            "sparse(warmup_steps=468)",
-            "sparse(warmup_steps=187,value='ecsq:snr=15')",
-            "sparse(warmup_steps=187,value='ecsq:snr=40')",
-            "sparse(warmup_steps=187,exchange='shard')",
-        ),
+        presets(234),
         3,
     ),
     "ncf": Study(

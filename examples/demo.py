@@ -18,7 +18,7 @@ from horovod_job import run_example
 
 # What keeps the accuracy, what plain top-k costs, and compressors of the papers.
 PRESETS = [
-    *("none", "fp16", "int8", "int4", "sparse(warmup_steps=66)"),
+    *("none", "fp16", "int8", "int4", "sparse"),
     *("topk", "threshold", "sketchml", "deepreduce"),
 ]
 

@@ -41,7 +41,7 @@ class Compression(PaperPresets):
         allow: str = "dense",
         *,
         ratio: float = 0.1,
-        warmup_steps: int = 0,
+        warmup_steps: int = 100,
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
@@ -149,7 +149,7 @@ class Compression(PaperPresets):
     def sparse(
         ratio: float = 0.1,
         *,
-        warmup_steps: int = 0,
+        warmup_steps: int = 100,
         momentum: float | None = None,
         index: str = "rowcol",
         value: str = "ecsq:snr=15",
@@ -170,10 +170,10 @@ class Compression(PaperPresets):
         the optimizer, and the memory has no momentum then.
 
         Args:
-          ratio: Share of the elements that is sent after the warm-up, in (0, 1]. Less takes longer training
-            and a warm-up (docs/no_loss.md).
+          ratio: Share of the elements that is sent after the warm-up, in (0, 1]. With less, training has to
+            be longer, and its warm-up, too (docs/no_loss.md).
           warmup_steps: In its parts, which are equally long, 30, 10 and 3 % of the elements are sent, where
-            that is more than `ratio`. 0 for none (default).
+            that is more than `ratio`. 0 for none.
           momentum: Of the memory, in [0, 1), for optimizers without. None (default): as above; without an
             optimizer that has one, and under a tape, the memory is `residual`.
           index: Index codec.

@@ -134,7 +134,7 @@ def test_presets_say_what_they_cost_and_where_they_do_not_fit(name):
 
 class TestSparse:
     def test_the_warm_up_is_in_the_preset(self):
-        assert tfc.Compression.sparse().boundaries == ()
+        assert tfc.Compression.sparse().boundaries == (100,)
         schedule = tfc.Compression.sparse(0.02, warmup_steps=100)
         assert schedule.boundaries == (33, 66, 100)
         ratios = [float(re.search(r"ratio=([^|]+)", policy.spec)[1]) for policy in schedule.policies]
