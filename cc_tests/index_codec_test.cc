@@ -153,6 +153,13 @@ TEST(CheckIndices, RefusesWhatIsNoSubset) {
   EXPECT_EQ(check({0}, 0), StatusCode::kInvalidArgument);
   EXPECT_EQ(check({}, 0), StatusCode::kOk);
   EXPECT_EQ(check({0, 9}, 10), StatusCode::kOk);
+
+  std::vector<uint32_t> many(1000);
+  std::iota(many.begin(), many.end(), 0u);
+  EXPECT_EQ(check(many, 1000), StatusCode::kOk);
+  many[500] = 499;
+  EXPECT_NE(CheckIndices(many, 1000).message().find("index 500 is 499 after 499"),
+            std::string::npos);
 }
 
 TEST(IndexSections, AreTheBytesOfTheFormat) {

@@ -72,16 +72,21 @@ double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values) {
 }
 
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {
-  int64_t previous = -1;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (indices[i] <= previous) {
-      return InvalidArgument("indices must be strictly increasing: index ", i, " is ", indices[i],
-                             " after ", previous);
-    }
-    previous = indices[i];
+  const size_t size = indices.size();
+  bool increasing = true;
+  Vectorized([=, x = indices.data(), out = &increasing] {
+    uint32_t all = 1;
+    for (size_t i = 1; i < size; ++i) all &= x[i] > x[i - 1];
+    *out = all != 0;
+  });
+  if (!increasing) {
+    size_t i = 1;
+    while (indices[i] > indices[i - 1]) ++i;
+    return InvalidArgument("indices must be strictly increasing: index ", i, " is ", indices[i],
+                           " after ", indices[i - 1]);
   }
-  if (previous >= static_cast<int64_t>(n))
-    return InvalidArgument("index ", previous, " is outside [0, ", n, ")");
+  if (size > 0 && indices[size - 1] >= n)
+    return InvalidArgument("index ", indices[size - 1], " is outside [0, ", n, ")");
   return OkStatus();
 }
 

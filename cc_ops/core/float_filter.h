@@ -17,6 +17,11 @@ namespace tfcompress {
 struct FloatFilter {
   // Elements with |x| >= y, where `magnitude` are the bits of y; all elements for 0.
   static FloatFilter AtLeast(uint32_t magnitude) { return {kFloatMagnitudeBits, 0, magnitude}; }
+  // Elements with x <= |y| < z, of bits below 2^31.
+  static FloatFilter Between(uint32_t first, uint32_t end) {
+    // Which are moved to the end of all numbers.
+    return {kFloatMagnitudeBits, 0 - end, first - end};
+  }
   // Elements that are negative, or that are not (-0 is not).
   static FloatFilter OfSign(uint32_t sign) {
     // Numbers that are not negative: bits 0 to 2^31, which are moved to the end of all.
@@ -34,7 +39,7 @@ struct FloatFilter {
 };
 
 // Where elements that pass go. What a list writes beyond `count` is superfluous: it stays within as
-// many elements as were looked at.
+// many elements as were looked at. So `values` may be those very elements, or others before them.
 struct FloatList {
   FloatFilter filter;
   uint32_t* found;  // Their numbers.

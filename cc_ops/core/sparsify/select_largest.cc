@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
+#include <functional>
 #include <utility>
 
 #include "core/collect.h"
@@ -24,83 +24,80 @@ struct Cut {
   int64_t num_ties;
 };
 
-// A digit of a magnitude. Histograms of digits, from high to low, determine one. Magnitudes have 31
-// bits; most candidates are within a factor of two above their bound, so that what they have beyond
-// it takes 23 bits.
-struct Digit {
-  int shift;
-  int num_bits;
-};
-constexpr std::initializer_list<Digit> kDigits = {{20, 11}, {10, 10}, {0, 10}};
-constexpr std::initializer_list<Digit> kDigitsAboveBound = {{11, 12}, {0, 11}};
-constexpr uint32_t kMostAboveBound = (1u << 23) - 1;
-constexpr size_t kMaxBuckets = size_t{1} << 12;
-using Histogram = std::array<uint32_t, kMaxBuckets>;
+// Numbers of the values in each of consecutive ranges of magnitudes; the last one has no end.
+constexpr int kLogRanges = 12;
+constexpr uint32_t kNumRanges = 1u << kLogRanges;
+using Histogram = std::array<uint32_t, kNumRanges>;
 
-// Counts, for the elements that agree with `prefix` above `digit`, the values of that digit.
-template <typename MagnitudeAt>
-Histogram CountDigit(int64_t size, const MagnitudeAt& magnitude_at, uint32_t prefix, Digit digit,
-                     Executor* executor) {
+// Widths of ranges, as powers of two. Those of any magnitude, which has 31 bits, and of candidates:
+// most are within a factor of two above their bound, so that what they have beyond it takes 23
+// bits.
+constexpr int kLogWidthOfAny = 31 - kLogRanges;
+constexpr int kLogWidthAboveBound = 23 - kLogRanges;
+
+// Counts the values, none of which is below `least`, in ranges of 2^log_width from there on.
+Histogram CountRanges(Span<const float> values, uint32_t least, int log_width, Executor* executor) {
+  const auto size = static_cast<int64_t>(values.size());
   // At most 64 histograms, however large the input; sums do not depend on the cut into blocks.
   const int64_t block_elements = std::max(kBlockElements, NumBlocks(size, 64));
   std::vector<Histogram> parts(static_cast<size_t>(NumBlocks(size, block_elements)));
-  const uint32_t prefix_shift = static_cast<uint32_t>(digit.shift + digit.num_bits);
-  const uint32_t digit_mask = (1u << digit.num_bits) - 1;
   ForEachBlock(
       executor, size,
       [&](int64_t block, int64_t begin, int64_t end) {
-        Histogram histogram{};
+        uint32_t* const counts = parts[block].data();
         for (int64_t i = begin; i < end; ++i) {
-          const uint32_t magnitude = magnitude_at(i);
-          histogram[magnitude >> digit.shift & digit_mask] += magnitude >> prefix_shift == prefix;
+          const uint32_t above = MagnitudeBits(values.data()[i]) - least;
+          ++counts[std::min(above >> log_width, kNumRanges - 1)];
         }
-        parts[block] = histogram;
       },
       block_elements);
-  Histogram total{};
-  for (const Histogram& part : parts) {
-    for (size_t bucket = 0; bucket < kMaxBuckets; ++bucket) total[bucket] += part[bucket];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    for (size_t range = 0; range < kNumRanges; ++range) parts[0][range] += parts[i][range];
   }
-  return total;
+  return parts[0];
 }
 
-// Finds the cut that keeps exactly k of `size` elements, 1 <= k <= size.
-template <typename MagnitudeAt>
-Cut SelectCut(int64_t size, const MagnitudeAt& magnitude_at, int64_t k,
-              std::initializer_list<Digit> digits, Executor* executor) {
-  uint32_t prefix = 0;
-  for (const Digit& digit : digits) {
-    const Histogram histogram = CountDigit(size, magnitude_at, prefix, digit, executor);
-    uint32_t bucket = (1u << digit.num_bits) - 1;
-    for (; histogram[bucket] < k; --bucket) k -= histogram[bucket];
-    prefix = prefix << digit.num_bits | bucket;
+// Returns the `count` values that pass.
+std::vector<float> Filter(Span<const float> values, FloatFilter filter, size_t count) {
+  std::vector<float> passing;
+  passing.reserve(count);
+  const auto size = static_cast<int64_t>(values.size());
+  for (int64_t begin = 0; begin < size; begin += Collector::kChunk) {
+    uint32_t positions[Collector::kChunk];
+    float found[Collector::kChunk];
+    FloatList list{filter, positions, found};
+    ListThose(values.data() + begin, std::min(Collector::kChunk, size - begin), 0, &list);
+    passing.insert(passing.end(), found, found + list.count);
   }
-  return {prefix, k};
+  return passing;
 }
 
-Cut SelectCut(Span<const uint32_t> magnitudes, int64_t k, Executor* executor) {
-  return SelectCut(
-      static_cast<int64_t>(magnitudes.size()), [&](int64_t i) { return magnitudes.data()[i]; }, k,
-      kDigits, executor);
+// Values that are not worth a histogram.
+constexpr size_t kFew = 512;
+
+Cut SelectCutOfFew(Span<const float> values, int64_t k) {
+  uint32_t magnitudes[kFew];
+  std::transform(values.begin(), values.end(), magnitudes, MagnitudeBits);
+  uint32_t* const kth = magnitudes + (k - 1);
+  std::nth_element(magnitudes, kth, magnitudes + values.size(), std::greater<>());
+  return {*kth, std::count(magnitudes, kth + 1, *kth)};
 }
 
-Cut SelectCut(Span<const float> values, int64_t k, Executor* executor) {
-  return SelectCut(
-      static_cast<int64_t>(values.size()),
-      [&](int64_t i) { return MagnitudeBits(values.data()[i]); }, k, kDigits, executor);
-}
-
-// The same for values of at least that magnitude.
-Cut SelectCutAbove(uint32_t least_magnitude, Span<const float> values, int64_t k,
-                   Executor* executor) {
-  const Cut cut = SelectCut(
-      static_cast<int64_t>(values.size()),
-      [&](int64_t i) {
-        return std::min(MagnitudeBits(values.data()[i]) - least_magnitude, kMostAboveBound);
-      },
-      k, kDigitsAboveBound, executor);
-  if (cut.magnitude == kMostAboveBound) return SelectCut(values, k, executor);
-  return {least_magnitude + cut.magnitude, cut.num_ties};
+// Finds the cut that keeps exactly k of `values`, 1 <= k <= their number, none of which is below
+// `least`: counts those in each range, and looks at the range of the k-th largest alone.
+Cut SelectCut(Span<const float> values, uint32_t least, int log_width, int64_t k,
+              Executor* executor) {
+  if (values.size() <= kFew) return SelectCutOfFew(values, k);
+  const Histogram histogram = CountRanges(values, least, log_width, executor);
+  uint32_t range = kNumRanges - 1;
+  for (; histogram[range] < k; --range) k -= histogram[range];
+  const uint32_t first = least + (range << log_width);
+  const bool has_end = range < kNumRanges - 1;
+  if (has_end && log_width == 0) return {first, k};
+  const FloatFilter filter = has_end ? FloatFilter::Between(first, first + (1u << log_width))
+                                     : FloatFilter::AtLeast(first);
+  return SelectCut(Filter(values, filter, histogram[range]), first,
+                   has_end ? std::max(log_width - kLogRanges, 0) : kLogWidthOfAny, k, executor);
 }
 
 // Elements of a sample of n. Each draw from a large vector waits for memory, so that a larger
@@ -111,9 +108,9 @@ int64_t SampleSize(int64_t n) {
   return std::min(n, std::clamp<int64_t>(n / 16, kLeastSample, 1 << 13));
 }
 
-// Magnitudes of one element from each of SampleSize(n) equal strata, at a hashed position, so that
-// periods in the layout of a weight do not bias the sample.
-std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
+// One element from each of SampleSize(n) equal strata, at a hashed position, so that periods in the
+// layout of a weight do not bias the sample.
+std::vector<float> Sample(int64_t n, const ReadElements& read) {
   const int64_t size = SampleSize(n);
   std::vector<uint32_t> positions(static_cast<size_t>(size));
   const auto stratum_elements = static_cast<uint32_t>(n / size);
@@ -123,23 +120,24 @@ std::vector<uint32_t> Sample(int64_t n, const ReadElements& read) {
   }
   std::vector<float> elements(positions.size());
   read(positions, elements.data());
-  std::vector<uint32_t> magnitudes(elements.size());
-  std::transform(elements.begin(), elements.end(), magnitudes.begin(), MagnitudeBits);
-  return magnitudes;
+  return elements;
 }
 
 // Returns a magnitude that is almost certainly not above the k-th largest of n > k > 0 elements,
 // and not far below it.
 uint32_t SampleLowerBound(int64_t n, int64_t k, const ReadElements& read) {
-  const std::vector<uint32_t> sample = Sample(n, read);
+  const std::vector<float> sample = Sample(n, read);
   const auto size = static_cast<int64_t>(sample.size());
-  if (size == n) return SelectCut(sample, k, SerialExecutor()).magnitude;
+  const auto select = [&](int64_t rank) {
+    return SelectCut(sample, 0, kLogWidthOfAny, rank, SerialExecutor()).magnitude;
+  };
+  if (size == n) return select(k);
   // The number of sampled elements among the k largest has mean `expected` and at most its root as
   // deviation: five deviations more of the sample reach below the k-th largest.
   const double expected =
       static_cast<double>(size) * static_cast<double>(k) / static_cast<double>(n);
   const auto rank = static_cast<int64_t>(expected + 5 * std::sqrt(expected) + 8);
-  return rank < size ? SelectCut(sample, rank, SerialExecutor()).magnitude : 0;
+  return rank < size ? select(rank) : 0;
 }
 
 // Appends the first `count` elements of this magnitude, or all when there are fewer.
@@ -152,27 +150,34 @@ void AppendTies(Span<const float> dense, uint32_t magnitude, size_t count,
   }
 }
 
+// Moves those of elements [begin, end) that have at least this magnitude behind the `count` that
+// are kept already.
+void KeepAtLeast(uint32_t magnitude, int64_t begin, int64_t end, Candidates* candidates,
+                 int64_t* count) {
+  uint32_t* const indices = candidates->indices.data();
+  float* const values = candidates->values.data();
+  for (; begin < end; begin += Collector::kChunk) {
+    uint32_t positions[Collector::kChunk];
+    FloatList list{FloatFilter::AtLeast(magnitude), positions, values + *count};
+    ListThose(values + begin, std::min(Collector::kChunk, end - begin),
+              static_cast<uint32_t>(begin), &list);
+    for (int64_t i = 0; i < list.count; ++i) indices[*count + i] = indices[positions[i]];
+    *count += list.count;
+  }
+}
+
 // Keeps the elements above the cut and its first ties.
 void KeepAbove(Cut cut, Candidates* candidates) {
-  auto& [indices, values] = *candidates;
-  const auto size = static_cast<int64_t>(values.size());
-  size_t count = 0;
-  for (int64_t begin = 0; begin < size; begin += Collector::kChunk) {
-    uint32_t positions[Collector::kChunk];
-    float kept[Collector::kChunk];
-    FloatList list{FloatFilter::AtLeast(cut.magnitude), positions, kept};
-    ListThose(values.data() + begin, std::min(Collector::kChunk, size - begin),
-              static_cast<uint32_t>(begin), &list);
-    for (int64_t i = 0; i < list.count; ++i) {
-      const bool is_tie = MagnitudeBits(kept[i]) == cut.magnitude;
-      indices[count] = indices[positions[i]];
-      values[count] = kept[i];
-      count += !is_tie || cut.num_ties > 0;
-      cut.num_ties -= is_tie;
-    }
-  }
-  indices.resize(count);
-  values.resize(count);
+  const auto& values = candidates->values;
+  int64_t end_of_ties = 0;
+  for (; cut.num_ties > 0; ++end_of_ties)
+    cut.num_ties -= MagnitudeBits(values[end_of_ties]) == cut.magnitude;
+  int64_t count = 0;
+  KeepAtLeast(cut.magnitude, 0, end_of_ties, candidates, &count);
+  KeepAtLeast(cut.magnitude + 1, end_of_ties, static_cast<int64_t>(values.size()), candidates,
+              &count);
+  candidates->indices.resize(static_cast<size_t>(count));
+  candidates->values.resize(static_cast<size_t>(count));
 }
 
 }  // namespace
@@ -190,7 +195,7 @@ void KeepLargest(Span<const float> dense, size_t k, uint32_t least_magnitude, Ex
     const size_t num_above = indices.size();
     AppendTies(dense, least_magnitude - 1, k - num_above, &indices);
     if (indices.size() < k) {
-      const Cut cut = SelectCut(dense, count, executor);
+      const Cut cut = SelectCut(dense, 0, kLogWidthOfAny, count, executor);
       *candidates = CollectAtLeast(dense, cut.magnitude, executor);
       return KeepAbove(cut, candidates);
     }
@@ -199,7 +204,8 @@ void KeepLargest(Span<const float> dense, size_t k, uint32_t least_magnitude, Ex
     candidates->values.resize(k);
     for (size_t i = 0; i < k; ++i) candidates->values[i] = dense[indices[i]];
   } else if (indices.size() > k) {
-    KeepAbove(SelectCutAbove(least_magnitude, candidates->values, count, executor), candidates);
+    KeepAbove(SelectCut(candidates->values, least_magnitude, kLogWidthAboveBound, count, executor),
+              candidates);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/byte_io.h"
 #include "core/entropy/parts.h"
 #include "core/entropy/rans.h"
+#include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/ecsq_quantizer.h"
 #include "core/value/grid_contexts.h"
@@ -95,11 +96,14 @@ Status GetPart(ByteSpan code, int dead, const Support& support, Span<float> rank
   LevelModels levels(grid, support);
   const auto get = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
     const uint32_t level = GetLevel(levels.Of(row, column), &lengths, &local);
-    const auto rank = static_cast<int>(level) + 1 - dead;
-    int sign = 0;
-    if (rank > 0) sign = 1 - 2 * ((local.Get(signs) != 0) != expected);
-    next[i] = static_cast<float>(sign * rank);
-    return sign;
+    const auto rank = static_cast<float>(static_cast<int>(level) + 1 - dead);
+    next[i] = rank;
+    if (rank == 0) return 0;
+    // Sets the bit of the sign without a branch, which could not be foretold.
+    const uint32_t negative =
+        static_cast<uint32_t>(local.Get(signs)) ^ static_cast<uint32_t>(expected);
+    next[i] = FloatFromBits(FloatBits(rank) | negative << 31);
+    return 1 - 2 * static_cast<int>(negative);
   };
   ForEachInContext(grid, support, get);
   coder = local;

@@ -126,32 +126,37 @@ struct Fit {
     // Sums by lanes, which are a vector's, and parts that are short enough for float.
     void AddPart(const EcsqQuantizer& quantizer, const float* values) {
       constexpr int kLanes = 16;
-      typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
-      typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
+      // Compilers compare vectors that are longer than the processor's element by element.
+      constexpr int kWidth = 8;
+      typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));
+      typedef int32_t Ints __attribute__((vector_size(kWidth * sizeof(int32_t))));
       const float per_step = 1 / quantizer.step();
       const float least = quantizer.least();
-      Floats sums[4] = {};
-      for (int64_t i = 0; i < kSumPart; i += kLanes) {
-        Ints bits;
-        std::memcpy(&bits, values + i, sizeof(bits));
-        bits &= kFloatMagnitudeBits;
-        Floats magnitude;
-        std::memcpy(&magnitude, &bits, sizeof(bits));
-        const Floats steps = (magnitude - least) * per_step;
-        const Floats whole = __builtin_convertvector(__builtin_convertvector(steps, Ints), Floats);
-        const Floats live = -__builtin_convertvector(steps >= 0, Floats);
-        const Floats place = (steps - whole) * live;
-        const Floats dead_steps = magnitude * per_step * (1 - live);
-        sums[0] += live;
-        sums[1] += place;
-        sums[2] += place * place;
-        sums[3] += dead_steps * dead_steps;
-      }
-      for (int lane = 0; lane < kLanes; ++lane) {
-        live += sums[0][lane];
-        places += sums[1][lane];
-        squares += sums[2][lane];
-        dead_squares += sums[3][lane];
+      for (int lane = 0; lane < kLanes; lane += kWidth) {
+        Floats sums[4] = {};
+        for (int64_t i = lane; i < kSumPart; i += kLanes) {
+          Ints bits;
+          std::memcpy(&bits, values + i, sizeof(bits));
+          bits &= kFloatMagnitudeBits;
+          Floats magnitude;
+          std::memcpy(&magnitude, &bits, sizeof(bits));
+          const Floats steps = (magnitude - least) * per_step;
+          const Floats whole =
+              __builtin_convertvector(__builtin_convertvector(steps, Ints), Floats);
+          const Floats live = -__builtin_convertvector(steps >= 0, Floats);
+          const Floats place = (steps - whole) * live;
+          const Floats dead_steps = magnitude * per_step * (1 - live);
+          sums[0] += live;
+          sums[1] += place;
+          sums[2] += place * place;
+          sums[3] += dead_steps * dead_steps;
+        }
+        for (int j = 0; j < kWidth; ++j) {
+          live += sums[0][j];
+          places += sums[1][j];
+          squares += sums[2][j];
+          dead_squares += sums[3][j];
+        }
       }
     }
   };
