@@ -214,8 +214,8 @@ def recommend(seconds: Mapping[str, float]) -> dict[str, str]:
     if (gain := seconds[best] / seconds["sparse"]) > _EQUAL:
         line += f" sparse is {gain:.2f} times as fast again."
     line += (
-        " none, fp16, bf16, int8 and int4 keep the accuracy of uncompressed training, sparse does with its "
-        "warm-up under Adam; topk costs some."
+        " none, fp16, bf16, int8 and int4 keep the accuracy of uncompressed training, sparse does in a "
+        "thousand steps or more; topk costs some."
     )
     return {"recommended": best, "recommendation": line}
 
