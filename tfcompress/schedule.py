@@ -92,6 +92,14 @@ class Schedule:
             f"{spec} to step {end}" for spec, end in zip(specs, self.boundaries, strict=False)
         ) + (f", then {specs[-1]}" if self.boundaries else specs[-1])
 
+    def compress(self, tensor: object) -> None:
+        """Refuses stock Horovod, which calls this and does not count steps."""
+        raise TypeError(
+            "a schedule, such as that of Compression.sparse(), needs the number of the step, which Horovod's "
+            "own wrappers do not tell: use tfc.DistributedOptimizer or tfc.DistributedGradientTape, or pass "
+            "its `last`, which is applied after the last stage"
+        )
+
     def get_config(self) -> dict:
         """Returns the boundaries in steps, and the configurations of the stages."""
         return {"boundaries": self.boundaries, "policies": [policy.get_config() for policy in self.policies]}

@@ -153,6 +153,10 @@ class TestSparse:
         with pytest.raises(ValueError, match="no memory that could take a momentum"):
             tfc.Compressor("topk|raw|raw", takes_momentum=True)
 
+    def test_stock_horovod_is_told_what_to_pass(self):
+        with pytest.raises(TypeError, match=r"Compression\.sparse\(\).*tfc\.DistributedOptimizer.*`last`"):
+            tfc.Compression.sparse().compress(None)
+
     def test_stages_that_send_less_than_the_rest_are_left_out(self):
         assert len(tfc.Compression.sparse(0.05, warmup_steps=10).policies) == 3
         assert len(tfc.Compression.sparse(0.05, warmup_steps=1).policies) == 2
