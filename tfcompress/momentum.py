@@ -31,18 +31,15 @@ class _Kind:
       rate: The name of its decay.
       sums_steps: Whether it sums steps that have been normalised, as RMSprop, where Adam normalises the mean
         of gradients: it is as long as so many steps then.
-      normalises: Whether steps do not follow the scale of gradients. The memory forgets the velocity of what
-        it sends (DGC 3.2), which makes the sum of what arrives smaller, and steps of others with it.
     """
 
     rate: str
     sums_steps: bool = False
-    normalises: bool = True
 
 
 # By the name of the class; those derived from them, too. AdamW of tf_keras is not derived from Adam.
 _KINDS = {
-    "SGD": _Kind("momentum", normalises=False),
+    "SGD": _Kind("momentum"),
     "Adam": _Kind("beta_1"),
     "AdamW": _Kind("beta_1"),
     "RMSprop": _Kind("momentum", sums_steps=True),
@@ -84,9 +81,12 @@ def taken(optimizer: Any, plan: Given) -> Given:
     inner = keras_objects.innermost(optimizer)
     rates = {name: rate for name in _RATES if (rate := getattr(inner, name, None))}
     kind = _kind_of(inner)
-    if rates and kind is not None and not kind.normalises:
-        plan = mapped(plan, _left_to_it)
-    concerned = [each for each in compressors_of(plan) if each.takes_momentum or each.has_momentum]
+
+    def takes(compressor: Compressor) -> bool:
+        is_left = compressor.leaves_sgd_momentum and kind is _KINDS["SGD"]
+        return compressor.takes_momentum and not is_left
+
+    concerned = [each for each in compressors_of(plan) if takes(each) or each.has_momentum]
     if not (rates and concerned):
         if kind is not None and rates:
             _tell_what_it_costs(plan, type(inner).__name__)
@@ -101,7 +101,7 @@ def taken(optimizer: Any, plan: Given) -> Given:
             tell(f"Compression.auto() sends every element, because {error}")
         return dataclasses.replace(plan, sparse=())
     for each in concerned:
-        if not each.takes_momentum:
+        if not takes(each):
             raise ValueError(
                 f"both the compression and the optimizer have a momentum: '{each.spec}', and {described}. "
                 "Leave it out of tfc.Compression.dgc() or sketched_sgd(), which then take the optimizer's; "
@@ -114,20 +114,12 @@ def taken(optimizer: Any, plan: Given) -> Given:
     memory = f"momentum:rate={float(rate)!r},nesterov={int(bool(getattr(inner, 'nesterov', False)))}"
 
     def take(compressor: Compressor) -> Compressor:
-        if not compressor.takes_momentum:
+        if not takes(compressor):
             return compressor
         spec = "|".join([memory, *compressor.spec.split("|")[1:]])
         return dataclasses.replace(compressor, spec=spec)
 
     return mapped(plan, take)
-
-
-def _left_to_it(compressor: Compressor) -> Compressor:
-    return (
-        dataclasses.replace(compressor, takes_momentum=False)
-        if compressor.leaves_sgd_momentum
-        else compressor
-    )
 
 
 def _tell_what_it_costs(plan: Given, name: str) -> None:

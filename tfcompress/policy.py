@@ -80,7 +80,9 @@ class Compressor:
       takes_momentum: Whether the memory, `residual` or `momentum`, takes the momentum of an optimizer that
         `tfc.DistributedOptimizer` wraps. If not (default), or if there is none, it is the spec's; a momentum
         of the memory beside one of the optimizer is refused.
-      leaves_sgd_momentum: Whether `takes_momentum` is not for SGD, which keeps its own.
+      leaves_sgd_momentum: Whether `takes_momentum` is not for SGD, which keeps its own (default: no). The
+        memory forgets the velocity of what it sends (DGC 3.2), so that less arrives where much is sent: a
+        step of Adam does not follow that scale, and one of SGD does.
 
     Raises:
       ValueError: The spec or the row sparsifier is not one (the message lists what is known),

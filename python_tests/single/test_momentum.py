@@ -256,10 +256,14 @@ class TestPlans:
             assert "momentum" not in capsys.readouterr().err
             assert_close(train(optimizer), train(kind.optimizers.SGD(0.1, momentum=momentum)))
 
-    def test_smallest_takes_that_of_sgd_too(self):
-        optimizer = wrapped(keras.optimizers.SGD(0.1, momentum=0.9), tfc.Compression.smallest())
-        policies = optimizer._tfcompress_step.state.plan.policies
-        assert {each.memory for each in policies} == {"momentum:rate=0.9,nesterov=0"}
+    @KERASES
+    def test_smallest_has_the_momentum_that_the_optimizer_has_and_no_other(self, kind):
+        for momentum, memory in ((0.6, "momentum:rate=0.6,nesterov=0"), (0.0, "residual")):
+            inner = kind.optimizers.SGD(0.1, momentum=momentum)
+            optimizer = wrapped(inner, tfc.Compression.smallest(warmup_steps=3))
+            plan = optimizer._tfcompress_step.state.plan
+            assert {policy.memory for policy in plan.policies} == {memory}
+            assert_close(train(optimizer), train(kind.optimizers.SGD(0.1, momentum=momentum)))
 
     def test_auto_takes_what_is_sparse_only_if_the_momentum_can_move(self, capsys):
         optimizer = wrapped(keras.optimizers.Adam(), tfc.Compression.auto("sparse"))
