@@ -191,6 +191,12 @@ __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections
   }
 }
 
+// What a code begins with says.
+struct DeltaLayout {
+  uint8_t num_prefix_bits;
+  uint8_t width;
+};
+
 class PrefixCodes {
  public:
   using Source = const DeltaReading*;

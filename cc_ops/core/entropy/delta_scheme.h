@@ -56,12 +56,6 @@ TFC_HOST_DEVICE inline DeltaField DeltaFieldOf(const DeltaScheme& scheme, int nu
           static_cast<uint8_t>(prefix.length + scheme.widths[c])};
 }
 
-// Entry of the table that is looked up by as many bits as the longest prefix has.
-struct DeltaLayout {
-  uint8_t num_prefix_bits;
-  uint8_t width;
-};
-
 // Upper bound of the bytes added to the prefixes and the deltas of k keys.
 inline uint64_t MaxPrefixedDeltasOverhead(uint64_t k) {
   return MaxCodeBlockOverhead(k) + k / kCodeBlock * sizeof(uint32_t);
