@@ -99,6 +99,18 @@ def steps(result: dict) -> str:
     return table([title, "wire B/step", *bandwidths], rows)
 
 
+def planned(result: dict) -> str:
+    """Returns a table of predicted and measured steps, a column for each bandwidth."""
+    bandwidths, found = by_compression([row for row in result["rows"] if "planned_ms" in row])
+
+    def compared(row: dict) -> str:
+        expected, step = row["planned_ms"], row["step_ms"]
+        return f"{expected:,.0f} / {step:,.0f}: {expected / step - 1:+.0%}"
+
+    rows = [[code(name), *(compared(own[each]) for each in bandwidths)] for name, own in found.items()]
+    return table(["ms of a step, predicted / measured", *bandwidths], rows)
+
+
 def time_to_accuracy(result: dict) -> str:
     """Returns a table of the seconds of training to the accuracy of the uncompressed run."""
     bandwidths, found = by_compression(result["rows"])
@@ -365,6 +377,7 @@ TABLES = {
     "convergence": convergence,
     "network": network,
     "steps": steps,
+    "planned": planned,
     "time_to_accuracy": time_to_accuracy,
     "gradients": gradients,
     "keys": keys,

@@ -55,6 +55,9 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default %(default)s)")
     parser.add_argument(
+        "--plan", action="store_true", help="let the ranks predict these steps, too, by `tfcompress plan`"
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
     )
     arguments = parser.parse_args(words)
@@ -119,6 +122,7 @@ def run(arguments: argparse.Namespace) -> dict:
         raise SystemExit(str(error)) from error
     compressors = {name: each for name, each in compressors.items() if name not in measured.failures}
     rows = network_summary.summarise(measured.runs, measured.idle, compressors)
+    network_summary.add_planned(rows, measured.planned)
     # `auto` is several compressors, not one.
     framed = {name: each for name, each in compressors.items() if isinstance(each, tfc.Compressor)}
     first = measured.runs[0]

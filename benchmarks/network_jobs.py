@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -30,12 +31,15 @@ class Measured:
       runs: Results of the example, each with its "bandwidth" and "round", without compressors that failed.
       failures: Errors of failed jobs, by compressor.
       gradients: Gradients of one step without compression.
+      planned: Milliseconds of each compressor's exchange as `tfcompress plan` predicts them, by bandwidth;
+        empty unless that is asked for.
     """
 
     idle: dict[str, dict]
     runs: list[dict]
     failures: dict[str, str]
     gradients: Gradients
+    planned: dict[str, dict[str, float]]
 
 
 def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
@@ -45,16 +49,19 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
       JobError: Ranks failed or took too long, without a compressor that can be left out.
       netns.NetworkError: The machine refused a network.
     """
-    idle, runs, failures = {}, [], {}
+    idle, runs, failures, planned = {}, [], {}, {}
     bandwidths = {bandwidth.label: bandwidth for bandwidth in arguments.bandwidths}
     num_jobs = 1 + len(bandwidths) * (1 + arguments.repeats)
     with tempfile.TemporaryDirectory() as scratch, rich.progress.Progress() as progress:
         folder = pathlib.Path(scratch)
         bar = progress.add_task("gradients", total=num_jobs)
-        gradients = _dump(arguments, script, folder)
+        dumped = _dump(arguments, script, folder)
+        gradients = read_gradients(dumped)
         for label, bandwidth in bandwidths.items():
             progress.update(bar, advance=1, description=f"idle, {label}")
             idle[label] = _count_idle(arguments, bandwidth, folder / "idle.json")
+            if arguments.plan:
+                planned[label] = _plan(arguments, bandwidth, dumped)
         for number in range(arguments.repeats):
             for label, bandwidth in bandwidths.items():
                 progress.update(bar, advance=1, description=f"round {number + 1}, {label}")
@@ -69,7 +76,7 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
     runs = [run for run in runs if run["compression"] not in failures]
     if not runs:
         raise JobError("\n".join(failures.values()))
-    return Measured(idle, runs, failures, gradients)
+    return Measured(idle, runs, failures, gradients, planned)
 
 
 def rotated(compared: list, number: int) -> list:
@@ -78,15 +85,26 @@ def rotated(compared: list, number: int) -> list:
     return compared[first:] + compared[:first]
 
 
-def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.Path) -> Gradients:
-    """Trains a few steps without compression; returns rank 0's gradients after the last one."""
+def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Trains a few steps without compression; returns the file of rank 0's gradients after the last one."""
     step = min(_DUMPED_STEP, arguments.steps)
     options = ["--steps", str(step), "--dump-gradients", str(folder), "--dump-steps", str(step)]
     run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
     path = folder / f"step_{step:06d}.npz"
     if not path.exists():
         raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: set --steps lower")
-    return read_gradients(path)
+    return path
+
+
+def _plan(arguments: argparse.Namespace, bandwidth: Bandwidth, gradients: pathlib.Path) -> dict[str, float]:
+    """Lets the ranks predict their own exchanges; returns milliseconds by compressor, without `auto`."""
+    names = [name for name in arguments.compression if not _is_tried(name)]
+    options = ["--json", "--repeat", "5", "--threads", str(arguments.threads or 0), "--preset", *names]
+    command = shlex.join([sys.executable, "-m", "tfcompress", "plan", str(gradients), *options])
+    output = gradients.parent / "plan"
+    run(arguments, bandwidth, ["sh", "-c", f"exec {command} > {shlex.quote(str(output))}.$HOROVOD_RANK"])
+    found = json.loads(output.with_suffix(".0").read_text())["results"]
+    return {row["name"]: row["step_ms"] for row in found if row["name"] in names}
 
 
 def _count_idle(arguments: argparse.Namespace, bandwidth: Bandwidth, output: pathlib.Path) -> dict:
@@ -99,8 +117,12 @@ def _by_steps(arguments: argparse.Namespace, names: list[str]) -> Iterator[tuple
     """Yields the options that say how many steps are trained and measured, and who trains so."""
     trials = str(arguments.trial_steps)
     after_trials = ["--epochs", "2", "--steps", trials, "--warm-up-steps", trials]
-    for is_tried, some in itertools.groupby(names, lambda name: name.partition("(")[0] == "auto"):
+    for is_tried, some in itertools.groupby(names, _is_tried):
         yield after_trials if is_tried else ["--steps", str(arguments.steps)], list(some)
+
+
+def _is_tried(name: str) -> bool:
+    return name.partition("(")[0] == "auto"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,6 +58,23 @@ def _median_ratio(baseline: list[dict], group: list[dict]) -> float | None:
     return statistics.median(ratios) if ratios else None
 
 
+def add_planned(rows: list[dict], planned: dict[str, dict[str, float]]) -> None:
+    """Adds to rows what `tfcompress plan` predicts: "planned_ms", of a step.
+
+    A step computes for what the shortest one measured takes without its exchange.
+
+    Args:
+      rows: As `summarise` returns them.
+      planned: As in `network_jobs.Measured`.
+    """
+    shortest = min(rows, key=lambda row: row["step_ms"])
+    exchanged = sum(shortest["milliseconds"][part] for part in ("encode", "communication", "decode"))
+    compute = shortest["step_ms"] - exchanged
+    for row in rows:
+        if (expected := planned.get(row["bandwidth"], {}).get(row["compression"])) is not None:
+            row["planned_ms"] = compute + expected
+
+
 def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc.Compressor]) -> list[dict]:
     """Returns for each compressor the bytes of one step's gradients, split into keys, values and the rest.
 

@@ -41,7 +41,7 @@ const std::vector<std::string>& Presets() {
       "dense|raw|logquant:bits=8,rounding=random",
       "residual|dense|raw|block_int:bits=8,block=256,levels=even",
       "residual|dense|raw|block_int:bits=4,block=256,levels=square",
-      "residual|dense|raw|block_int:bits=2,block=64,levels=even",
+      "residual|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64,levels=even",
       "residual|topk:ratio=0.01|rowcol|ecsq:snr=25",
   };
   return *specs;

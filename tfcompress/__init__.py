@@ -59,7 +59,7 @@ _LAZY = {
     "stats": "tfcompress.sources",
 }
 # Public modules.
-_MODULES = ("callbacks", "catalogue", "codecs", "costs", "cuda", "diagnosis", "elastic", "measure")
+_MODULES = ("callbacks", "catalogue", "codecs", "costs", "cuda", "diagnosis", "elastic", "job", "measure")
 
 __all__ = [
     "FORMAT_VERSION",

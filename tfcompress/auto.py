@@ -22,8 +22,8 @@ class Auto:
         is taken. Their memories must be of one kind.
       fallback: The name of the one that is taken where nothing can be measured: on one rank, in elastic jobs,
         whose ranks come and go, and in TF1-style graphs.
-      sparse: Names and plans that are taken, without a trial, where they are expected to be much faster than
-        all candidates.
+      sparse: Names and plans that are taken, without a trial, where they are expected to be clearly faster
+        than all candidates.
     """
 
     candidates: tuple[tuple[str, Compressor], ...]

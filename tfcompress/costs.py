@@ -11,6 +11,8 @@ from tfcompress.wire import allgather_bytes, allreduce_bytes
 # Candidates whose exchange is expected to take so many times as long as the shortest one's are tried in
 # training; the model is not better than that.
 _CLOSE = 2.0
+# What is taken without a trial has to be faster by so much: the model's errors are mostly common to all.
+_CLEARLY = 1.3
 # Links get slower and faster by so much during training: those close then are kept ready.
 _DRIFT = 4.0
 # An exchange shorter than this counts as this long: what surrounds it takes as much.
@@ -246,14 +248,14 @@ def exchange(
     )
 
 
-def fastest_by_far(
+def clearly_fastest(
     candidates: Mapping[str, Sequence[Load]],
     others: Mapping[str, Sequence[Load]],
     links: Links,
     codecs: Mapping[str, CodecCost],
     num_ranks: int,
 ) -> str | None:
-    """Returns the fastest of the candidates, if all others are expected to take more than twice as long.
+    """Returns the fastest of the candidates, if all others are expected to take more than 1.3 times as long.
 
     Args:
       candidates: By name, what travels in a step.
@@ -268,7 +270,7 @@ def fastest_by_far(
         return min(seconds, default=(math.inf, ""))
 
     (own, name), (of_others, _) = fastest(candidates), fastest(others)
-    return name if _CLOSE * max(own, _FLOOR_SECONDS) < of_others < math.inf else None
+    return name if _CLEARLY * max(own, _FLOOR_SECONDS) < of_others < math.inf else None
 
 
 def finalists(

@@ -59,11 +59,11 @@ class Compression(PaperPresets):
         Horovod's own wrappers refuse it.
 
         Args:
-          allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`, in
-            one of two encodings, where its exchange is expected to take less than half as long as that of
-            any other, which is told before the first step. Beside an optimizer whose momentum its memory
-            cannot take every element is sent. Under a tape nothing has told what the optimizer is, and the
-            memory has no momentum: that costs accuracy, see `topk`.
+          allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`,
+            with its codecs or with those for slower links, where its exchange is expected to be 1.3 times as
+            fast as that of any other, which is told before the first step. Beside an optimizer whose momentum
+            its memory cannot take every element is sent. Under a tape nothing has told what the optimizer is,
+            and the memory has no momentum: that costs accuracy, see `topk`.
           ratio: See `sparse`.
           warmup_steps: See `sparse`.
           min_elements, seed, exclude, clip_norm: See `Compressor`.
@@ -86,8 +86,8 @@ class Compression(PaperPresets):
         if allow == "dense":
             return Auto(tuple(candidates.items()), fallback="int8")
         sparse = functools.partial(Compression.sparse, ratio, warmup_steps=warmup_steps, **policy)
-        fast = sparse(index="delta_adaptive", value="block_int:bits=3,block=64")
-        plans = (("sparse with delta_adaptive|block_int", fast), ("sparse", sparse()))
+        fewer_bytes = sparse(index="rowcol", value="ecsq:snr=15")
+        plans = (("sparse", sparse()), ("sparse with rowcol|ecsq", fewer_bytes))
         return Auto(tuple(candidates.items()), "int8", plans)
 
     @staticmethod
@@ -151,8 +151,8 @@ class Compression(PaperPresets):
         *,
         warmup_steps: int = 100,
         momentum: float | None = None,
-        index: str = "rowcol",
-        value: str = "ecsq:snr=15",
+        index: str = "delta_adaptive",
+        value: str = "block_int:bits=3,block=64",
         min_elements: int = 1024,
         seed: int = 0,
         exclude: Exclusion = (),
@@ -161,13 +161,14 @@ class Compression(PaperPresets):
     ) -> Schedule:
         """Top-k that keeps the accuracy: many elements in few bits each, and the momentum where it belongs.
 
-        Ten per cent of the elements, each with little more than its sign, take no more bytes than 1 % in
-        float32. The momentum of Adam, AdamW and RMSprop goes to the memory, as in `dgc`; SGD keeps its own.
-        Tensors of one dimension are exact. Costs some 5 bits an element sent of a dense layer's gradient, 45
-        to 65 ns to encode and to decode it, and 8 bytes of memory an element, 4 beside SGD. By shards on more
-        than two ranks, whose sums send twice as many elements: bytes do not grow with the ranks. Not for
-        embeddings, whose rows are sent as they are, and not under a tape beside Adam: a tape does not tell
-        the optimizer, and the memory has no momentum then.
+        Ten per cent of the elements, each in three bits, take two to three times the bytes of 1 % in float32.
+        The momentum of Adam, AdamW and RMSprop goes to the memory, as in `dgc`; SGD keeps its own. Tensors of
+        one dimension are exact. Costs some 8 bits an element sent, index included, 20 ns to encode and 10 to
+        decode it, and 8 bytes of memory an element, 4 beside SGD. By shards on more than two ranks, whose
+        sums send twice as many elements: bytes do not grow with the ranks. Links of less than some 25 Mbit/s
+        want `sparse(index="rowcol", value="ecsq:snr=15")`, of which an element sent takes 5 bits and 50 ns.
+        Not for embeddings, whose rows are sent as they are, and not under a tape beside Adam: a tape does not
+        tell the optimizer, and the memory has no momentum then.
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1]. With less, training has to

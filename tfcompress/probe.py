@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfcompress import measure
 from tfcompress.auto import Auto
 from tfcompress.comm import SUM, Ranks
-from tfcompress.costs import CodecCost, Line, Links, fastest_by_far, finalists, loads_of
+from tfcompress.costs import CodecCost, Line, Links, clearly_fastest, finalists, loads_of
 from tfcompress.policy import Described
 
 # Sizes grow until a collective takes so much longer than the first: the last tells the bandwidth.
@@ -29,7 +29,7 @@ def finalists_of(
 ) -> tuple[list[str], list[str]]:
     """Returns the names of candidates that may be the fastest: on all links, and on those of now.
 
-    Or the one name of what is sparse, where that is much faster.
+    Or the one name of what is sparse, where that is clearly faster.
 
     Args:
       plan: The candidates.
@@ -42,9 +42,9 @@ def finalists_of(
     of_sparse = {each: loads_of(schedule.last, gradients, size) for each, schedule in plan.sparse}
     framed = {spec for each in (*loads.values(), *of_sparse.values()) for load in each for spec in load.specs}
     links, codecs = measure_links(ranks, name), measure_codecs(ranks, framed)
-    much_faster = fastest_by_far(of_sparse, loads, links, codecs, size)
-    if much_faster is not None:
-        return [much_faster], []
+    faster = clearly_fastest(of_sparse, loads, links, codecs, size)
+    if faster is not None:
+        return [faster], []
     first, ready = finalists(loads, links, codecs, size)
     return ready, first
 
@@ -81,9 +81,14 @@ def measure_codecs(ranks: Ranks, specs: Iterable[str]) -> dict[str, CodecCost]:
     costs = {
         spec: measure.codec_cost(spec, [sample], least_seconds=_CODEC_SECONDS) for spec in sorted(set(specs))
     }
-    numbers = [dataclasses.astuple(cost) for cost in costs.values()]
-    slowest = iter(_agreed(ranks, [number for each in numbers for number in each]))
-    return {spec: CodecCost(*itertools.islice(slowest, len(numbers[0]))) for spec in costs}
+    return dict(zip(costs, slowest(ranks, [*costs.values()]), strict=True))
+
+
+def slowest(ranks: Ranks, costs: Sequence[CodecCost]) -> list[CodecCost]:
+    """Returns the largest of each number over all ranks, for costs that each of them has measured."""
+    largest = iter(_agreed(ranks, [number for cost in costs for number in dataclasses.astuple(cost)]))
+    fields = len(dataclasses.fields(CodecCost))
+    return [CodecCost(*itertools.islice(largest, fields)) for _ in costs]
 
 
 def _line(ranks: Ranks, make: Callable[[int], Callable[[], object]]) -> Line:

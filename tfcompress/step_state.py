@@ -168,7 +168,7 @@ class StepState:
             if can_measure:
                 ready, first = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
             if len(ready) == 1:
-                self._tell_choice(f"{ready[0]}, " + ("by far the fastest" if can_measure else "unmeasured"))
+                self._tell_choice(f"{ready[0]}, " + ("clearly the fastest" if can_measure else "unmeasured"))
             self._settled[key] = plan.settled(ready, first)
         return self._settled[key]
 

@@ -101,7 +101,7 @@ def test_one_finalist_is_the_preset(injected, rng):
         strict=True,
     ):
         assert all((x == y).all() for x, y in zip(a, b, strict=True))
-    assert stages == [] and tfc.stats(stepper.state).choice == "int4, by far the fastest"
+    assert stages == [] and tfc.stats(stepper.state).choice == "int4, clearly the fastest"
 
 
 def test_links_and_codecs_are_measured(rng):
@@ -158,7 +158,7 @@ def test_the_momentum_is_in_the_memory_only_of_what_is_sparse(injected, assert_s
     stats = tfc.stats(optimizer)
     is_sparse = ready == ["sparse"]
     assert max(len(own) for own in stats.slots) == (2 if is_sparse else 1)
-    assert stats.choice.startswith("sparse, by far the fastest" if is_sparse else "int4: 800 ms")
+    assert stats.choice.startswith("sparse, clearly the fastest" if is_sparse else "int4: 800 ms")
 
 
 def test_ranks_that_allow_different_things_are_told():

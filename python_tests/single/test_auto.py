@@ -17,8 +17,8 @@ from tfcompress.costs import (
     Line,
     Links,
     Load,
+    clearly_fastest,
     exchange,
-    fastest_by_far,
     finalists,
     loads_of,
 )
@@ -173,7 +173,7 @@ def test_what_other_links_would_need_is_kept_ready(candidates):
     assert set(first) < set(ready) and "none" in ready and "int4" in ready
 
 
-def test_what_is_sparse_is_much_faster_or_not_taken(candidates):
+def test_what_is_sparse_is_clearly_faster_or_not_taken(candidates):
     n = 10_000_000
     sparse = {
         "sparse with raw": [Load(Transport.SHARD, "raw", 4, n, "raw")],
@@ -182,13 +182,13 @@ def test_what_is_sparse_is_much_faster_or_not_taken(candidates):
     codecs = CODECS | {"raw": CodecCost(0.05, 1e-9, 2e-10, 2e-10), "small": CodecCost(0.01, 3e-9, 2e-9, 2e-9)}
 
     def taken(megabytes_per_second):
-        return fastest_by_far(sparse, candidates, links(megabytes_per_second), codecs, 2)
+        return clearly_fastest(sparse, candidates, links(megabytes_per_second), codecs, 2)
 
     assert (taken(1), taken(100), taken(1e6)) == ("sparse", "sparse with raw", None)
-    assert fastest_by_far({}, candidates, links(1), codecs, 2) is None
+    assert clearly_fastest({}, candidates, links(1), codecs, 2) is None
     few = {"none": [Load(Transport.ALLREDUCE, "", 4, 100)]}
-    assert fastest_by_far(sparse, few, links(1), codecs, 2) is None
-    assert fastest_by_far(sparse, {"none": []}, links(1), codecs, 2) is None, "nothing is known of the model"
+    assert clearly_fastest(sparse, few, links(1), codecs, 2) is None
+    assert clearly_fastest(sparse, {"none": []}, links(1), codecs, 2) is None, "nothing is known of the model"
 
 
 # ---- Contest -----------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_auto_keeps_every_element_unless_it_is_told():
     sparse = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30)
     assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"] == list(sparse.compressors)
     assert dense.sparse == () and not any(each.is_sparse for each in sparse.compressors.values())
-    assert [name for name, _ in sparse.sparse] == ["sparse with delta_adaptive|block_int", "sparse"]
+    assert [name for name, _ in sparse.sparse] == ["sparse", "sparse with rowcol|ecsq"]
     for _, schedule in sparse.sparse:
         assert "topk:ratio=0.02" in schedule.last.spec and schedule.boundaries == (10, 20, 30)
 
@@ -274,9 +274,7 @@ def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
     assert "sparse" in dict(tfc.make_compressor("auto(allow='sparse')").sparse)
     assert tfc.make_compressor("auto").spec.endswith("int8, int4")
-    assert tfc.make_compressor("auto('sparse')").spec.endswith(
-        "int4, sparse with delta_adaptive|block_int, sparse"
-    )
+    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse, sparse with rowcol|ecsq")
 
 
 # ---- Tuner -------------------------------------------------------------------------------------------------

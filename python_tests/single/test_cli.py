@@ -397,6 +397,15 @@ class TestPlan:
         with pytest.raises(SystemExit, match=message):
             self.plan(output, npz, *arguments)
 
+    @pytest.mark.parametrize("given", [["--ranks", 2], ["--bandwidth", "1gbit"]])
+    def test_a_job_is_described_whole(self, given, npz, output):
+        with pytest.raises(SystemExit, match="give both or, in a job, neither"):
+            output("plan", npz, *given)
+
+    def test_without_a_job_one_has_to_be_described(self, npz):
+        done = run_without("tensorflow", arguments=["plan", npz])
+        assert done.returncode == 1 and "give --ranks and --bandwidth: there is no job" in done.stderr
+
     @pytest.mark.parametrize(
         ("option", "message"),
         [

@@ -242,6 +242,7 @@ LIGHT = (
 LATE = {
     ("tfcompress.__main__", "tfcompress.cli"),  # Says what is missing where rich is.
     ("tfcompress.cli.plotting", "tfcompress.cli.figures"),  # The same of matplotlib.
+    ("tfcompress.cli.setting", "tfcompress.job"),  # A job has TensorFlow; links that are described need none.
     ("tfcompress.policy", "tfcompress.stock"),  # A policy needs no TensorFlow.
     ("tfcompress.loading", "tfcompress.ops"),  # Each part is loaded by itself.
     ("tfcompress.loading", "tfcompress.comm"),

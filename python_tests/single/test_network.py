@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import pathlib
+import shlex
 import sys
 
 import numpy as np
@@ -133,7 +134,8 @@ class FakeJobs:
     def __init__(self, monkeypatch, failing: str):
         self.failing, self.trained, self.options = failing, [], {}
         monkeypatch.setattr(network_jobs, "run", self)
-        monkeypatch.setattr(network_jobs, "_dump", lambda *_: {})
+        monkeypatch.setattr(network_jobs, "_dump", lambda _, __, folder: folder / "step_000010.npz")
+        monkeypatch.setattr(network_jobs, "read_gradients", lambda _: {})
         monkeypatch.setattr(network_jobs, "_count_idle", lambda *_: {})
 
     def __call__(self, arguments, bandwidth, command):
@@ -161,6 +163,39 @@ def test_a_compressor_that_fails_costs_no_other_its_results(monkeypatch):
     runs = [(run["bandwidth"], run["round"], run["compression"]) for run in measured.runs]
     expected = itertools.product(["1gbit", "unlimited"], [1, 2], ["none", "fp16", "dgc"])
     assert sorted(runs) == sorted(expected)
+
+
+def test_ranks_plan_on_the_links_on_which_they_train(monkeypatch):
+    jobs = FakeJobs(monkeypatch, failing="")
+    planned = []
+
+    def plan(arguments, bandwidth, command):
+        if command[0] != "sh":
+            return jobs(arguments, bandwidth, command)
+        planned.append(bandwidth.label)
+        words = shlex.split(command[2])
+        assert {"none", "fp16", "dgc"} <= set(words) and "auto" not in words
+        steps = [{"name": name, "step_ms": 3.0} for name in ("none", "fp16", "dgc", "int8")]
+        pathlib.Path(words[-1].replace("$HOROVOD_RANK", "0")).write_text(json.dumps({"results": steps}))
+
+    monkeypatch.setattr(network_jobs, "run", plan)
+    measured = measure("--plan --bandwidths 1gbit unlimited --repeats 1 --compression dgc auto")
+    assert planned == ["1gbit", "unlimited"]
+    assert measured.planned == dict.fromkeys(planned, dict.fromkeys(["none", "fp16", "dgc"], 3.0))
+    assert measure("--bandwidths 1gbit --repeats 1").planned == {}
+
+
+def test_planned_steps_compute_for_what_the_shortest_takes_without_its_exchange():
+    def row(name, step_ms):
+        parts = {"encode": 1.0, "communication": 2.0, "decode": 3.0, "compute": 0.0, "update": 0.0}
+        return {"bandwidth": "1gbit", "compression": name, "step_ms": step_ms, "milliseconds": parts}
+
+    rows = [row("none", 50.0), row("topk", 10.0), row("auto", 20.0)]
+    network_summary.add_planned(rows, {"1gbit": {"none": 40.0, "topk": 5.0}})
+    assert [each.get("planned_ms") for each in rows] == [44.0, 9.0, None]
+    assert "44 / 50: -12%" in fill_tables.planned({"rows": rows})
+    network_summary.add_planned(rows[2:], {})
+    assert "planned_ms" not in rows[2]
 
 
 def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):

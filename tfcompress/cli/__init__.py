@@ -1,7 +1,7 @@
 """The command line: `tfcompress list | inspect | bench | plan | doctor`, one module a subcommand.
 
-It works at the NumPy level, without TensorFlow, and uses the package's public names only. rich and matplotlib
-are the package's extra `cli`.
+It works at the NumPy level, without TensorFlow unless `plan` runs in a job, and uses the package's public
+names only. rich and matplotlib are the package's extra `cli`.
 """
 
 import argparse

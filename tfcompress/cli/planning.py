@@ -12,8 +12,8 @@ import numpy as np
 import tfcompress as tfc
 from tfcompress.cli import arrays, console, plotting, units
 from tfcompress.cli.coding import named, preset_names
-from tfcompress.cli.host import measure_host
-from tfcompress.costs import CodecCost, Exchange, Links, Load, exchange, loads_of
+from tfcompress.cli.setting import Setting, setting_of
+from tfcompress.costs import CodecCost, Exchange, Load, exchange, loads_of
 from tfcompress.measure import codec_cost, processor
 
 # Presets that send every element, from the most exact to the least; then those that send the largest only.
@@ -29,6 +29,9 @@ takes on so many ranks: all-reduce, all-gather, or all-to-all and all-gather (by
 from the bytes that their algorithm moves, from bandwidth and latency of the links, and from what this machine
 takes to send and receive over TCP.
 
+Under horovodrun, without --ranks and --bandwidth, all ranks measure together, each with the same file:
+collectives on the job's own links, codecs while the other ranks of a host use it, too.
+
 A step is --compute-ms and then the exchange: what overlaps the backward pass in training is not taken off.
 Each rank is behind a link of its own; where ranks share one, divide its bandwidth by their number. Horovod
 sums by Gloo here, over TCP; NCCL is faster. Schedules, such as of sparse, are as after their warm-up. The
@@ -39,13 +42,10 @@ def add_parser(subcommands: argparse._SubParsersAction) -> None:
     """Adds the subcommand."""
     parser = console.add_subparser(subcommands, "plan", _DESCRIPTION)
     parser.add_argument("file", type=pathlib.Path, metavar="FILE.npz|FILE.npy", help="gradients of a step")
-    parser.add_argument(
-        "--ranks", type=_ranks, required=True, metavar="R", help="number of ranks, at least 2"
-    )
+    parser.add_argument("--ranks", type=_ranks, metavar="R", help="number of ranks, at least 2")
     parser.add_argument(
         "--bandwidth",
         type=units.bandwidth,
-        required=True,
         metavar="RATE",
         help="of each direction of a rank's link: 100mbit, 2.5gbit, unlimited",
     )
@@ -127,21 +127,25 @@ def run(arguments: argparse.Namespace) -> None:
     """Predicts the step times of all presets.
 
     Raises:
-      SystemExit: The file has no array to compress, or a preset is invalid or does not fit an array.
+      SystemExit: The file has no array to compress, a preset is invalid or does not fit an array, or neither
+        a job is described nor one runs this.
     """
     figures = plotting.figures_for(arguments.plot)
     compressors = {name: compressor_of(name) for name in names_of(arguments.preset)}
     tensors, notes = arrays.read_finite(arguments.file)
-    predictions = predict(tensors, compressors, arguments)
+    setting = setting_of(arguments)
+    predictions = predict(tensors, compressors, setting, arguments)
+    if not setting.is_reported_here:
+        return
     of_none = next(each.seconds for each in predictions if each.name == "none")
     results = [each.as_dict(of_none) for each in sorted(predictions, key=lambda each: each.seconds)]
     advice = recommend({each.name: each.seconds for each in predictions})
     for text in notes:
         console.note(text)
     if arguments.json:
-        console.print_json({**_describe_run(arguments, notes), "results": results, **advice})
+        console.print_json({**_describe_run(arguments, setting, notes), "results": results, **advice})
     else:
-        _print(arguments, tensors, results, advice["recommendation"])
+        _print(arguments, tensors, setting, results, advice["recommendation"])
     if figures is not None:
         figures.save_plan(results, 1e3 * predictions[0].compute_seconds, arguments.plot)
 
@@ -167,33 +171,36 @@ def compressor_of(text: str) -> tfc.Compressor:
 
 
 def predict(
-    tensors: Sequence[arrays.Tensor], compressors: Mapping[str, tfc.Compressor], arguments: argparse.Namespace
+    tensors: Sequence[arrays.Tensor],
+    compressors: Mapping[str, tfc.Compressor],
+    setting: Setting,
+    arguments: argparse.Namespace,
 ) -> list[Prediction]:
-    """Returns the predictions of all presets, from measurements on this machine.
+    """Returns the predictions of all presets, from measurements.
 
     Args:
       tensors: The gradients of one rank, with finite values.
       compressors: By their names on the command line.
-      arguments: `ranks`, `bandwidth`, `latency`, `compute_ms`, `repeat` and `threads`.
+      setting: The job.
+      arguments: `compute_ms`, `repeat` and `threads`.
 
     Raises:
       SystemExit: A spec does not fit a tensor.
     """
-    links = Links.of_bandwidth(arguments.ranks, arguments.bandwidth / 8, arguments.latency, measure_host())
     known: dict[tuple[str, tuple[int, ...]], CodecCost] = {}
     predictions = []
     with console.make_progress() as progress:
         task = progress.add_task("", total=len(compressors))
         for name, compressor in compressors.items():
             progress.update(task, description=name)
-            loads, positions = _loads(tensors, compressor, arguments.ranks)
+            loads, positions = _loads(tensors, compressor, setting.num_ranks)
             codecs = {}
             for spec, those in positions.items():
                 key = (spec, tuple(those))
                 if key not in known:
-                    known[key] = _measure(spec, [tensors[i] for i in those], arguments)
+                    known[key] = setting.codec_cost(_measure(spec, [tensors[i] for i in those], arguments))
                 codecs[spec] = known[key]
-            expected = exchange(loads, links, codecs, arguments.ranks)
+            expected = exchange(loads, setting.links, codecs, setting.num_ranks)
             predictions.append(Prediction(name, expected, arguments.compute_ms / 1e3))
             progress.advance(task)
     return predictions
@@ -241,12 +248,13 @@ def _measure(spec: str, tensors: Sequence[arrays.Tensor], arguments: argparse.Na
         raise SystemExit(f"{spec} on {arrays.join([tensor.name for tensor in tensors])}: {error}") from error
 
 
-def _describe_run(arguments: argparse.Namespace, notes: list[str]) -> dict:
-    is_limited = math.isfinite(arguments.bandwidth)
+def _describe_run(arguments: argparse.Namespace, setting: Setting, notes: list[str]) -> dict:
+    is_limited = arguments.bandwidth is not None and math.isfinite(arguments.bandwidth)
     return {
         "file": str(arguments.file),
         "notes": notes,
-        "ranks": arguments.ranks,
+        "ranks": setting.num_ranks,
+        "links": dataclasses.asdict(setting.links),
         "bandwidth_bits_per_second": arguments.bandwidth if is_limited else None,
         "latency_ms": 1e3 * arguments.latency,
         "compute_ms": arguments.compute_ms or None,
@@ -258,11 +266,14 @@ def _describe_run(arguments: argparse.Namespace, notes: list[str]) -> dict:
 
 
 def _print(
-    arguments: argparse.Namespace, tensors: Sequence[arrays.Tensor], results: list[dict], recommendation: str
+    arguments: argparse.Namespace,
+    tensors: Sequence[arrays.Tensor],
+    setting: Setting,
+    results: list[dict],
+    recommendation: str,
 ) -> None:
     n = sum(tensor.values.size for tensor in tensors)
-    rate = f"{arguments.bandwidth / 1e6:,g} Mbit/s" if math.isfinite(arguments.bandwidth) else "no limit"
-    title = f"{arguments.file}: n = {n:,}, {arguments.ranks} ranks, {rate}, {1e3 * arguments.latency:g} ms"
+    title = f"{arguments.file}: n = {n:,}, {setting.title}"
     if arguments.compute_ms:
         last, caption = "step\nms", f"a step: {arguments.compute_ms:g} ms of computing, and the exchange"
     else:
