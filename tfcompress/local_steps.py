@@ -65,6 +65,7 @@ class _Keras3(_InRounds):
         if not self.built and given:
             self.build(given)  # Not in the branch of a tf.cond.
         apply = super().apply
+        self._tfcompress_rounds.note_tables(zip(grads, given or self._trainable_variables, strict=False))
         self._tfcompress_rounds.run(lambda: apply(grads, given))
 
 
@@ -77,6 +78,7 @@ class _Keras2(_InRounds):
         with tf.init_scope():  # Not in the branch of a tf.cond.
             self.build([variable for _, variable in pairs])
         apply_gradients = super().apply_gradients
+        self._tfcompress_rounds.note_tables(pairs)
         self._tfcompress_rounds.run(lambda: apply_gradients(pairs, *args, **kwargs))
         return self.iterations
 
@@ -89,6 +91,7 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
     *,
     feedback_decay: float = 1.0,
     process_set: Any = None,
+    sparse_as_dense: bool = True,
 ) -> Any:
     """Makes ranks take several steps of their own between exchanges of what these have changed.
 
@@ -108,12 +111,16 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
       steps: Of a round, at least 1. What counts is calls of `apply` or `apply_gradients`, the same number
         on all ranks.
       compression: What to apply to the differences (default: none, Horovod's plain all-reduce), or {regular
-        expression: compressor}, or a `Schedule`, whose steps are rounds here. Differences are dense, those of
-        embeddings too. `min_elements` and error feedback are as ever.
+        expression: compressor}, or a `Schedule`, whose steps are rounds here. `min_elements` and error
+        feedback are as ever.
       outer: What becomes of the mean difference (default: ranks go on from the mean of their weights).
       feedback_decay: Factor of the residuals from one round to the next, in (0, 1]; default 1, which loses
         nothing.
       process_set: The hvd.ProcessSet whose ranks exchange (default: all ranks).
+      sparse_as_dense: Whether the difference of an embedding is dense (default). Else the rows that a round
+        has changed are sent, as `DistributedOptimizer` sends those of a step: for optimizers that leave
+        other rows as they are, such as SGD without momentum and Adagrad. Adam changes every row that it has
+        ever touched.
 
     Returns:
       The same object: an optimizer of the class and configuration that it had. Within a round ranks have
@@ -141,7 +148,7 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
             "exchanging: wrap it before the model is compiled or the first step is taken, or load it with "
             "tfc.load_model"
         )
-    return wrap(optimizer, steps, compression, outer, feedback_decay, process_set)
+    return wrap(optimizer, steps, compression, outer, feedback_decay, process_set, sparse_as_dense)
 
 
 def end_round(optimizer: Any) -> None:
@@ -193,6 +200,7 @@ def wrap(
     outer: OuterStep | None = None,
     feedback_decay: float = 1.0,
     process_set: Any = None,
+    sparse_as_dense: bool = True,
 ) -> Any:
     """Does what `LocalSteps` does, to an optimizer that may have been used."""
     _refuse_unsuited(optimizer)
@@ -201,16 +209,16 @@ def wrap(
         raise TypeError(f"outer must be a tfc.OuterStep, got {outer!r}")
     plan = checked_plan(compression)
     settings = {"local steps": steps, "outer step": str(outer), "feedback decay": feedback_decay}
-    step = Step(plan, Options(process_set=process_set), settings)
+    step = Step(plan, Options(process_set=process_set, sparse_as_dense=sparse_as_dense), settings)
     step.state.unsynchronised_steps = 0  # Anchors are compared, which are broadcast before or in a round.
-    rounds = Rounds(step, steps, outer, feedback_decay)
+    rounds = Rounds(step, steps, outer, feedback_decay, sends_rows=not sparse_as_dense)
     note_use(compressors_of(plan), step.state)
     loss_scale.let_all_ranks_decide(optimizer)
     front = _Keras3 if hasattr(type(optimizer), "apply") else _Keras2
     keras_objects.put_in_front(
         optimizer,
         front,
-        lambda made: wrap(made, steps, compression, outer, feedback_decay, process_set),
+        lambda made: wrap(made, steps, compression, outer, feedback_decay, process_set, sparse_as_dense),
     )
     # Not through __setattr__: Keras would track them as its own variables.
     object.__setattr__(optimizer, "_tfcompress_step", step)

@@ -2,17 +2,17 @@
 
 import dataclasses
 import io
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfcompress.outer import OuterStep
-from tfcompress.state import Parameter, make_variable, parameter_of, scope_name, tf_variable
+from tfcompress.state import Gradient, Parameter, make_variable, parameter_of, scope_name, tf_variable
 from tfcompress.step import Step
 
-_COUNT, _ANCHORS, _VELOCITIES = "count", "anchor", "velocity"
+_COUNT, _ANCHORS, _VELOCITIES, _TABLES = "count", "anchor", "velocity", "tables"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +29,15 @@ class _Trained:
     anchor: tf.Variable
     velocity: tf.Variable | None
 
+    def difference(self, as_rows: bool) -> tf.Tensor | tf.IndexedSlices:
+        """Returns what the round has taken from the anchor; as rows, those that are not zero."""
+        dense = self.anchor - self.variable.read_value()
+        if not as_rows:
+            return dense
+        is_changed = tf.reduce_any(tf.not_equal(dense, 0), axis=list(range(1, dense.shape.rank)))
+        rows = tf.where(is_changed)[:, 0]
+        return tf.IndexedSlices(tf.gather(dense, rows), rows, tf.constant(dense.shape.as_list(), tf.int64))
+
     def parameter(self, named: Parameter) -> Parameter:
         """Returns what an exchange sees: of its variables, the anchors are those that ranks have alike."""
         return dataclasses.replace(named, variable=self.anchor)
@@ -41,7 +50,15 @@ class Rounds:
     between two rounds counts. All state is created by `prepare`, outside any graph that is being traced.
     """
 
-    def __init__(self, step: Step, num_steps: int, outer: OuterStep, feedback_decay: float) -> None:
+    def __init__(
+        self,
+        step: Step,
+        num_steps: int,
+        outer: OuterStep,
+        feedback_decay: float,
+        *,
+        sends_rows: bool = False,
+    ) -> None:
         """Takes how rounds end.
 
         Args:
@@ -49,6 +66,7 @@ class Rounds:
           num_steps: Of a round, at least 1.
           outer: What becomes of the mean difference.
           feedback_decay: Factor of the residuals after each round, in (0, 1].
+          sends_rows: Whether differences of tables are sent as the rows that a round has changed.
 
         Raises:
           ValueError: A number is outside its range.
@@ -61,6 +79,8 @@ class Rounds:
         self._num_steps = num_steps
         self._outer = outer
         self._feedback_decay = feedback_decay
+        self._sends_rows = sends_rows
+        self._tables: set[int] = set()
         self._trained: dict[Hashable, tuple[Parameter, _Trained]] = {}
         self._count = make_variable(np.int64(0), "tfcompress/local_steps")
         self._waiting: dict[str, np.ndarray] = {}
@@ -95,6 +115,13 @@ class Rounds:
             return make_variable(tf.zeros(like.shape, like.dtype), name)
         _check_shape(name, restored, like.shape)
         return make_variable(tf.cast(restored, like.dtype), name)
+
+    def note_tables(self, gradients_and_variables: Iterable[tuple[Gradient, object]]) -> None:
+        """Takes the variables whose gradients are rows for tables; before `run`, while a step is traced."""
+        positions = {key: position for position, key in enumerate(self._trained)}
+        for gradient, variable in gradients_and_variables:
+            if isinstance(gradient, tf.IndexedSlices):
+                self._tables.add(positions[parameter_of(variable).key])
 
     def run(self, take_step: Callable[[], object]) -> None:
         """Takes a local step; begins a round before it and ends one after it where it is time to.
@@ -138,10 +165,13 @@ class Rounds:
     def _end(self) -> None:
         parameters = [each.parameter(named) for named, each in self._trained.values()]
         trained = [each for _, each in self._trained.values()]
-        differences = [each.anchor - each.variable.read_value() for each in trained]
+        differences = [
+            each.difference(self._sends_rows and position in self._tables)
+            for position, each in enumerate(trained)
+        ]
         reduced = self._step.reduce(differences, parameters)
         alone = not self._step.state.ranks.may_exchange()
-        for each, mine, mean in zip(trained, differences, reduced, strict=True):
+        for each, mine, mean in zip(trained, map(_dense, differences), map(_dense, reduced), strict=True):
             if alone and self._outer.averages:  # To the bit what the inner optimizer has made.
                 each.variable.assign_add(mine - mean, read_value=False)
             else:
@@ -168,7 +198,7 @@ class Rounds:
     # ---- In checkpoints ------------------------------------------------------------------------------------
 
     def serialize(self) -> bytes:
-        """Returns the state as bytes: velocities, and within a round its anchors and steps; or nothing."""
+        """Returns the state as bytes: velocities, and within a round what it needs to go on; or nothing."""
         count = self.num_taken()
         trained = [each for _, each in self._trained.values()]
         arrays = {f"{_ANCHORS}_{i}": each.anchor for i, each in enumerate(trained) if count}
@@ -181,7 +211,8 @@ class Rounds:
         values: dict[str, Any] = {
             name: tf.cast(variable, _carrier(variable.dtype)).numpy() for name, variable in arrays.items()
         }
-        np.savez(file, **{_COUNT: np.int64(count), **values})
+        tables = np.array(sorted(self._tables if count else ()), np.int64)
+        np.savez(file, **{_COUNT: np.int64(count), _TABLES: tables, **values})
         return file.getvalue()
 
     def deserialize(self, data: bytes) -> None:
@@ -196,6 +227,7 @@ class Rounds:
                 arrays = {name: file[name] for name in file.files}
         with tf.init_scope():
             self._count.assign(arrays.pop(_COUNT, np.int64(0)))
+            self._tables.update(arrays.pop(_TABLES, np.array([], np.int64)).tolist())
             for position, (named, each) in enumerate(self._trained.values()):
                 for kind, variable in ((_ANCHORS, each.anchor), (_VELOCITIES, each.velocity)):
                     value = arrays.get(f"{kind}_{position}")
@@ -203,6 +235,14 @@ class Rounds:
                         _check_shape(named.name, value, variable.shape)
                         variable.assign(tf.cast(value, variable.dtype))
         self._waiting = {} if self._trained else arrays
+
+
+def _dense(difference: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """On a CPU, which adds rows that come twice in their order: all ranks get the same bits."""
+    if not isinstance(difference, tf.IndexedSlices):
+        return difference
+    with tf.device("CPU:0"):
+        return tf.convert_to_tensor(difference)
 
 
 def _carrier(dtype: tf.DType) -> tf.DType:

@@ -199,6 +199,89 @@ def test_embeddings_go_as_dense_differences(assert_same_on_all_ranks):
     assert_same_on_all_ranks(model.get_weights())
 
 
+class TableLoop(Loop):
+    """A custom loop over a table, of which each step touches some rows, by SGD at a rate of 1."""
+
+    SHAPE = (1000, 8)
+
+    def __init__(self, steps, **options):
+        self.variable = make_variable(np.zeros(self.SHAPE))
+        self.optimizer = tfc.LocalSteps(keras.optimizers.SGD(1.0), steps, **options)
+
+        @tf.function
+        def step(values, rows):
+            self.optimizer.apply_gradients([(tf.IndexedSlices(values, rows, self.SHAPE), self.variable)])
+
+        self.step = step
+
+    def touch(self, values, rows):
+        for some, those in zip(values, rows, strict=True):
+            self.step(tf.constant(some), tf.constant(those))
+        return self.variable.numpy()
+
+    def waiting(self):
+        slots = [slot for own in state_of(self.optimizer).memories.by_name().values() for slot in own]
+        return sum((mean(slot.numpy()).reshape(self.SHAPE) for slot in slots), np.zeros(self.SHAPE))
+
+
+def touched(rng, num_steps):
+    """Values and rows of steps; rows come twice in a step, and some on all ranks."""
+    rows = rng.integers(0, 40, [num_steps, 30])
+    values = rng.standard_normal([num_steps, 30, 8]).astype(np.float32)
+    dense = np.zeros([num_steps, *TableLoop.SHAPE])
+    for step in range(num_steps):
+        np.add.at(dense[step], rows[step], values[step])
+    return values, rows, dense.sum(axis=0).astype(np.float32)
+
+
+ROWS = {
+    "none": tfc.Compression.none,
+    "int8": tfc.Compression.int8(min_elements=16),
+    "shard": tfc.Compression.int4(min_elements=16, exchange="shard"),
+    "topk": tfc.Compression.topk(0.3, min_elements=16),
+}
+# Rows have no residual with `int8`.
+ROUNDING = {"int8": 0.1}
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("name", ROWS)
+def test_embeddings_can_go_as_the_rows_that_a_round_has_changed(name, rng):
+    loop = TableLoop(2, compression=ROWS[name], sparse_as_dense=False)
+    values, rows, dense = touched(rng, 4)
+    sent = -loop.touch(values, rows)
+    assert are_alike(sent) and tfc.stats(loop.optimizer).total.steps == 2
+    assert tfc.stats(loop.optimizer).total.payload_bytes < 0.2 * 2 * 4 * sent.size
+    waiting = loop.waiting()
+    assert np.count_nonzero(waiting) > 0 or name in ("none", "int8")
+    np.testing.assert_allclose(sent + waiting, mean(dense), atol=ROUNDING.get(name, 1e-5))
+
+
+@pytest.mark.ranks
+def test_a_round_that_changes_no_row_on_a_rank_is_a_round(rng):
+    loop = TableLoop(1, compression=ROWS["int8"], sparse_as_dense=False)
+    values, rows, dense = touched(rng, 1)
+    own = hvd.rank() == 0
+    sent = -loop.touch(values * np.float32(own), rows)
+    np.testing.assert_allclose(sent, mean(dense * np.float32(own)), atol=ROUNDING["int8"])
+    assert are_alike(sent) and np.count_nonzero(sent) > 0
+
+
+def test_a_round_of_rows_goes_on_from_a_checkpoint_without_a_step(folder, rng):
+    values, rows, _ = touched(rng, 2)
+    loop, restored = (TableLoop(5, compression=ROWS["topk"], sparse_as_dense=False) for _ in range(2))
+    loop.touch(values, rows)
+    path = str(folder / f"rank{hvd.rank()}")
+    with pytest.warns(match="within a round|one rank's weights"):
+        tf.train.Checkpoint(optimizer=loop.optimizer, table=loop.variable).write(path)
+    tf.train.Checkpoint(optimizer=restored.optimizer, table=restored.variable).read(path)
+    restored.optimizer.build([restored.variable])
+    for each in (loop, restored):
+        tfc.end_round(each.optimizer)
+    np.testing.assert_array_equal(loop.variable.numpy(), restored.variable.numpy())
+    assert tfc.stats(restored.optimizer).total.payload_bytes == tfc.stats(loop.optimizer).total.payload_bytes
+
+
 def test_ranks_that_began_differently_are_stopped_at_the_first_round():
     model = make_model(keras)
     model.compile(tfc.LocalSteps(keras.optimizers.SGD(0.01), 2), "mse")

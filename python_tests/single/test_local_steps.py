@@ -37,6 +37,21 @@ def test_one_rank_trains_as_the_plain_optimizer_and_sends_nothing(compression):
     assert tfc.stats(wrapped).total.payload_bytes == 0
 
 
+def test_rows_of_one_rank_are_those_of_the_plain_optimizer():
+    def trained(optimizer):
+        keras.utils.set_random_seed(0)
+        layers = [keras.layers.Embedding(100, 16), keras.layers.Flatten(), keras.layers.Dense(1)]
+        model = keras.Sequential([keras.Input((3,)), *layers])
+        model.compile(optimizer, "mse")
+        x = np.random.default_rng(0).integers(0, 100, (32, 3))
+        model.fit(x, x[:, :1] / 100, batch_size=8, epochs=2, verbose=0, shuffle=False)
+        return model.get_weights()
+
+    topk = tfc.Compression.topk(0.1, min_elements=16)
+    wrapped = tfc.LocalSteps(keras.optimizers.SGD(0.1), 3, compression=topk, sparse_as_dense=False)
+    assert_equal(trained(wrapped), trained(keras.optimizers.SGD(0.1)))
+
+
 def test_one_rank_takes_the_outer_step():
     """Rounds of one step of SGD at a rate of 0.5 outside are SGD with half the rate."""
     wrapped = tfc.LocalSteps(keras.optimizers.SGD(0.02), 1, outer=tfc.OuterStep(0.5))

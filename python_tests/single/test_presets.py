@@ -140,7 +140,10 @@ class TestSparse:
         ratios = [float(re.search(r"ratio=([^|]+)", policy.spec)[1]) for policy in schedule.policies]
         assert ratios == [0.3, 0.1, 0.03, 0.02]
         assert all(each.takes_momentum and each.min_dimensions == 2 for each in schedule.policies)
-        assert "|delta_adaptive|block_int:bits=3,block=64" in schedule.policies[-1].spec and "to step 33, " in schedule.spec
+        assert (
+            "|delta_adaptive|block_int:bits=3,block=64" in schedule.policies[-1].spec
+            and "to step 33, " in schedule.spec
+        )
 
     def test_the_memory_has_a_momentum_of_its_own_only_if_it_is_given(self):
         assert {each.memory for each in tfc.Compression.sparse().policies} == {"residual"}
