@@ -6,7 +6,9 @@
 Trains an example to its end with each compressor, the first of which is the baseline, each rank in a network
 namespace as in network.py (needs root and iproute2). A compressor has arrived at the end of the first epoch
 whose metric, in the mean over the seeds, is at most `--within` below the baseline's last; its time is that of
-all steps up to there, without evaluation. Arguments after -- are passed to the example. Writes a JSON and a
+all steps up to there, without evaluation. With --timed-steps only the first link sees whole trainings of what
+takes the same steps on every link, all but schedules and `auto`: on other links some steps are timed, and the
+curve of the first link is stretched. Arguments after -- are passed to the example. Writes a JSON and a
 figure, and prints a table.
 """
 
@@ -53,6 +55,13 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
         help="how far below the baseline a metric counts as equal (default %(default)s)",
     )
     parser.add_argument(
+        "--timed-steps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="steps on further links of what takes the same steps on every link (default: whole trainings)",
+    )
+    parser.add_argument(
         "--from",
         type=pathlib.Path,
         dest="file",
@@ -67,23 +76,48 @@ def train(arguments: argparse.Namespace) -> dict:
     # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
     import network_jobs
 
+    import tfcompress as tfc
+
     script = network.EXAMPLES / f"{arguments.workload}.py"
-    runs = []
+    made = {name: tfc.make_compressor(name) for name in arguments.compression}
+    on_every_link_alike = [name for name, each in made.items() if isinstance(each, tfc.Compressor)]
+    runs: list[dict] = []
+
+    def run(seed: int, bandwidth: network.Bandwidth, names: list[str], *further: str) -> list[dict]:
+        if not names:
+            return []
+        own = ["--seed", str(seed), "--output", str(output), "--compression", *names]
+        command = [sys.executable, str(script), *own, *arguments.example, *further]
+        network_jobs.run(arguments, bandwidth, command)
+        results = json.loads(output.read_text())
+        for result in results:
+            network_jobs.check_replicas(result)
+        return [{"bandwidth": bandwidth.label, **result} for result in results]
+
     with tempfile.TemporaryDirectory() as folder, rich.progress.Progress() as progress:
         output = pathlib.Path(folder) / "results.json"
         bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
         for seed in range(1, arguments.seeds + 1):
+            whole: dict[str, dict] = {}
             for bandwidth in arguments.bandwidths:
                 progress.update(bar, description=f"seed {seed}, {bandwidth.label}")
-                own = ["--seed", str(seed), "--output", str(output), "--compression", *arguments.compression]
-                command = [sys.executable, str(script), *own, *arguments.example]
-                network_jobs.run(arguments, bandwidth, command)
-                for result in json.loads(output.read_text()):
-                    network_jobs.check_replicas(result)
-                    runs.append({"bandwidth": bandwidth.label, **result})
+                timed = on_every_link_alike if whole and arguments.timed_steps else []
+                short = run(seed, bandwidth, timed, "--epochs", "1", "--steps", str(arguments.timed_steps))
+                runs += [stretched(whole[each["compression"]], each) for each in short]
+                trained = run(seed, bandwidth, [name for name in made if name not in timed])
+                whole = whole or {each["compression"]: each for each in trained}
+                runs += trained
                 progress.advance(bar)
     slim = [{key: run[key] for key in KEPT} for run in runs]
-    return {**{key: runs[0][key] for key in SHARED}, "threads": arguments.threads, "runs": slim}
+    settings = {"threads": arguments.threads, "timed_steps": arguments.timed_steps}
+    return {**{key: runs[0][key] for key in SHARED}, **settings, "runs": slim}
+
+
+def stretched(whole: dict, timed: dict) -> dict:
+    """Returns a whole training as it would be on the link on which some of its steps were timed."""
+    factor = timed["step_ms_median"] / whole["step_ms_median"]
+    curve = [{**point, "seconds": factor * point["seconds"]} for point in whole["curve"]]
+    return {**whole, **{key: timed[key] for key in ("bandwidth", "step_ms_median")}, "curve": curve}
 
 
 def summarise(runs: list[dict], within: float) -> list[dict]:

@@ -161,7 +161,7 @@ class Compression(PaperPresets):
     ) -> Schedule:
         """Top-k that keeps the accuracy: many elements in few bits each, and the momentum where it belongs.
 
-        Ten per cent of the elements, each in three bits, take two to three times the bytes of 1 % in float32.
+        Ten per cent of the elements, each in three bits, take about twice the bytes of 1 % in float32.
         The momentum of Adam, AdamW and RMSprop goes to the memory, as in `dgc`; SGD keeps its own. Tensors of
         one dimension are exact. Costs some 8 bits an element sent, index included, 20 ns to encode and 10 to
         decode it, and 8 bytes of memory an element, 4 beside SGD. By shards on more than two ranks, whose

@@ -56,6 +56,34 @@ def test_times_are_those_at_which_the_mean_over_seeds_arrives():
     assert (rows[1]["training_seconds"], rows[1]["megabytes"]) == (9, 3)
 
 
+def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_link(monkeypatch):
+    network_jobs = pytest.importorskip("network_jobs", reason="ranks are started by Horovod's own rendezvous")
+    started = []
+
+    def train(arguments, bandwidth, command):
+        words = command[command.index("--compression") + 1 :]
+        steps = int(words[words.index("--steps") + 1]) if "--steps" in words else 10
+        names = [word for word in words[: words.index("--batch-size")] if not word.startswith("-")]
+        started.append((bandwidth.label, names, steps))
+        shared = dict.fromkeys(time_to_accuracy.SHARED, 0) | {"replicas_identical": True}
+        step_ms = {"1gbit": 100.0, "100mbit": 900.0}[bandwidth.label]
+        trained = [run(name, [0.5, 0.9], steps * step_ms / 2e3, bandwidth.label) for name in names]
+        results = [{**shared, **each, "step_ms_median": step_ms} for each in trained]
+        pathlib.Path(command[command.index("--output") + 1]).write_text(json.dumps(results))
+
+    monkeypatch.setattr(network_jobs, "run", train)
+    words = "--bandwidths 1gbit 100mbit --timed-steps 4 --compression none int4 sparse auto -- --batch-size 2"
+    result = time_to_accuracy.train(time_to_accuracy.parse_arguments(words.split()))
+    assert started == [
+        ("1gbit", ["none", "int4", "sparse", "auto"], 10),
+        ("100mbit", ["none", "int4"], 4),
+        ("100mbit", ["sparse", "auto"], 10),
+    ]
+    rows = time_to_accuracy.summarise(result["runs"], within=0.0)
+    slow = {row["compression"]: row["training_seconds"] for row in rows if row["bandwidth"] == "100mbit"}
+    assert slow == pytest.approx(dict.fromkeys(["none", "int4", "sparse", "auto"], 9.0))
+
+
 def test_from_a_file_it_writes_numbers_table_and_figure(tmp_path, monkeypatch, capsys):
     shared = {"workload": "mnist_mlp", "ranks": 2, "parameters": 1000}
     path = tmp_path / "runs.json"
