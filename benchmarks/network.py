@@ -61,8 +61,6 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
         "--quick", action="store_true", help="none and topk, 2 ranks, 1 Gbit/s, one round of 8 steps"
     )
     arguments = parser.parse_args(words)
-    if arguments.ranks < 2:
-        parser.error("-np: at least 2 ranks are needed for an exchange")
     if not (EXAMPLES / f"{arguments.workload}.py").exists():
         parser.error(f"--workload: there is no {arguments.workload}.py in {EXAMPLES}")
     if arguments.quick:

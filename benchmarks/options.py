@@ -18,12 +18,18 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 def add_example(parser: argparse.ArgumentParser) -> None:
     """Adds arguments for the example to run and the place of its results."""
     parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
-    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("-np", "--ranks", type=_ranks, default=2, help="at least 2 (default: %(default)s)")
     parser.add_argument("--name", help="name of the results (default: the workload)")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
     parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+
+
+def _ranks(text: str) -> int:
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"at least 2 ranks are needed for an exchange, got '{text}'")
+    return int(text)
 
 
 def add_gradients(parser: argparse.ArgumentParser) -> None:
