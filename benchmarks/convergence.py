@@ -149,7 +149,7 @@ def mean_bytes(runs: list[dict]) -> dict[str, float]:
 
 def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path, least: str | None = None) -> None:
     """Draws loss by step and the metric by bytes: lines are means of the seeds, bands their ranges."""
-    figure, (by_step, by_bytes) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    figure, (by_step, by_bytes) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
     [reference, *_] = runs.values()
     metric = least or next(iter(reference[0]["metrics"]))
     for name, each in runs.items():
@@ -162,7 +162,7 @@ def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path, least: str
     by_bytes.set(xscale="log", xlabel="MB in and out of one rank", ylabel=metric.replace("_", " "))
     for axes in (by_step, by_bytes):
         axes.grid(alpha=0.3)
-    by_bytes.legend()
+    figure.legend(*by_bytes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
 
