@@ -11,6 +11,7 @@ from tfcompress import (
     cuda as cuda,
     diagnosis as diagnosis,
     elastic as elastic,
+    job as job,
     measure as measure,
 )
 from tfcompress._core import DataLossError as DataLossError
