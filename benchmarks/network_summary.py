@@ -61,17 +61,19 @@ def _median_ratio(baseline: list[dict], group: list[dict]) -> float | None:
 def add_planned(rows: list[dict], planned: dict[str, dict[str, float]]) -> None:
     """Adds to rows what `tfcompress plan` predicts: "planned_ms", of a step.
 
-    A step computes for what the shortest one measured takes without its exchange.
+    A step computes for what the baseline's takes on the last link less its exchange, as predicted there.
 
     Args:
       rows: As `summarise` returns them.
       planned: As in `network_jobs.Measured`.
     """
-    shortest = min(rows, key=lambda row: row["step_ms"])
-    exchanged = sum(shortest["milliseconds"][part] for part in ("encode", "communication", "decode"))
-    compute = shortest["step_ms"] - exchanged
+    if not planned:
+        return
+    last, baseline = list(planned)[-1], BASELINES[0]
+    [step_ms] = [r["step_ms"] for r in rows if (r["bandwidth"], r["compression"]) == (last, baseline)]
+    compute = max(step_ms - planned[last][baseline], 0.0)
     for row in rows:
-        if (expected := planned.get(row["bandwidth"], {}).get(row["compression"])) is not None:
+        if (expected := planned[row["bandwidth"]].get(row["compression"])) is not None:
             row["planned_ms"] = compute + expected
 
 

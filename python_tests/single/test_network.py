@@ -185,17 +185,21 @@ def test_ranks_plan_on_the_links_on_which_they_train(monkeypatch):
     assert measure("--bandwidths 1gbit --repeats 1").planned == {}
 
 
-def test_planned_steps_compute_for_what_the_shortest_takes_without_its_exchange():
-    def row(name, step_ms):
-        parts = {"encode": 1.0, "communication": 2.0, "decode": 3.0, "compute": 0.0, "update": 0.0}
-        return {"bandwidth": "1gbit", "compression": name, "step_ms": step_ms, "milliseconds": parts}
-
-    rows = [row("none", 50.0), row("topk", 10.0), row("auto", 20.0)]
-    network_summary.add_planned(rows, {"1gbit": {"none": 40.0, "topk": 5.0}})
-    assert [each.get("planned_ms") for each in rows] == [44.0, 9.0, None]
-    assert "44 / 50: -12%" in fill_tables.planned({"rows": rows})
-    network_summary.add_planned(rows[2:], {})
-    assert "planned_ms" not in rows[2]
+def test_planned_steps_compute_for_what_the_baseline_does_on_the_last_link():
+    rows = [
+        {"bandwidth": bandwidth, "compression": name, "step_ms": step_ms}
+        for bandwidth, name, step_ms in (
+            ("1gbit", "none", 50.0),
+            ("1gbit", "auto", 20.0),
+            ("unlimited", "none", 12.0),
+            ("unlimited", "topk", 10.0),
+        )
+    ]
+    network_summary.add_planned(rows, {})
+    assert not any("planned_ms" in row for row in rows)
+    network_summary.add_planned(rows, {"1gbit": {"none": 40.0}, "unlimited": {"none": 8.0, "topk": 5.0}})
+    assert [row.get("planned_ms") for row in rows] == [44.0, None, 12.0, 9.0]
+    assert "44 / 50: -12%" in fill_tables.planned({"rows": rows[:1]})
 
 
 def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):
