@@ -145,7 +145,7 @@ def test_predicted_steps_are_those_that_were_measured(name, bandwidth):
 @pytest.mark.parametrize("bandwidth", ["100mbit", "1gbit"])
 @pytest.mark.parametrize("name", [*DENSE, "sparse(warmup_steps=0)", "topk"])
 def test_steps_that_the_ranks_planned_are_those_that_were_measured(name, bandwidth):
-    """Within 20 %, by `tfcompress plan` in the job; of the measured steps it has `none` without a limit only."""
+    """Within 20 %, by `tfcompress plan` in the job; of measured steps it has `none` without a limit only."""
     result = json.loads((ROOT / "docs" / "results" / "network_mlp_planned_by_ranks.json").read_text())
     [row] = [r for r in result["rows"] if (r["bandwidth"], r["compression"]) == (bandwidth, name)]
     assert row["planned_ms"] == pytest.approx(row["step_ms"], rel=0.2)
