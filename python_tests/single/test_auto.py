@@ -127,7 +127,9 @@ def measured_steps():
 
 
 @pytest.mark.parametrize("bandwidth", ["100mbit", "1gbit"])
-@pytest.mark.parametrize("name", ["none", "fp16", "int8", "int4", "topk", "sparse(0.01,value='ecsq')"])
+@pytest.mark.parametrize(
+    "name", ["none", "fp16", "int8", "int4", "topk", "sparse(0.01,index='rowcol',value='ecsq')"]
+)
 def test_predicted_steps_are_those_that_were_measured(name, bandwidth):
     """Within 20 %, on two ranks, with what the job's own runs without a limit say of its host."""
     rows, n, host, compute = measured_steps()
