@@ -39,7 +39,7 @@ def compressors() -> dict[str, tfc.Compressor]:
         "int8": tfc.Compression.int8(),
         "int4": tfc.Compression.int4(),
         "topk": tfc.Compression.topk(0.01),
-        "sparse": tfc.Compression.sparse(0.01, value="ecsq").last,
+        "sparse": tfc.Compression.sparse(0.01, index="rowcol", value="ecsq").last,
     }
 
 

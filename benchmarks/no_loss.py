@@ -36,7 +36,7 @@ LINKS = (100, 1000)
 
 def presets(warmup_steps: int) -> tuple[str, ...]:
     """Returns the compressors of a study; the first is the baseline."""
-    few = f"sparse(0.01,warmup_steps={warmup_steps},value='ecsq')"
+    few = f"sparse(0.01,warmup_steps={warmup_steps},index='rowcol',value='ecsq')"
     return ("none", "int8", "int4", "sparse", "sparse(warmup_steps=0)", few, "dgc(0.01)", "topk(0.01)")
 
 

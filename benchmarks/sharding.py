@@ -71,7 +71,7 @@ def compressors() -> dict[str, tfc.Compressor]:
         "topk": topk,
         "topk, sharded": dataclasses.replace(topk, exchange="shard"),
         "topk rowcol|ecsq, sharded": dataclasses.replace(small, exchange="shard"),
-        "sparse": tfc.Compression.sparse(0.01, value="ecsq").last,
+        "sparse": tfc.Compression.sparse(0.01, index="rowcol", value="ecsq").last,
         "int8": tfc.Compression.int8(),
         "int4": tfc.Compression.int4(),
     }
