@@ -62,16 +62,17 @@ def add_planned(rows: list[dict], planned: dict[str, dict[str, float]]) -> None:
     """Adds to rows what `tfcompress plan` predicts: "planned_ms", of a step.
 
     A step computes for what the baseline's takes on the last link less its exchange, as predicted there.
+    Adds nothing where the baseline failed.
 
     Args:
       rows: As `summarise` returns them.
       planned: As in `network_jobs.Measured`.
     """
-    if not planned:
+    steps = {row["bandwidth"]: row["step_ms"] for row in rows if row["compression"] == BASELINES[0]}
+    if not planned or not steps:
         return
-    last, baseline = list(planned)[-1], BASELINES[0]
-    [step_ms] = [r["step_ms"] for r in rows if (r["bandwidth"], r["compression"]) == (last, baseline)]
-    compute = max(step_ms - planned[last][baseline], 0.0)
+    last = list(planned)[-1]
+    compute = max(steps[last] - planned[last][BASELINES[0]], 0.0)
     for row in rows:
         if (expected := planned[row["bandwidth"]].get(row["compression"])) is not None:
             row["planned_ms"] = compute + expected

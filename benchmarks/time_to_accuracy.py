@@ -73,44 +73,49 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def train(arguments: argparse.Namespace) -> dict:
     """Runs all jobs; returns the content of the JSON, without its rows."""
-    # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
-    import network_jobs
-
     import tfcompress as tfc
 
-    script = network.EXAMPLES / f"{arguments.workload}.py"
     made = {name: tfc.make_compressor(name) for name in arguments.compression}
     on_every_link_alike = [name for name, each in made.items() if isinstance(each, tfc.Compressor)]
     runs: list[dict] = []
-
-    def run(seed: int, bandwidth: network.Bandwidth, names: list[str], *further: str) -> list[dict]:
-        if not names:
-            return []
-        own = ["--seed", str(seed), "--output", str(output), "--compression", *names]
-        command = [sys.executable, str(script), *own, *arguments.example, *further]
-        network_jobs.run(arguments, bandwidth, command)
-        results = json.loads(output.read_text())
-        for result in results:
-            network_jobs.check_replicas(result)
-        return [{"bandwidth": bandwidth.label, **result} for result in results]
-
-    with tempfile.TemporaryDirectory() as folder, rich.progress.Progress() as progress:
-        output = pathlib.Path(folder) / "results.json"
+    with rich.progress.Progress() as progress:
         bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
         for seed in range(1, arguments.seeds + 1):
             whole: dict[str, dict] = {}
             for bandwidth in arguments.bandwidths:
                 progress.update(bar, description=f"seed {seed}, {bandwidth.label}")
                 timed = on_every_link_alike if whole and arguments.timed_steps else []
-                short = run(seed, bandwidth, timed, "--epochs", "1", "--steps", str(arguments.timed_steps))
-                runs += [stretched(whole[each["compression"]], each) for each in short]
-                trained = run(seed, bandwidth, [name for name in made if name not in timed])
+                short = ("--epochs", "1", "--steps", str(arguments.timed_steps))
+                for each in _run(arguments, seed, bandwidth, timed, *short):
+                    runs.append(stretched(whole[each["compression"]], each))
+                trained = _run(arguments, seed, bandwidth, [name for name in made if name not in timed])
                 whole = whole or {each["compression"]: each for each in trained}
                 runs += trained
                 progress.advance(bar)
     slim = [{key: run[key] for key in KEPT} for run in runs]
     settings = {"threads": arguments.threads, "timed_steps": arguments.timed_steps}
     return {**{key: runs[0][key] for key in SHARED}, **settings, "runs": slim}
+
+
+def _run(
+    arguments: argparse.Namespace, seed: int, bandwidth: network.Bandwidth, names: list[str], *further: str
+) -> list[dict]:
+    """Trains with some compressors; `further` arguments of the example take precedence."""
+    # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
+    import network_jobs
+
+    if not names:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "results.json"
+        own = ["--seed", str(seed), "--output", str(output), "--compression", *names]
+        script = network.EXAMPLES / f"{arguments.workload}.py"
+        command = [sys.executable, str(script), *own, *arguments.example, *further]
+        network_jobs.run(arguments, bandwidth, command)
+        results = json.loads(output.read_text())
+    for result in results:
+        network_jobs.check_replicas(result)
+    return [{"bandwidth": bandwidth.label, **result} for result in results]
 
 
 def stretched(whole: dict, timed: dict) -> dict:

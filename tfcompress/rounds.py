@@ -118,10 +118,9 @@ class Rounds:
 
     def note_tables(self, gradients_and_variables: Iterable[tuple[Gradient, object]]) -> None:
         """Takes the variables whose gradients are rows for tables; before `run`, while a step is traced."""
-        positions = {key: position for position, key in enumerate(self._trained)}
         for gradient, variable in gradients_and_variables:
             if isinstance(gradient, tf.IndexedSlices):
-                self._tables.add(positions[parameter_of(variable).key])
+                self._tables.add(list(self._trained).index(parameter_of(variable).key))
 
     def run(self, take_step: Callable[[], object]) -> None:
         """Takes a local step; begins a round before it and ends one after it where it is time to.

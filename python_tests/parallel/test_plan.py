@@ -18,6 +18,7 @@ def test_ranks_measure_the_job_that_they_are(rng, tmp_path, capsys):
         return
     found = json.loads(written)
     assert found["ranks"] == hvd.size() and found["bandwidth_bits_per_second"] is None
+    assert found["latency_ms"] is None
     lines = [found["links"][each] for each in ("allreduce", "alltoall", "allgather")]
     assert all(line["latency"] + line["seconds_per_byte"] > 0 for line in lines)
     rows = {row["name"]: row for row in found["results"]}

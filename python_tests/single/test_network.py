@@ -200,6 +200,9 @@ def test_planned_steps_compute_for_what_the_baseline_does_on_the_last_link():
     network_summary.add_planned(rows, {"1gbit": {"none": 40.0}, "unlimited": {"none": 8.0, "topk": 5.0}})
     assert [row.get("planned_ms") for row in rows] == [44.0, None, 12.0, 9.0]
     assert "44 / 50: -12%" in fill_tables.planned({"rows": rows[:1]})
+    without_baseline = [{"bandwidth": "unlimited", "compression": "topk", "step_ms": 10.0}]
+    network_summary.add_planned(without_baseline, {"unlimited": {"none": 8.0, "topk": 5.0}})
+    assert "planned_ms" not in without_baseline[0]
 
 
 def test_a_compressor_that_fails_later_is_left_out_altogether(monkeypatch):

@@ -15,11 +15,8 @@ _NUM_ELEMENTS = 1 << 20
 
 
 def measure_host() -> HostCost:
-    """Returns the costs of this machine's network stack and memory, from about a quarter of a second.
-
-    NumPy sums float16 as Gloo does: without the processor's instructions for vectors of it.
-    """
-    return HostCost(_transfer_seconds(), _half_seconds())
+    """Returns the costs of this machine's network stack and memory, from about a quarter of a second."""
+    return HostCost(_transfer_seconds(), half_seconds())
 
 
 def _transfer_seconds() -> float:
@@ -52,7 +49,11 @@ def _receive(end: socket.socket, vector: np.ndarray) -> None:
         left = left[end.recv_into(left) :]
 
 
-def _half_seconds() -> float:
+def half_seconds() -> float:
+    """Returns the seconds of an element in float16, see `HostCost`.
+
+    NumPy sums float16 as Gloo does: without the processor's instructions for vectors of it.
+    """
     values = np.random.default_rng(0).standard_normal(_NUM_ELEMENTS).astype(np.float32)
     halves, sums = values.astype(np.float16), np.empty(_NUM_ELEMENTS, np.float16)
 

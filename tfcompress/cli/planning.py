@@ -249,14 +249,15 @@ def _measure(spec: str, tensors: Sequence[arrays.Tensor], arguments: argparse.Na
 
 
 def _describe_run(arguments: argparse.Namespace, setting: Setting, notes: list[str]) -> dict:
-    is_limited = arguments.bandwidth is not None and math.isfinite(arguments.bandwidth)
+    is_described = arguments.bandwidth is not None  # Else links have been measured.
+    is_limited = is_described and math.isfinite(arguments.bandwidth)
     return {
         "file": str(arguments.file),
         "notes": notes,
         "ranks": setting.num_ranks,
         "links": dataclasses.asdict(setting.links),
         "bandwidth_bits_per_second": arguments.bandwidth if is_limited else None,
-        "latency_ms": 1e3 * arguments.latency,
+        "latency_ms": 1e3 * arguments.latency if is_described else None,
         "compute_ms": arguments.compute_ms or None,
         "repeat": arguments.repeat,
         "threads": arguments.threads,

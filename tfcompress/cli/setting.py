@@ -5,8 +5,8 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from tfcompress.cli.host import measure_host
-from tfcompress.costs import CodecCost, HostCost, Links
+from tfcompress.cli.host import half_seconds, measure_host
+from tfcompress.costs import CodecCost, Links
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +37,14 @@ def setting_of(arguments: argparse.Namespace) -> Setting:
     ranks, rate = arguments.ranks, arguments.bandwidth
     if (ranks is None) != (rate is None):
         raise SystemExit("--ranks and --bandwidth describe a job together: give both or, in a job, neither")
-    host = measure_host()
     if ranks is None:
-        return _running_job(host)
+        return _running_job()
     limit = f"{rate / 1e6:,g} Mbit/s" if math.isfinite(rate) else "no limit"
-    links = Links.of_bandwidth(ranks, rate / 8, arguments.latency, host)
+    links = Links.of_bandwidth(ranks, rate / 8, arguments.latency, measure_host())
     return Setting(ranks, links, f"{ranks} ranks, {limit}, {1e3 * arguments.latency:g} ms")
 
 
-def _running_job(host: HostCost) -> Setting:
+def _running_job() -> Setting:
     try:
         from tfcompress.job import Job  # Needs TensorFlow, which links that are described do not.
 
@@ -56,5 +55,5 @@ def _running_job(host: HostCost) -> Setting:
         raise SystemExit(
             "give --ranks and --bandwidth, or measure a job: horovodrun -np 2 tfcompress plan FILE.npz"
         )
-    title, links = f"the {job.num_ranks} ranks of this job", job.links(host.half_seconds)
+    title, links = f"the {job.num_ranks} ranks of this job", job.links(half_seconds())
     return Setting(job.num_ranks, links, title, job.slowest, job.rank == 0)
