@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/byte_io.h"
 #include "cuda/launch.h"
@@ -12,21 +13,36 @@
 namespace tfcompress {
 namespace device {
 
-// The i-th T of a section.
+// Unsigned integer of as many bytes as T, which has 2, 4 or 8.
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 2, uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+
+// The i-th T of a section. The branches differ on purpose: nvcc 13.0 joins a store of a whole word
+// and a memcpy of the same value into one store that requires an aligned address.
 template <typename T>
 __device__ void StoreAt(unsigned char* section, uint64_t i, T value) {
+  using Bits = BitsOf<T>;
+  static_assert(sizeof(Bits) == sizeof(T));
   unsigned char* to = section + i * sizeof(T);
   if (reinterpret_cast<uintptr_t>(to) % sizeof(T) == 0) {
     *reinterpret_cast<T*>(to) = value;
-  } else {
-    StoreUnaligned(to, value);
+    return;
   }
+  const auto bits = LoadUnaligned<Bits>(&value);
+  for (uint32_t byte = 0; byte < sizeof(T); ++byte)
+    to[byte] = static_cast<unsigned char>(bits >> (8 * byte));
 }
 template <typename T>
 __device__ T LoadAt(const unsigned char* section, uint64_t i) {
+  using Bits = BitsOf<T>;
+  static_assert(sizeof(Bits) == sizeof(T));
   const unsigned char* from = section + i * sizeof(T);
   if (reinterpret_cast<uintptr_t>(from) % sizeof(T) == 0) return *reinterpret_cast<const T*>(from);
-  return LoadUnaligned<T>(from);
+  Bits bits = 0;
+  for (uint32_t byte = 0; byte < sizeof(T); ++byte)
+    bits = static_cast<Bits>(bits | static_cast<Bits>(from[byte]) << (8 * byte));
+  return LoadUnaligned<T>(&bits);
 }
 
 // Stores the bytes of words, by all threads of a grid: whole words, then the bytes of the last one.
