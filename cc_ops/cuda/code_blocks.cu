@@ -113,38 +113,87 @@ __global__ void FindCodeBlocksKernel(KeyLists lists, const CodeHead* heads, uint
   }
 }
 
-// Notes fetched at once. They are followed sequentially.
-constexpr uint32_t kFetchedTiles = 8;
+// A stream is followed in segments of some tiles: first, side by side, each segment from every bit
+// at which its first code may begin; then from segment to segment; then each segment from its true
+// beginning. One step waits for one read of memory, and a stream may have thousands of tiles.
+constexpr uint32_t kSegmentTiles = 32;
+constexpr uint32_t kSegments = 128;  // Side by side; longer streams take several rounds.
+constexpr unsigned kFollowThreads = 1024;
 
-// One warp per stream. All lanes follow the same notes.
-__global__ void FollowWalkKernel(const CodeStream* streams, uint64_t num_streams,
-                                 const uint32_t* notes, uint32_t bits, uint32_t* error,
-                                 WalkStart* starts) {
-  __shared__ uint32_t fetched[kBlockWarps][kFetchedTiles * kMaxCodeBits];
-  if (HasError(error)) return;
-  uint32_t* own = fetched[threadIdx.x / kWarpThreads];
+struct FollowSpace {
+  uint32_t notes[kSegments * kMaxCodeBits];  // As those of tiles.
+  WalkStart starts[kSegments];
+  WalkStart next;
+  bool has_error;
+};
+
+// Follows the notes of the tiles up to `end`, after calling start(tile, begin) for each; returns
+// where the next tile begins.
+template <typename Start>
+__device__ WalkStart FollowTiles(const uint32_t* notes, uint64_t tile, uint64_t end,
+                                 WalkStart begin, const Start& start) {
+  for (; tile < end; ++tile) {
+    start(tile, begin);
+    const uint32_t note = notes[tile * kMaxCodeBits + begin.bit];
+    begin = {begin.first_item + WalkNote::NumCodes(note), WalkNote::Bit(note)};
+  }
+  return begin;
+}
+
+// Follows a round of segments, which begins at *next in the tile `first`, and sets *next to its
+// end. Called by all threads of a block.
+__device__ void FollowSegments(const CodeStream& stream, const uint32_t* notes, uint64_t first,
+                               uint64_t end, FollowSpace* space, WalkStart* starts) {
+  const auto num_segments = static_cast<uint32_t>(CeilDiv(end - first, kSegmentTiles));
+  const auto end_of = [&](uint32_t segment) {
+    const uint64_t its_end = first + (uint64_t{segment} + 1) * kSegmentTiles;
+    return its_end < end ? its_end : end;
+  };
+  for (uint32_t i = threadIdx.x; i < num_segments * stream.max_code_bits; i += blockDim.x) {
+    const uint32_t segment = i / stream.max_code_bits;
+    const uint32_t bit = i % stream.max_code_bits;
+    const WalkStart next = FollowTiles(notes, first + segment * kSegmentTiles, end_of(segment),
+                                       {0, bit}, [](uint64_t, const WalkStart&) {});
+    space->notes[segment * kMaxCodeBits + bit] =
+        WalkNote::Of(next.bit, static_cast<uint32_t>(next.first_item));
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    space->next = FollowTiles(
+        space->notes, 0, num_segments, space->next,
+        [&](uint64_t segment, const WalkStart& begin) { space->starts[segment] = begin; });
+  }
+  __syncthreads();
+  for (uint32_t segment = threadIdx.x; segment < num_segments; segment += blockDim.x) {
+    FollowTiles(notes, first + segment * kSegmentTiles, end_of(segment), space->starts[segment],
+                [&](uint64_t tile, const WalkStart& begin) {
+                  const bool has_code = begin.first_item < stream.num_items;
+                  starts[tile] = {has_code ? begin.first_item : stream.num_items, begin.bit};
+                });
+  }
+}
+
+// One block per stream.
+__global__ void __launch_bounds__(kFollowThreads)
+    FollowWalkKernel(const CodeStream* streams, uint64_t num_streams, const uint32_t* notes,
+                     uint32_t bits, uint32_t* error, WalkStart* starts) {
+  __shared__ FollowSpace space;
+  if (threadIdx.x == 0) space.has_error = *error != 0;
+  __syncthreads();
+  if (space.has_error) return;
   const StreamMap map(streams, num_streams);
-  for (uint64_t s = ThisWarp(); s < num_streams; s += NumWarps()) {
-    const uint64_t num_items = streams[s].num_items;
-    if (num_items == 0) continue;
+  for (uint64_t s = blockIdx.x; s < num_streams; s += gridDim.x) {
+    const CodeStream& stream = streams[s];
+    if (stream.num_items == 0) continue;
     const uint64_t first = map.FirstTile(s);
     const uint64_t end = first + map.NumTiles(s);
-    WalkStart next = {0, 0};
-    for (uint64_t begin = first; begin < end; begin += kFetchedTiles) {
-      const uint64_t num_left = (end - begin) * kMaxCodeBits;
-      for (uint32_t i = ThisLane(); i < kFetchedTiles * kMaxCodeBits && i < num_left;
-           i += kWarpThreads)
-        own[i] = notes[begin * kMaxCodeBits + i];
-      __syncwarp();
-      for (uint32_t i = 0; i < kFetchedTiles && begin + i < end; ++i) {
-        if (ThisLane() == i) starts[begin + i] = next;
-        const uint32_t note = own[i * kMaxCodeBits + next.bit];
-        const uint64_t num_read = next.first_item + WalkNote::NumCodes(note);
-        next = {num_read < num_items ? num_read : num_items, WalkNote::Bit(note)};
-      }
-      __syncwarp();
+    if (threadIdx.x == 0) space.next = {0, 0};
+    for (uint64_t begin = first; begin < end; begin += kSegments * kSegmentTiles) {
+      const uint64_t its_end = begin + kSegments * kSegmentTiles;
+      FollowSegments(stream, notes, begin, its_end < end ? its_end : end, &space, starts);
+      __syncthreads();
     }
-    if (next.first_item < num_items && ThisLane() == 0) atomicOr(error, bits);
+    if (threadIdx.x == 0 && space.next.first_item < stream.num_items) atomicOr(error, bits);
   }
 }
 
@@ -216,9 +265,13 @@ Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const Co
 
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchWarps("follow walk", FollowWalkKernel, extent.max_used_streams(), stream,
-                     buffers.streams_dev, extent.num_streams, buffers.notes_dev, bits, error_dev,
-                     buffers.starts_dev);
+  // The streams that have items are among num_streams.
+  constexpr uint64_t kMaxBlocks = 1024;
+  const uint64_t num_blocks = std::min(extent.num_streams, kMaxBlocks);
+  if (num_blocks == 0) return OkStatus();
+  return Launch("follow walk", FollowWalkKernel, num_blocks, kFollowThreads, stream,
+                buffers.streams_dev, extent.num_streams, buffers.notes_dev, bits, error_dev,
+                buffers.starts_dev);
 }
 
 Status CheckSectionEnd(uint64_t num_bytes, const CodeReadBuffers& buffers, uint32_t bits,

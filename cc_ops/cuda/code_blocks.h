@@ -7,7 +7,7 @@
 // Reading: a code begins where the code before it ends, but its bits tell its length, and codes are
 // short. A stream of codes is cut into tiles of bits. For each bit of a tile at which its first
 // code may begin, a lane walks through the tile and notes the bit of the next tile at which it
-// arrives, and the number of codes. A warp follows these notes from the first tile of a stream to
+// arrives, and the number of codes. A block follows these notes from the first tile of a stream to
 // the last. Each tile is then decoded from its true beginning.
 #ifndef TFCOMPRESS_CUDA_CODE_BLOCKS_H_
 #define TFCOMPRESS_CUDA_CODE_BLOCKS_H_
@@ -75,7 +75,7 @@ Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-inline constexpr uint32_t kWalkTileBits = 1024;
+inline constexpr uint32_t kWalkTileBits = 512;
 // Bits of the longest code: the first code of a tile begins at one of that many bits.
 inline constexpr uint32_t kMaxCodeBits = 48;
 

@@ -19,15 +19,30 @@ inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-// Launches `num_blocks` blocks of `num_threads` threads; parameters convert as in a call.
+// Before a loop: some iterations at once, so that their loads overlap. Compilers of the host have
+// another pragma, and need none.
+#ifdef __CUDACC__
+#define TFC_UNROLL _Pragma("unroll 4")
+#else
+#define TFC_UNROLL
+#endif
+
+// Launches a grid of blocks of `num_threads` threads; parameters convert as in a call.
 template <typename... Parameters, typename... Arguments>
-Status Launch(const char* name, void (*kernel)(Parameters...), uint64_t num_blocks,
-              unsigned num_threads, cudaStream_t stream, const Arguments&... arguments) {
+Status Launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned num_threads,
+              cudaStream_t stream, const Arguments&... arguments) {
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(num_blocks));
+  config.gridDim = grid;
   config.blockDim = dim3(num_threads);
   config.stream = stream;
   return FromCuda(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
+}
+
+template <typename... Parameters, typename... Arguments>
+Status Launch(const char* name, void (*kernel)(Parameters...), uint64_t num_blocks,
+              unsigned num_threads, cudaStream_t stream, const Arguments&... arguments) {
+  return Launch(name, kernel, dim3(static_cast<unsigned>(num_blocks)), num_threads, stream,
+                arguments...);
 }
 
 // For kernels that loop with ThisThread() and NumThreads() over `count` items: no more blocks than
@@ -41,6 +56,24 @@ Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t c
       ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
   const uint64_t num_blocks = std::min(num_resident, CeilDiv(count, kBlockThreads));
   return Launch(name, kernel, num_blocks, kBlockThreads, stream, arguments...);
+}
+
+// For kernels that work on the part blockIdx.y of a table of `num_parts`, and loop over its items
+// with ThisThread() and NumThreads(): `max_count` items at most. Parts differ in size, so that
+// there are some more blocks than run at the same time.
+template <typename... Parameters, typename... Arguments>
+Status LaunchParts(const char* name, void (*kernel)(Parameters...), uint64_t max_count,
+                   uint64_t num_parts, cudaStream_t stream, const Arguments&... arguments) {
+  constexpr uint64_t kRounds = 4;
+  if (max_count == 0 || num_parts == 0) return OkStatus();
+  uint64_t num_resident;
+  TFC_RETURN_IF_ERROR(
+      ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
+  const uint64_t num_blocks =
+      std::min(CeilDiv(kRounds * num_resident, num_parts), CeilDiv(max_count, kBlockThreads));
+  return Launch(name, kernel,
+                dim3(static_cast<unsigned>(num_blocks), static_cast<unsigned>(num_parts)),
+                kBlockThreads, stream, arguments...);
 }
 
 // For kernels that loop with ThisWarp() and NumWarps() over `count` tiles.

@@ -30,22 +30,31 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
   }
 }
 
-// Calls store(position, index) for every mark. The lanes of a warp take one word at a time, so that
-// neighbouring lanes write to neighbouring positions.
-template <typename Store>
+// Words whose marks are loaded before any is stored, so that the loads overlap.
+constexpr uint32_t kAtOnce = 8;
+
+// Calls store(position, index, load(index)) for every mark. The lanes of a warp take one word at a
+// time, so that neighbouring lanes write to neighbouring positions.
+template <typename Load, typename Store>
 __device__ void ForEachMarked(const uint32_t* words, const uint64_t* ends, uint64_t num_tiles,
-                              const Store& store) {
+                              const Load& load, const Store& store) {
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     uint64_t position = ends[tile];
     if (ends[tile + 1] == position) continue;
     const uint32_t own_word = words[tile * kTileWords + ThisLane()];
-    for (uint32_t i = 0; i < kTileWords; ++i) {
-      const uint32_t word = __shfl_sync(kAllLanes, own_word, static_cast<int>(i));
-      if (word >> ThisLane() & 1) {
-        store(position + static_cast<uint64_t>(__popc(word & LanesBefore())),
-              static_cast<uint32_t>(tile * kTileElements + i * 32 + ThisLane()));
+    const auto first = static_cast<uint32_t>(tile * kTileElements + ThisLane());
+    for (uint32_t begin = 0; begin < kTileWords; begin += kAtOnce) {
+      uint32_t marks[kAtOnce], loaded[kAtOnce];
+      for (uint32_t j = 0; j < kAtOnce; ++j) {
+        marks[j] = __shfl_sync(kAllLanes, own_word, static_cast<int>(begin + j));
+        loaded[j] = (marks[j] >> ThisLane() & 1) != 0 ? load(first + (begin + j) * 32) : 0;
       }
-      position += static_cast<uint64_t>(__popc(word));
+      for (uint32_t j = 0; j < kAtOnce; ++j) {
+        if ((marks[j] >> ThisLane() & 1) != 0)
+          store(position + static_cast<uint64_t>(__popc(marks[j] & LanesBefore())),
+                first + (begin + j) * 32, loaded[j]);
+        position += static_cast<uint64_t>(__popc(marks[j]));
+      }
     }
   }
 }
@@ -54,10 +63,14 @@ __global__ void ListMarksKernel(const uint32_t* words, const uint64_t* ends, uin
                                 uint64_t capacity, DenseVector dense, uint32_t* indices,
                                 uint32_t* magnitudes) {
   if (ends[num_tiles] > capacity) return;
-  ForEachMarked(words, ends, num_tiles, [&](uint64_t position, uint32_t index) {
-    indices[position] = index;
-    if (magnitudes != nullptr) magnitudes[position] = MagnitudeBits(dense.At(index));
-  });
+  const auto magnitude = [&](uint32_t index) {
+    return magnitudes == nullptr ? 0 : MagnitudeBits(dense.At(index));
+  };
+  ForEachMarked(words, ends, num_tiles, magnitude,
+                [&](uint64_t position, uint32_t index, uint32_t loaded) {
+                  indices[position] = index;
+                  if (magnitudes != nullptr) magnitudes[position] = loaded;
+                });
 }
 
 __global__ void ListMarkedFromKernel(const uint32_t* words, const uint64_t* ends,
@@ -65,7 +78,8 @@ __global__ void ListMarkedFromKernel(const uint32_t* words, const uint64_t* ends
                                      const uint32_t* count_dev, uint32_t count, uint32_t* indices) {
   const uint64_t begin = *first;
   const uint64_t end = begin + (count_dev == nullptr ? count : *count_dev);
-  ForEachMarked(words, ends, num_tiles, [&](uint64_t position, uint32_t index) {
+  const auto nothing = [](uint32_t) { return 0u; };
+  ForEachMarked(words, ends, num_tiles, nothing, [&](uint64_t position, uint32_t index, uint32_t) {
     if (position >= begin && position < end) indices[position - begin] = index;
   });
 }

@@ -71,6 +71,25 @@ __global__ void __launch_bounds__(kBlockThreads)
   AddCounts(counts, histogram);
 }
 
+// Calls body(i, magnitude) for the candidates of a tile, one for each lane at a time, on all lanes:
+// where i >= size there is none. Magnitudes of some rows are loaded before the first is used.
+template <typename Body>
+__device__ void ForEachRow(const Candidates& candidates, bool listed, uint64_t tile, uint64_t size,
+                           const Body& body) {
+  constexpr uint32_t kAtOnce = 8;
+  const uint64_t end = (tile + 1) * kTileElements;
+  for (uint64_t begin = tile * kTileElements; begin < end && begin < size;
+       begin += kAtOnce * kWarpThreads) {
+    const uint64_t own = begin + ThisLane();
+    uint32_t magnitudes[kAtOnce];
+    for (uint32_t j = 0; j < kAtOnce; ++j) {
+      const uint64_t i = own + j * kWarpThreads;
+      magnitudes[j] = i < size ? candidates.Magnitude(listed, i) : 0;
+    }
+    for (uint32_t j = 0; j < kAtOnce; ++j) body(own + j * kWarpThreads, magnitudes[j]);
+  }
+}
+
 // Counts the elements of a tile that are above the cut, in the high half, and equal to it, in the
 // low half.
 __global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const EncodeState* state,
@@ -81,13 +100,10 @@ __global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     uint32_t num_above = 0;
     uint32_t num_ties = 0;
-    for (uint64_t begin = tile * kTileElements; begin < (tile + 1) * kTileElements && begin < size;
-         begin += kWarpThreads) {
-      const uint64_t i = begin + ThisLane();
-      const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
+    ForEachRow(candidates, listed, tile, size, [&](uint64_t i, uint32_t magnitude) {
       num_above += i < size && magnitude > cut;
       num_ties += i < size && magnitude == cut;
-    }
+    });
     num_above = SumOfLanes(num_above);
     num_ties = SumOfLanes(num_ties);
     if (ThisLane() == 0) kept[tile] = uint64_t{num_above} << 32 | num_ties;
@@ -105,10 +121,7 @@ __global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const
     if (kept[tile] == kept[tile + 1]) continue;
     auto num_above = static_cast<uint32_t>(kept[tile] >> 32);
     auto num_ties = static_cast<uint32_t>(kept[tile]);
-    for (uint64_t begin = tile * kTileElements; begin < (tile + 1) * kTileElements && begin < size;
-         begin += kWarpThreads) {
-      const uint64_t i = begin + ThisLane();
-      const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
+    ForEachRow(candidates, listed, tile, size, [&](uint64_t i, uint32_t magnitude) {
       const uint32_t above = __ballot_sync(kAllLanes, i < size && magnitude > cut);
       const uint32_t ties = __ballot_sync(kAllLanes, i < size && magnitude == cut);
       const uint32_t ties_before = num_ties + static_cast<uint32_t>(__popc(ties & LanesBefore()));
@@ -120,7 +133,7 @@ __global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const
       }
       num_above += static_cast<uint32_t>(__popc(above));
       num_ties += static_cast<uint32_t>(__popc(ties));
-    }
+    });
   }
 }
 

@@ -19,7 +19,9 @@ __device__ void RaiseTo(uint32_t value, uint32_t* address) {
 __global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
                                    Extremes* extremes) {
   Extremes own = {};
-  for (uint64_t i = ThisThread(); i < *count; i += NumThreads()) {
+  const uint64_t end = *count;
+  TFC_UNROLL
+  for (uint64_t i = ThisThread(); i < end; i += NumThreads()) {
     const float value = values.At(i);
     const uint32_t key = OrderedKey(value);
     const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
