@@ -197,9 +197,13 @@ __global__ void __launch_bounds__(kFollowThreads)
   }
 }
 
-__global__ void CheckSectionEndKernel(uint64_t num_bytes, const uint64_t* list_end, uint32_t bits,
-                                      uint32_t* error) {
-  if (ThisThread() == 0 && *error == 0 && *list_end != num_bytes) atomicOr(error, bits);
+__global__ void CheckSectionEndsKernel(KeyLists lists, CodeSections sections,
+                                       const uint64_t* list_ends, uint32_t bits, uint32_t* error) {
+  for (uint64_t i = ThisThread(); i < lists.num_lists && *error == 0; i += NumThreads()) {
+    const auto list = static_cast<uint32_t>(i);
+    const uint64_t end = sections.BeginOf(list) + sections.NumBytesOf(list);
+    if (lists.SizeOf(list) > 0 && list_ends[list] != end) atomicOr(error, bits);
+  }
 }
 
 }  // namespace
@@ -274,10 +278,11 @@ Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint
                 buffers.starts_dev);
 }
 
-Status CheckSectionEnd(uint64_t num_bytes, const CodeReadBuffers& buffers, uint32_t bits,
-                       uint32_t* error_dev, cudaStream_t stream) {
-  return Launch("check section end", CheckSectionEndKernel, 1, kWarpThreads, stream, num_bytes,
-                buffers.list_ends_dev, bits, error_dev);
+Status CheckSectionEnds(const KeyLists& lists, const CodeSections& sections,
+                        const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                        cudaStream_t stream) {
+  return LaunchThreads("check section ends", CheckSectionEndsKernel, lists.num_lists, stream, lists,
+                       sections, buffers.list_ends_dev, bits, error_dev);
 }
 
 }  // namespace device

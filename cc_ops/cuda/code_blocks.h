@@ -156,10 +156,11 @@ Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const Co
 // lacks items.
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream);
-// Sets bits of *error_dev unless the section ends with the last stream of the only list. To be
-// called after decoding.
-Status CheckSectionEnd(uint64_t num_bytes, const CodeReadBuffers& buffers, uint32_t bits,
-                       uint32_t* error_dev, cudaStream_t stream);
+// Sets bits of *error_dev unless the part of each list ends with its last stream. To be called
+// after decoding.
+Status CheckSectionEnds(const KeyLists& lists, const CodeSections& sections,
+                        const CodeReadBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                        cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -208,17 +209,23 @@ __global__ void BeginSectionKernel(ValueSpec spec, const Extremes* extremes, Sum
   WriteParams(found, ValueSection(frame, state));
 }
 
-__global__ void ReadSectionKernel(ValueSectionView section, uint32_t bits, const float* table,
-                                  uint32_t* error, ValueParams* params) {
-  if (ThisThread() != 0) return;
+__device__ void ReadSection(const AddedValues& added, uint32_t bits, const float* table) {
+  const ValueSectionView& section = added.section;
   ValueParams found{};
   const bool valid = section.num_bytes >= ValueSpec::HeaderBytes(section.kind) &&
                      ReadParams(section, &found) &&
                      found.spec.SectionBytes(section.k) == section.num_bytes;
-  if (!valid) atomicOr(error, bits);
+  if (!valid) atomicOr(added.error_dev, bits);
   found.codes_begin = valid ? found.spec.CodesBegin(section.k) : 0;
   found.table = table;
-  *params = found;
+  *added.params_dev = found;
+}
+
+// One thread per section.
+__global__ void ReadSectionsKernel(const AddedValues* sections, uint64_t num_sections,
+                                   uint32_t bits, const float* table) {
+  for (uint64_t i = ThisThread(); i < num_sections; i += NumThreads())
+    if (sections[i].section.k > 0) ReadSection(sections[i], bits, table);
 }
 
 __global__ void MeasureQuantileKernel(ValueSpec spec, const uint32_t* k,
@@ -305,14 +312,16 @@ __device__ bool IsBucket(ValueKind kind, const unsigned char* buckets, uint64_t 
   return (LoadAt<uint32_t>(buckets, bucket) & ~ignored) < kFloatInfinityBits;
 }
 
-__global__ void CheckBucketsKernel(ValueSectionView section, const ValueParams* params,
-                                   uint32_t bits, uint32_t* error) {
-  if (*error != 0) return;
-  const uint64_t header_bytes = ValueSpec::HeaderBytes(section.kind);
+__global__ void CheckBucketsKernel(const AddedValues* sections, uint32_t bits) {
+  const AddedValues added = sections[blockIdx.y];
+  if (added.section.k == 0 || *added.error_dev != 0) return;
+  const ValueKind kind = added.section.kind;
+  const uint64_t header_bytes = ValueSpec::HeaderBytes(kind);
   const uint64_t num_buckets =
-      (params->codes_begin - header_bytes) / ValueSpec::BucketBytes(section.kind);
+      (added.params_dev->codes_begin - header_bytes) / ValueSpec::BucketBytes(kind);
   for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads()) {
-    if (!IsBucket(section.kind, section.data_dev + header_bytes, bucket)) atomicOr(error, bits);
+    if (!IsBucket(kind, added.section.data_dev + header_bytes, bucket))
+      atomicOr(added.error_dev, bits);
   }
 }
 
@@ -348,12 +357,13 @@ __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* para
 }
 
 template <typename Codes>
-__global__ void AddCodesKernel(ValueSectionView section, const ValueParams* params,
-                               const uint32_t* indices, float scale, uint32_t bits, uint32_t* error,
-                               float* sum) {
-  if (*error != 0) return;
+__global__ void AddCodesKernel(const AddedValues* sections, float scale, uint32_t bits) {
+  const AddedValues added = sections[blockIdx.y];
+  const ValueSectionView& section = added.section;
+  if (section.k == 0 || *added.error_dev != 0) return;
+  const uint32_t* indices = added.indices_dev;
   // Read only: the codec only loads here.
-  Codes codec(*params, const_cast<unsigned char*>(section.data_dev), 0);
+  Codes codec(*added.params_dev, const_cast<unsigned char*>(section.data_dev), 0);
   // A lane's values are near each other, so that they share the numbers of a bucket.
   constexpr uint64_t kWarpCodes = kWarpThreads * Codes::kGroup;
   for (uint64_t begin = ThisWarp() * kWarpCodes; begin < section.k;
@@ -361,8 +371,8 @@ __global__ void AddCodesKernel(ValueSectionView section, const ValueParams* para
     for (uint64_t j = ThisLane(); j < kWarpCodes && begin + j < section.k; j += kWarpThreads) {
       const uint64_t i = begin + j;
       const float value = codec.Value(codec.Load(i), i);
-      if (!IsFiniteBits(FloatBits(value))) atomicOr(error, bits);
-      sum[indices == nullptr ? i : indices[i]] += scale * value;
+      if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
+      added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
     }
   }
 }
@@ -442,24 +452,6 @@ Status MeasureDexp(const ValueSpec& spec, const SelectedValues& values, uint32_t
                 buffers.sorted.ranks_dev(), buffers.table_dev, buffers.params_dev);
 }
 
-// Reads and checks what precedes the codes.
-Status ReadSection(const ValueSectionView& section, uint32_t bits, const ParamBuffers& buffers,
-                   uint32_t* error_dev, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(Launch("read value section", ReadSectionKernel, 1, kWarpThreads, stream,
-                             section, bits, buffers.table_dev, error_dev, buffers.params_dev));
-  if (section.kind == ValueKind::kQsgd || section.kind == ValueKind::kBlockInt ||
-      section.kind == ValueKind::kQuantile) {
-    return LaunchThreads("check buckets", CheckBucketsKernel, section.k, stream, section,
-                         buffers.params_dev, bits, error_dev);
-  }
-  if (section.kind == ValueKind::kLog) return ReadLevels(bits, buffers, error_dev, stream);
-  if (section.kind == ValueKind::kDexp) {
-    return EvaluateCurves(buffers.params_dev->curves, section.k, error_dev, buffers.table_dev,
-                          stream);
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
@@ -504,21 +496,47 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
 }
 
 void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffers* buffers) {
-  buffers->params_dev = workspace->Take<ValueParams>(1);
   buffers->levels_dev =
       workspace->Take<float>(needs.has_log ? std::numeric_limits<uint16_t>::max() : 0);
   buffers->table_dev = workspace->Take<float>(needs.max_ranks);
 }
 
-Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                      uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
-                      float* sum_dev, cudaStream_t stream) {
-  ValueParams* params_dev = buffers.params_dev;
-  TFC_RETURN_IF_ERROR(ReadSection(section, bits, buffers, error_dev, stream));
-  return WithCodes(section.kind, [&](auto* codes) {
+uint32_t MostValues(const Parts<AddedValues>& sections) {
+  uint32_t max_k = 0;
+  for (const AddedValues& added : sections.on_host) max_k = std::max(max_k, added.section.k);
+  return max_k;
+}
+
+Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
+                      const ParamBuffers& buffers, cudaStream_t stream) {
+  if (sections.size() == 0) return OkStatus();
+  TFC_RETURN_IF_ERROR(LaunchThreads("read value sections", ReadSectionsKernel, sections.size(),
+                                    stream, sections.data_dev, sections.size(), bits,
+                                    buffers.table_dev));
+  const AddedValues& first = sections.on_host[0];
+  switch (first.section.kind) {
+    case ValueKind::kQsgd:
+    case ValueKind::kBlockInt:
+    case ValueKind::kQuantile:
+      return LaunchParts("check buckets", CheckBucketsKernel, MostValues(sections), sections.size(),
+                         stream, sections.data_dev, bits);
+    case ValueKind::kLog:
+      return ReadLevels(bits, first.params_dev, buffers.levels_dev, first.error_dev, stream);
+    case ValueKind::kDexp:
+      return EvaluateCurves(first.params_dev->curves, first.section.k, first.error_dev,
+                            buffers.table_dev, stream);
+    default:
+      return OkStatus();
+  }
+}
+
+Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
+                      cudaStream_t stream) {
+  return WithCodes(sections.on_host[0].section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
-    return LaunchThreads("add codes", AddCodesKernel<Codes>, CeilDiv(section.k, Codes::kGroup),
-                         stream, section, params_dev, indices_dev, scale, bits, error_dev, sum_dev);
+    return LaunchParts("add codes", AddCodesKernel<Codes>,
+                       CeilDiv(MostValues(sections), Codes::kGroup), sections.size(), stream,
+                       sections.data_dev, scale, bits);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "cuda/bucket_quantizer.h"
 #include "cuda/dexp_curves.h"
 #include "cuda/encode_state.h"
+#include "cuda/parts.h"
 #include "cuda/sent_slots.h"
 #include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
@@ -26,6 +27,15 @@ struct ValueSectionView {
   const unsigned char* data_dev;
   uint64_t num_bytes;  // Already checked if it follows from k, that is, if not IsCoded.
   uint32_t k;
+};
+
+// A value section to add to a sum.
+struct AddedValues {
+  ValueSectionView section;
+  const uint32_t* indices_dev;  // Distinct and in range; null: all elements.
+  ValueParams* params_dev;      // For what the section begins with.
+  uint32_t* error_dev;
+  float* sum_dev;
 };
 
 struct CodedBuffers {
@@ -56,9 +66,8 @@ Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, ui
                          const SentResidual& residual, unsigned char* frame_dev,
                          cudaStream_t stream);
 
-// For decoding: the parameters of a section, and the levels or the table computed from them.
+// For decoding: the levels or the table computed from the parameters of a section.
 struct ParamBuffers {
-  ValueParams* params_dev;
   float* levels_dev;  // log
   float* table_dev;   // Decoded value of each rank.
 };
@@ -75,11 +84,19 @@ struct ParamNeeds {
 };
 void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffers* buffers);
 
-// As AddScaled of values.h, for a kind that IsCoded: the parameters of the section are read and
-// checked on the device.
-Status AddCodedValues(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                      uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
-                      float* sum_dev, cudaStream_t stream);
+// Whether sections of the kind are decoded with the only ParamBuffers: one after the other.
+inline bool NeedsTables(ValueKind kind) { return kind == ValueKind::kLog || HasRanks(kind); }
+
+// Values of the largest section.
+uint32_t MostValues(const Parts<AddedValues>& sections);
+
+// Reads and checks the parameters of sections that are of one kind, and IsCoded; one section if the
+// kind NeedsTables. Sets bits of the errors of those that are not valid.
+Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
+                      const ParamBuffers& buffers, cudaStream_t stream);
+// As AddScaled of values.h, for a kind that IsCoded.
+Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
+                      cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -33,10 +33,28 @@ __device__ uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sect
   return address >= begin ? word : word & 0xFFFFFFFFu << (8 * (begin - address));
 }
 
+struct OneFrame {
+  __device__ FrameBytes Bytes() const { return bytes; }
+  __device__ uint32_t* Remainder() const { return remainder_dev; }
+
+  FrameBytes bytes;
+  uint32_t* remainder_dev;
+};
+
+struct FrameOfBlock {
+  __device__ FrameBytes Bytes() const { return frames_dev[blockIdx.y].bytes; }
+  __device__ uint32_t* Remainder() const { return frames_dev[blockIdx.y].remainder_dev; }
+
+  const CheckedFrame* frames_dev;
+};
+
 // Pieces are counted from the end, so that only the first one may be short: zeros before a message
 // do not change its remainder.
+template <typename Frames>
 __global__ void __launch_bounds__(kBlockThreads)
-    SectionRemainderKernel(FrameBytes frame, CrcShift shift, uint32_t* remainder) {
+    SectionRemainderKernel(Frames frames, CrcShift shift) {
+  const FrameBytes frame = frames.Bytes();
+  uint32_t* remainder = frames.Remainder();
   __shared__ uint32_t tables[kNumTables * kTableEntries];
   for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
     tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
@@ -68,13 +86,21 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-__global__ void CheckChecksumKernel(FrameBytes frame, CrcShift shift, const uint32_t* remainder,
-                                    uint32_t bits, uint32_t* error) {
-  if (ThisThread() != 0) return;
-  const auto written = LoadAt<uint32_t>(frame.data_dev + kChecksumOffset, 0);
-  if (written != FrameChecksum(frame.data_dev, frame.size(), *remainder, shift)) {
-    atomicOr(error, bits);
+// One thread per frame.
+__global__ void CheckChecksumsKernel(const CheckedFrame* frames, uint64_t num_frames,
+                                     CrcShift shift, uint32_t bits) {
+  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
+    const FrameBytes& bytes = frames[i].bytes;
+    const auto written = LoadAt<uint32_t>(bytes.data_dev + kChecksumOffset, 0);
+    const uint32_t remainder = *frames[i].remainder_dev;
+    if (written != FrameChecksum(bytes.data_dev, bytes.num_bytes, remainder, shift))
+      atomicOr(frames[i].error_dev, bits);
   }
+}
+
+// Warps for the pieces of a frame; one word more, in case the sections begin within a word.
+uint64_t NumPieces(const FrameBytes& frame) {
+  return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
 }
 
 }  // namespace
@@ -92,16 +118,20 @@ CrcShift::CrcShift() {
 
 Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
                            cudaStream_t stream) {
-  // One word more, in case the sections begin within a word.
-  const uint64_t num_words = frame.num_bytes / sizeof(uint32_t) + 1;
-  return LaunchWarps("section remainder", SectionRemainderKernel, CeilDiv(num_words, kPieceWords),
-                     stream, frame, shift, remainder_dev);
+  return LaunchWarps("section remainder", SectionRemainderKernel<OneFrame>, NumPieces(frame),
+                     stream, OneFrame{frame, remainder_dev}, shift);
 }
 
-Status CheckChecksum(const FrameBytes& frame, const CrcShift& shift, const uint32_t* remainder_dev,
-                     uint32_t bits, uint32_t* error_dev, cudaStream_t stream) {
-  return Launch("check checksum", CheckChecksumKernel, 1, kWarpThreads, stream, frame, shift,
-                remainder_dev, bits, error_dev);
+Status CheckChecksums(const Parts<CheckedFrame>& frames, const CrcShift& shift, uint32_t bits,
+                      cudaStream_t stream) {
+  uint64_t max_pieces = 0;
+  for (const CheckedFrame& frame : frames.on_host)
+    max_pieces = std::max(max_pieces, NumPieces(frame.bytes));
+  TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<FrameOfBlock>,
+                                  max_pieces * kWarpThreads, frames.size(), stream,
+                                  FrameOfBlock{frames.data_dev}, shift));
+  return LaunchThreads("check checksums", CheckChecksumsKernel, frames.size(), stream,
+                       frames.data_dev, frames.size(), shift, bits);
 }
 
 }  // namespace device

@@ -11,6 +11,7 @@
 #include "core/host_device.h"
 #include "core/status.h"
 #include "core/wire_header.h"
+#include "cuda/parts.h"
 
 namespace tfcompress {
 namespace device {
@@ -55,6 +56,13 @@ struct FrameBytes {
   __device__ uint64_t size() const { return num_bytes_dev == nullptr ? num_bytes : *num_bytes_dev; }
 };
 
+// A frame to check, and where the result goes.
+struct CheckedFrame {
+  FrameBytes bytes;         // Of a length that the host knows.
+  uint32_t* remainder_dev;  // As of AddSectionRemainder.
+  uint32_t* error_dev;
+};
+
 // Adds the remainder of the sections' whole words to *remainder_dev, which is 0 before.
 Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
                            cudaStream_t stream);
@@ -81,9 +89,10 @@ __device__ inline uint32_t FrameChecksum(const unsigned char* frame, uint64_t nu
   return ~state;
 }
 
-// Sets bits of *error_dev unless the frame holds its checksum.
-Status CheckChecksum(const FrameBytes& frame, const CrcShift& shift, const uint32_t* remainder_dev,
-                     uint32_t bits, uint32_t* error_dev, cudaStream_t stream);
+// Sets bits of the errors of the frames that do not hold their checksum. Their remainders are 0
+// before.
+Status CheckChecksums(const Parts<CheckedFrame>& frames, const CrcShift& shift, uint32_t bits,
+                      cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

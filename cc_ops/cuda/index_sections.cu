@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/bit_io.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
@@ -36,14 +38,16 @@ __global__ void CheckBitmapKernel(const unsigned char* section, uint64_t num_byt
   if (has_more || *num_marked != k) atomicOr(error, bits);
 }
 
-__global__ void CheckIndicesKernel(const uint32_t* indices, uint32_t k, uint32_t n, uint32_t bits,
-                                   uint32_t* error) {
+__global__ void CheckIndicesKernel(const Support* supports, uint32_t bits) {
+  const Support& support = supports[blockIdx.y];
+  const uint32_t* indices = support.indices_dev;
+  const uint32_t k = support.k, n = support.n;
   bool valid = true;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
     const uint32_t index = indices[i];
     valid &= index < n && (i == 0 || indices[i - 1] < index);
   }
-  if (!valid) atomicOr(error, bits);
+  if (!valid) atomicOr(support.error_dev, bits);
 }
 
 }  // namespace
@@ -80,10 +84,11 @@ Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& mar
   return ListMarks(marks, k, indices_dev, stream);
 }
 
-Status CheckIndices(const uint32_t* indices_dev, uint32_t k, uint32_t n, uint32_t bits,
-                    uint32_t* error_dev, cudaStream_t stream) {
-  return LaunchThreads("check indices", CheckIndicesKernel, k, stream, indices_dev, k, n, bits,
-                       error_dev);
+Status CheckIndices(const Parts<Support>& supports, uint32_t bits, cudaStream_t stream) {
+  uint32_t max_k = 0;
+  for (const Support& support : supports.on_host) max_k = std::max(max_k, support.k);
+  return LaunchParts("check indices", CheckIndicesKernel, max_k, supports.size(), stream,
+                     supports.data_dev, bits);
 }
 
 }  // namespace device

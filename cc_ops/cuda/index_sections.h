@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 #include "cuda/marks.h"
+#include "cuda/parts.h"
 
 namespace tfcompress {
 namespace device {
@@ -26,9 +27,16 @@ Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* sec
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
                   uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
 
-// Sets bits of *error_dev unless the indices increase strictly and are below n.
-Status CheckIndices(const uint32_t* indices_dev, uint32_t k, uint32_t n, uint32_t bits,
-                    uint32_t* error_dev, cudaStream_t stream);
+// The decoded indices of a frame.
+struct Support {
+  uint32_t* indices_dev;
+  uint32_t k;
+  uint32_t n;
+  uint32_t* error_dev;
+};
+
+// Sets bits of a support's error unless the indices increase strictly and are below n.
+Status CheckIndices(const Parts<Support>& supports, uint32_t bits, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -121,10 +121,10 @@ Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t ma
                        buffers.params_dev, marks.words_dev);
 }
 
-Status ReadLevels(uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
+Status ReadLevels(uint32_t bits, ValueParams* params_dev, float* levels_dev, uint32_t* error_dev,
                   cudaStream_t stream) {
   return Launch("read levels", ReadLevelsKernel, 1, kWarpThreads, stream, bits, error_dev,
-                buffers.levels_dev, buffers.params_dev);
+                levels_dev, params_dev);
 }
 
 }  // namespace device

@@ -22,9 +22,9 @@ Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t ma
                 const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
                 cudaStream_t stream);
 
-// Computes the levels of the section whose parameters are in buffers.params_dev, unless an error is
-// set; sets bits of *error_dev if a level is not finite.
-Status ReadLevels(uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev,
+// Computes the levels of the section with these parameters into levels_dev, unless an error is set;
+// sets bits of *error_dev if a level is not finite.
+Status ReadLevels(uint32_t bits, ValueParams* params_dev, float* levels_dev, uint32_t* error_dev,
                   cudaStream_t stream);
 
 }  // namespace device

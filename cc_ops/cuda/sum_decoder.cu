@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
+#include "core/pipeline.h"
 #include "core/seeded_permutation.h"
 #include "cuda/bloom.h"
 #include "cuda/cuda_status.h"
@@ -89,6 +92,26 @@ __global__ void FillKernel(T value, uint64_t n, T* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
 }
 
+// The sums of the tensors; their first rank's elements of the tables name them and their sizes.
+__global__ void ClearSumsKernel(const AddedValues* values, const Support* supports) {
+  float* sum = values[blockIdx.y].sum_dev;
+  const uint32_t n = supports[blockIdx.y].n;
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
+}
+
+// Whether frames of these codecs are decoded side by side.
+bool IsDecodedInGroups(const DeviceDecoder& decoder) {
+  if (decoder.joint != JointKind::kNone || decoder.is_seeded || NeedsTables(decoder.value))
+    return false;
+  return decoder.index == IndexKind::kImplied || decoder.index == IndexKind::kDeltaBinary ||
+         HasPrefixedDeltas(decoder.index);
+}
+
+bool HasSameKinds(const DeviceDecoder& a, const DeviceDecoder& b) {
+  return a.joint == b.joint && a.index == b.index && a.value == b.value &&
+         a.is_seeded == b.is_seeded;
+}
+
 // The first n of a larger number of marks.
 Marks MarksOf(const Marks& marks, uint32_t n) {
   Marks first = marks;
@@ -110,11 +133,27 @@ Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
 
 }  // namespace
 
+// What launches work on side by side, one element for each frame; on the host and on the device.
+struct SumDecoder::Tables {
+  CheckedFrame* frames;
+  AddedValues* values;
+  Support* supports;
+  // The index sections of groups as lists of keys; a group has one first tile more than lists.
+  uint32_t* list_begins;
+  uint32_t* list_sizes;
+  uint32_t* first_tiles;
+  uint64_t* section_begins;
+  uint64_t* section_bytes;
+  size_t num_bytes;
+};
+
 struct SumDecoder::Buffers {
-  uint32_t* errors_dev;      // One for each frame.
+  uint32_t* errors_dev;      // As num_errors().
   uint32_t* remainders_dev;  // Checksum remainder of each frame; directly after the errors.
+  Tables tables_dev;
+  ValueParams* value_params_dev;  // One for each frame of a group.
   float* wide_dev;
-  uint32_t* indices_dev;
+  uint32_t* indices_dev;  // Of a frame, or of all frames of a group.
   Marks marks;
   DeltaBuffers deltas;
   DeltaReadBuffers prefixed;
@@ -124,7 +163,7 @@ struct SumDecoder::Buffers {
 };
 
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
-                                    Span<const DeviceTarget> targets) {
+                                    Span<const DeviceTarget> targets, uint64_t most_group_bytes) {
   if (positions.size() != targets.size()) {
     return InvalidArgument("expected one position for each of ", targets.size(), " tensors, got ",
                            positions.size());
@@ -137,32 +176,80 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
   decoder.positions_.assign(positions.begin(), positions.end());
   decoder.targets_.assign(targets.begin(), targets.end());
   decoder.num_packet_bytes_ = packets.bytes.size();
-  for (size_t tensor = 0; tensor < targets.size(); ++tensor) {
-    if (targets[tensor].dtype != DType::kFloat32)
-      decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(targets[tensor].n));
-    for (size_t i = tensor; i < frames.size(); i += targets.size()) {
-      FrameTask task = {frames[i], {}, 0};
-      task.offset = static_cast<uint64_t>(frames[i].bytes.data() - packets.bytes.data());
-      if (frames[i].header.k > 0) {
-        const std::string name = frames[i].name();
-        const Result<DeviceDecoder> known = DeviceDecoderOf(frames[i].header);
-        if (!known.ok()) return known.status().WithContext(name);
-        task.decoder = known.value();
-        TFC_RETURN_IF_ERROR(CheckLengths(frames[i], task.decoder).WithContext(name));
-        decoder.MakeRoomFor(task);
-      }
-      decoder.tasks_.push_back(task);
-    }
+  for (const DeviceTarget& target : targets) {
+    if (target.dtype != DType::kFloat32)
+      decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(target.n));
   }
-  Workspace measure;
+  for (const PacketFrame& frame : frames) {
+    FrameTask task = {frame, {}, static_cast<uint64_t>(frame.bytes.data() - packets.bytes.data())};
+    if (frame.header.k > 0) {
+      const Result<DeviceDecoder> known = DeviceDecoderOf(frame.header);
+      if (!known.ok()) return known.status().WithContext(frame.name());
+      task.decoder = known.value();
+      TFC_RETURN_IF_ERROR(CheckLengths(frame, task.decoder).WithContext(frame.name()));
+    }
+    decoder.tasks_.push_back(task);
+  }
+  if (!decoder.FormGroups(most_group_bytes)) {
+    for (const FrameTask& task : decoder.tasks_) decoder.MakeRoomFor(task);
+  }
+  Workspace measure, measure_host;
   Buffers buffers{};
   TFC_RETURN_IF_ERROR(decoder.Take(&measure, &buffers));
   decoder.workspace_bytes_ = measure.num_bytes();
+  measure_host.Take<uint32_t>(decoder.num_errors());
+  decoder.host_bytes_ = measure_host.num_bytes() + decoder.TakeTables(&measure_host).num_bytes;
   return decoder;
+}
+
+bool SumDecoder::FormGroups(uint64_t most_bytes) {
+  constexpr uint64_t kMostKeys = uint64_t{1} << 31;
+  const bool are_floats =
+      std::all_of(targets_.begin(), targets_.end(),
+                  [](const DeviceTarget& target) { return target.dtype == DType::kFloat32; });
+  const auto coded = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [](const FrameTask& task) { return task.frame.header.k > 0; });
+  if (!are_floats || coded == tasks_.end() || tasks_.size() == 1 || num_tensors() > kMaxParts)
+    return false;
+  common_ = coded->decoder;
+  if (!IsDecodedInGroups(common_)) return false;
+  std::vector<Group> groups;
+  uint64_t end = 0;
+  for (size_t first = 0; first < tasks_.size(); first += num_tensors()) {
+    Group rank = {first, num_tensors(), tasks_[first].offset, 0, 0};
+    uint64_t num_keys = 0;
+    for (size_t i = first; i < first + num_tensors(); ++i) {
+      const FrameTask& task = tasks_[i];
+      if (task.offset < end) return false;
+      end = task.offset + task.frame.bytes.size();
+      if (task.frame.header.k > 0 && !HasSameKinds(task.decoder, common_)) return false;
+      if (common_.index != IndexKind::kImplied) num_keys += task.frame.header.k;
+    }
+    if (num_keys >= kMostKeys) return false;
+    rank.num_bytes = end - rank.begin;
+    rank.num_keys = static_cast<uint32_t>(num_keys);
+    Group* last = groups.empty() ? nullptr : &groups.back();
+    if (last != nullptr && end - last->begin <= most_bytes &&
+        last->num_frames + num_tensors() <= kMaxParts && last->num_keys + num_keys < kMostKeys) {
+      last->num_frames += num_tensors();
+      last->num_bytes = end - last->begin;
+      last->num_keys += rank.num_keys;
+    } else {
+      groups.push_back(rank);
+    }
+  }
+  for (const Group& group : groups) {
+    most_.num_frames = std::max(most_.num_frames, group.num_frames);
+    most_.num_bytes = std::max(most_.num_bytes, group.num_bytes);
+    most_.num_keys = std::max(most_.num_keys, group.num_keys);
+  }
+  groups_ = std::move(groups);
+  return true;
 }
 
 void SumDecoder::MakeRoomFor(const FrameTask& task) {
   const FrameHeader& header = task.frame.header;
+  if (header.k == 0) return;
   const FrameSections& sections = task.frame.sections;
   const IndexKind index = task.decoder.index;
   const bool is_sketch = task.decoder.joint != JointKind::kNone;
@@ -180,25 +267,104 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
     max_marks_ = std::max(max_marks_, header.n);
 }
 
+SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
+  const size_t begin = workspace->num_bytes();
+  const size_t num_lists = groups_.empty() ? 0 : tasks_.size();
+  Tables tables{};
+  tables.frames = workspace->Take<CheckedFrame>(tasks_.size());
+  tables.values = workspace->Take<AddedValues>(tasks_.size());
+  tables.supports = workspace->Take<Support>(tasks_.size());
+  tables.list_begins = workspace->Take<uint32_t>(num_lists);
+  tables.list_sizes = workspace->Take<uint32_t>(num_lists);
+  tables.first_tiles = workspace->Take<uint32_t>(num_lists + groups_.size());
+  tables.section_begins = workspace->Take<uint64_t>(num_lists);
+  tables.section_bytes = workspace->Take<uint64_t>(num_lists);
+  tables.num_bytes = workspace->num_bytes() - begin;
+  return tables;
+}
+
 Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
-  buffers->errors_dev = workspace->Take<uint32_t>(2 * tasks_.size());
-  buffers->remainders_dev = buffers->errors_dev + tasks_.size();
+  buffers->errors_dev = workspace->Take<uint32_t>(num_errors() + tasks_.size());
+  buffers->remainders_dev = buffers->errors_dev + num_errors();
+  buffers->tables_dev = TakeTables(workspace);
+  buffers->value_params_dev = workspace->Take<ValueParams>(std::max<size_t>(most_.num_frames, 1));
   buffers->wide_dev = workspace->Take<float>(max_wide_);
-  buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
+  const uint32_t max_keys = std::max(max_k_, most_.num_keys);
+  buffers->indices_dev = workspace->Take<uint32_t>(max_keys);
   TakeParamBuffers(params_, workspace, &buffers->params);
   TFC_RETURN_IF_ERROR(TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom));
   if (max_sketch_.max_k > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
-  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
-  if (max_deltas_.num_streams == 0) return OkStatus();
-  return TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->prefixed);
+  const auto num_lists = static_cast<uint32_t>(std::max<size_t>(most_.num_frames, 1));
+  if (groups_.empty() || common_.index == IndexKind::kDeltaBinary)
+    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &buffers->deltas));
+  CodeExtent extent = max_deltas_;
+  if (HasPrefixedDeltas(common_.index) && !groups_.empty())
+    extent = ExtentOf(num_lists, most_.num_keys, most_.num_bytes);
+  if (extent.num_streams == 0) return OkStatus();
+  return TakeDeltaReadBuffers(num_lists, extent, workspace, &buffers->prefixed);
 }
 
-// Sets indices_dev to the support of a frame, or sets its error.
+float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
+  const DeviceTarget& target = targets_[tensor];
+  return target.dtype == DType::kFloat32 ? static_cast<float*>(target.data_dev) : buffers.wide_dev;
+}
+
+void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
+                            const Tables& tables) const {
+  uint32_t num_keys = 0, num_tiles = 0;
+  size_t group = 0, in_group = 0;  // Of the frame.
+  for (size_t i = 0; i < tasks_.size(); ++i, ++in_group) {
+    if (!groups_.empty() && i == groups_[group].first_frame + groups_[group].num_frames) {
+      tables.first_tiles[i + group] = num_tiles;
+      ++group, in_group = num_keys = num_tiles = 0;
+    }
+    const auto& [frame, decoder, offset] = tasks_[i];
+    const unsigned char* section_dev = packets_dev + offset + kFrameHeaderBytes;
+    const uint64_t num_index_bytes = frame.sections.indices.size();
+    const uint32_t k = frame.header.k;
+    const bool has_keys = frame.header.support != SupportKind::kEverything && k > 0;
+    uint32_t* const error_dev = buffers.errors_dev + i;
+    uint32_t* const indices_dev = buffers.indices_dev + num_keys;
+    tables.frames[i] = {
+        {packets_dev + offset, frame.bytes.size(), nullptr}, buffers.remainders_dev + i, error_dev};
+    tables.supports[i] = {indices_dev, has_keys ? k : 0, frame.header.n, error_dev};
+    tables.values[i] = {{groups_.empty() ? decoder.value : common_.value,
+                         section_dev + num_index_bytes, frame.sections.values.size(), k},
+                        has_keys ? indices_dev : nullptr,
+                        buffers.value_params_dev + (groups_.empty() ? 0 : in_group),
+                        error_dev,
+                        SumOf(i % num_tensors(), buffers)};
+    if (groups_.empty()) continue;
+    const uint32_t size = has_keys ? k : 0;
+    tables.list_begins[i] = num_keys;
+    tables.list_sizes[i] = size;
+    tables.first_tiles[i + group] = num_tiles;
+    tables.section_begins[i] = offset + kFrameHeaderBytes - groups_[group].begin;
+    tables.section_bytes[i] = num_index_bytes;
+    num_keys += size;
+    num_tiles += static_cast<uint32_t>(CeilDiv(size, KeyLists::kKeysPerTile));
+  }
+  if (!groups_.empty()) tables.first_tiles[tasks_.size() + group] = num_tiles;
+}
+
+Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
+                               cudaStream_t stream) const {
+  const Parts<CheckedFrame> frames = {{tables.frames, tasks_.size()}, buffers.tables_dev.frames};
+  for (size_t first = 0; first < tasks_.size(); first += kMaxParts) {
+    const size_t count = std::min<size_t>(kMaxParts, tasks_.size() - first);
+    TFC_RETURN_IF_ERROR(CheckChecksums(frames.Slice(first, count), shift_, kChecksumError, stream));
+  }
+  return OkStatus();
+}
+
+// ---- One frame at a time ------------------------------------------------------------------------
+
 Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                                 const Buffers& buffers, uint32_t* error_dev,
+                                 const Buffers& buffers, const Parts<Support>& support,
                                  cudaStream_t stream) const {
+  uint32_t* error_dev = support.on_host[0].error_dev;
   const FrameHeader& header = task.frame.header;
   const uint64_t num_bytes = task.frame.sections.indices.size();
   const Marks marks = MarksOf(buffers.marks, header.n);
@@ -228,15 +394,15 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(
           task.decoder.index == IndexKind::kDeltaAdaptive, KeyLists::One(header.k), section,
           buffers.prefixed, kIndexError, error_dev, buffers.indices_dev, stream));
-      TFC_RETURN_IF_ERROR(
-          CheckSectionEnd(num_bytes, buffers.prefixed.codes, kIndexError, error_dev, stream));
+      TFC_RETURN_IF_ERROR(CheckSectionEnds(KeyLists::One(header.k), section, buffers.prefixed.codes,
+                                           kIndexError, error_dev, stream));
       break;
     }
     case IndexKind::kBloom:
       return ReadBloom(task.frame.sections.indices, section_dev, header.k, header.seed, marks,
                        buffers.bloom, kIndexError, error_dev, buffers.indices_dev, stream);
   }
-  return CheckIndices(buffers.indices_dev, header.k, header.n, kIndexError, error_dev, stream);
+  return CheckIndices(support, kIndexError, stream);
 }
 
 Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
@@ -251,57 +417,103 @@ Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section
 }
 
 Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
-                            const Buffers& buffers, float* sum_dev, cudaStream_t stream) const {
+                            const Buffers& buffers, const Tables& tables,
+                            cudaStream_t stream) const {
   const FrameTask& task = tasks_[i];
-  const Frame& frame = task.frame;
-  const unsigned char* frame_dev = packets_dev + task.offset;
-  uint32_t* error_dev = buffers.errors_dev + i;
-  uint32_t* remainder_dev = buffers.remainders_dev + i;
-  const FrameBytes bytes = {frame_dev, frame.bytes.size(), nullptr};
-  TFC_RETURN_IF_ERROR(AddSectionRemainder(bytes, shift_, remainder_dev, stream));
-  TFC_RETURN_IF_ERROR(
-      CheckChecksum(bytes, shift_, remainder_dev, kChecksumError, error_dev, stream));
-  if (frame.header.k == 0) return OkStatus();
-
-  const unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
+  if (task.frame.header.k == 0) return OkStatus();
+  const unsigned char* section_dev = packets_dev + task.offset + kFrameHeaderBytes;
+  const AddedValues& added = tables.values[i];
   if (task.decoder.joint != JointKind::kNone)
-    return AddSketch(task, section_dev, scale, buffers, error_dev, sum_dev, stream);
-  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, error_dev, stream));
-  const bool is_everything = frame.header.support == SupportKind::kEverything;
-  const ValueSectionView values = {task.decoder.value, section_dev + frame.sections.indices.size(),
-                                   frame.sections.values.size(), frame.header.k};
-  return AddScaled(values, is_everything ? nullptr : buffers.indices_dev, scale, kValueError,
-                   buffers.params, error_dev, sum_dev, stream);
-}
-
-bool SumDecoder::IsFinite(size_t tensor) const {
-  for (size_t rank = 0; rank < num_ranks(); ++rank) {
-    if (tasks_[tensor * num_ranks() + rank].frame.header.nonfinite) return false;
-  }
-  return true;
+    return AddSketch(task, section_dev, scale, buffers, added.error_dev, added.sum_dev, stream);
+  const Tables& on_device = buffers.tables_dev;
+  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers,
+                                    {{tables.supports + i, 1}, on_device.supports + i}, stream));
+  const Parts<AddedValues> values = {{&added, 1}, on_device.values + i};
+  if (IsCoded(task.decoder.value))
+    TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, buffers.params, stream));
+  return AddScaled(values, scale, kValueError, stream);
 }
 
 Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
-                             const Buffers& buffers, cudaStream_t stream) const {
+                             const Buffers& buffers, const Tables& tables,
+                             cudaStream_t stream) const {
   const DeviceTarget& target = targets_[tensor];
-  const bool in_place = target.dtype == DType::kFloat32;
-  float* sum_dev = in_place ? static_cast<float*>(target.data_dev) : buffers.wide_dev;
+  float* sum_dev = SumOf(tensor, buffers);
   if (target.n > 0) {
     TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(sum_dev, 0, target.n * sizeof(float), stream));
   }
-  for (size_t rank = 0; rank < num_ranks(); ++rank) {
-    TFC_RETURN_IF_ERROR(
-        AddFrame(tensor * num_ranks() + rank, packets_dev, scale, buffers, sum_dev, stream));
-  }
-  if (!IsFinite(tensor)) return FillNaN(target, stream);
-  if (in_place) return OkStatus();
+  for (size_t i = tensor; i < tasks_.size(); i += num_tensors())
+    TFC_RETURN_IF_ERROR(AddFrame(i, packets_dev, scale, buffers, tables, stream));
+  if (target.dtype == DType::kFloat32) return OkStatus();
   return LaunchThreads("narrow", NarrowKernel, target.n, stream, sum_dev, target.n, target.dtype,
                        static_cast<uint16_t*>(target.data_dev));
 }
 
+// ---- The frames of some ranks side by side ------------------------------------------------------
+
+// Decodes the index sections of a group, as the parts of one section, to indices that are not
+// checked yet.
+Status SumDecoder::DecodeKeys(size_t group, const unsigned char* packets_dev,
+                              const Buffers& buffers, cudaStream_t stream) const {
+  const Group& ranks = groups_[group];
+  const Tables& tables = buffers.tables_dev;
+  const size_t first = ranks.first_frame;
+  const KeyLists lists = {tables.list_begins + first, tables.list_sizes + first,
+                          tables.first_tiles + first + group,
+                          static_cast<uint32_t>(ranks.num_frames), ranks.num_keys};
+  const CodeSections sections = {packets_dev + ranks.begin, ranks.num_bytes,
+                                 tables.section_begins + first, tables.section_bytes + first};
+  uint32_t* error_dev = buffers.errors_dev + tasks_.size();
+  if (common_.index == IndexKind::kDeltaBinary) {
+    return DecodeDeltas(lists, sections, buffers.deltas, kIndexError, error_dev,
+                        buffers.indices_dev, stream);
+  }
+  TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(common_.index == IndexKind::kDeltaAdaptive, lists,
+                                           sections, buffers.prefixed, kIndexError, error_dev,
+                                           buffers.indices_dev, stream));
+  return CheckSectionEnds(lists, sections, buffers.prefixed.codes, kIndexError, error_dev, stream);
+}
+
+Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
+                            const Buffers& buffers, const Tables& tables,
+                            cudaStream_t stream) const {
+  const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
+  if (groups_[group].num_keys > 0) {
+    TFC_RETURN_IF_ERROR(DecodeKeys(group, packets_dev, buffers, stream));
+    const Parts<Support> supports = {{tables.supports, tasks_.size()}, buffers.tables_dev.supports};
+    TFC_RETURN_IF_ERROR(CheckIndices(supports.Slice(first, count), kIndexError, stream));
+  }
+  const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
+  if (IsCoded(common_.value)) {
+    TFC_RETURN_IF_ERROR(
+        ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
+  }
+  for (size_t rank = first; rank < first + count; rank += num_tensors()) {
+    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, num_tensors()), scale, kValueError, stream));
+  }
+  return OkStatus();
+}
+
+Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
+                             const Tables& tables, cudaStream_t stream) const {
+  uint64_t max_n = 0;
+  for (const DeviceTarget& target : targets_) max_n = std::max(max_n, target.n);
+  TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, max_n, num_tensors(), stream,
+                                  buffers.tables_dev.values, buffers.tables_dev.supports));
+  for (size_t group = 0; group < groups_.size(); ++group)
+    TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
+  return OkStatus();
+}
+
+bool SumDecoder::IsFinite(size_t tensor) const {
+  for (size_t rank = 0; rank < num_ranks(); ++rank) {
+    if (tasks_[rank * num_tensors() + tensor].frame.header.nonfinite) return false;
+  }
+  return true;
+}
+
 Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
-                          const DeviceBuffer& workspace, cudaStream_t stream,
-                          Span<uint32_t> errors) const {
+                          const DeviceBuffer& workspace, cudaStream_t stream, void* host) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
     return InvalidArgument("the packets are null");
@@ -309,31 +521,56 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
     if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("a target is null");
   }
   if (tasks_.empty()) return OkStatus();
-  Workspace carve(workspace.data_dev);
+  Workspace carve(workspace.data_dev), carve_host(host);
   Buffers buffers{};
   TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemsetAsync(buffers.errors_dev, 0, 2 * tasks_.size() * sizeof(uint32_t), stream));
-  for (size_t tensor = 0; tensor < targets_.size(); ++tensor)
-    TFC_RETURN_IF_ERROR(SumTensor(tensor, packets_dev, scale, buffers, stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(errors.data(), buffers.errors_dev,
-                                           errors.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost,
-                                           stream));
+  auto* errors = carve_host.Take<uint32_t>(num_errors());
+  const Tables tables = TakeTables(&carve_host);
+  FillTables(packets_dev, buffers, tables);
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.tables_dev.frames, tables.frames,
+                                           tables.num_bytes, cudaMemcpyHostToDevice, stream));
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
+      buffers.errors_dev, 0, (num_errors() + tasks_.size()) * sizeof(uint32_t), stream));
+  TFC_RETURN_IF_ERROR(CheckFrames(buffers, tables, stream));
+  if (!groups_.empty()) TFC_RETURN_IF_ERROR(SumGroups(packets_dev, scale, buffers, tables, stream));
+  for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
+    if (groups_.empty())
+      TFC_RETURN_IF_ERROR(SumTensor(tensor, packets_dev, scale, buffers, tables, stream));
+    if (!IsFinite(tensor)) TFC_RETURN_IF_ERROR(FillNaN(targets_[tensor], stream));
+  }
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
+      errors, buffers.errors_dev, num_errors() * sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
   return OkStatus();
 }
 
-Status SumDecoder::Report(Span<const uint32_t> errors, Span<DecodeStats> stats) const {
-  for (size_t tensor = 0; tensor < stats.size(); ++tensor) {
-    stats[tensor].finite = IsFinite(tensor);
+Status SumDecoder::NameBrokenFrame() const {
+  for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
     for (size_t rank = 0; rank < num_ranks(); ++rank) {
-      stats[tensor].num_bytes +=
-          static_cast<int64_t>(tasks_[tensor * num_ranks() + rank].frame.bytes.size());
+      SparseTensor ignored;
+      const Frame& frame = tasks_[rank * num_tensors() + tensor].frame;
+      TFC_RETURN_IF_ERROR(
+          DecodeFrame(frame, SerialExecutor(), &ignored)
+              .WithContext(FrameName(static_cast<int64_t>(rank), positions_[tensor])));
     }
   }
-  for (size_t i = 0; i < errors.size(); ++i) {
-    const auto rank = static_cast<int64_t>(i % num_ranks());
-    TFC_RETURN_IF_ERROR(
-        StatusOf(errors[i]).WithContext(FrameName(rank, positions_[i / num_ranks()])));
+  return Internal("the device refuses index sections that the host accepts");
+}
+
+Status SumDecoder::Report(const void* host, Span<DecodeStats> stats) const {
+  for (size_t tensor = 0; tensor < stats.size(); ++tensor) {
+    stats[tensor].finite = IsFinite(tensor);
+    for (size_t i = tensor; i < tasks_.size(); i += num_tensors())
+      stats[tensor].num_bytes += static_cast<int64_t>(tasks_[i].frame.bytes.size());
+  }
+  if (tasks_.empty()) return OkStatus();
+  const auto* errors = static_cast<const uint32_t*>(host);
+  if (errors[tasks_.size()] != 0) return NameBrokenFrame();
+  for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
+    for (size_t rank = 0; rank < num_ranks(); ++rank) {
+      TFC_RETURN_IF_ERROR(
+          StatusOf(errors[rank * num_tensors() + tensor])
+              .WithContext(FrameName(static_cast<int64_t>(rank), positions_[tensor])));
+    }
   }
   return OkStatus();
 }
@@ -341,10 +578,10 @@ Status SumDecoder::Report(Span<const uint32_t> errors, Span<DecodeStats> stats) 
 Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
                              const DeviceBuffer& workspace, cudaStream_t stream,
                              Span<DecodeStats> stats) const {
-  std::vector<uint32_t> errors(num_frames());
-  TFC_RETURN_IF_ERROR(Launch(packets_dev, scale, workspace, stream, Span<uint32_t>(errors)));
+  std::vector<std::max_align_t> host(CeilDiv(host_bytes_, sizeof(std::max_align_t)));
+  TFC_RETURN_IF_ERROR(Launch(packets_dev, scale, workspace, stream, host.data()));
   TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
-  return Report(errors, stats);
+  return Report(host.data(), stats);
 }
 
 }  // namespace device

@@ -2,7 +2,11 @@
 //
 // The packets are given twice. On the host, where the collective put them, the core's code reads
 // and checks the headers. On the device, in a copy of the same bytes that the caller made, the
-// sections are checked and decoded. The host never reads a section.
+// sections are checked and decoded. The host reads a section only to name the frame that is broken.
+//
+// Frames of the same codecs, as those of a step are, are decoded side by side: the number of
+// launches depends neither on the tensors nor on the ranks, except that sums add one rank after the
+// other.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 
@@ -21,6 +25,8 @@
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_variants.h"
+#include "cuda/index_sections.h"
+#include "cuda/key_lists.h"
 #include "cuda/sketch_group.h"
 #include "cuda/workspace.h"
 
@@ -38,59 +44,100 @@ struct DeviceTarget {
 // other packets need another SumDecoder.
 class SumDecoder {
  public:
+  static constexpr uint64_t kMostGroupBytes = uint64_t{64} << 20;
+
   // Reads the headers of the frames at `positions`. Borrows the packets' bytes. Fails as DecodeSum
   // does for invalid headers and lengths, and with InvalidArgument for a codec without a device
-  // variant, which the message names.
+  // variant, which the message names. Of ranks whose frames are decoded side by side, a group has
+  // as many as have `most_group_bytes` together, one at least: the workspace is a few times as
+  // large.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
-                                 Span<const DeviceTarget> targets);
+                                 Span<const DeviceTarget> targets,
+                                 uint64_t most_group_bytes = kMostGroupBytes);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  size_t num_frames() const { return tasks_.size(); }
+  // Memory of the host that the stream copies from and to, aligned as by malloc.
+  size_t host_bytes() const { return host_bytes_; }
 
-  // Writes `scale` times the sum over ranks to the targets: one frame at a time, in rank order, so
-  // that every rank gets the same bits. packets_dev has the bytes of the packets. Puts everything
-  // on `stream`, at its end a copy to `errors` on the host, one for each frame, which Report reads
-  // when the stream has come there; waits for nothing if `errors` are pinned.
+  // Writes `scale` times the sum over ranks to the targets, in rank order, so that every rank gets
+  // the same bits. packets_dev has the bytes of the packets. Puts everything on `stream`, at its
+  // end a copy to `host`, host_bytes() bytes, which Report reads when the stream has come there;
+  // waits for nothing if they are pinned.
   Status Launch(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
-                cudaStream_t stream, Span<uint32_t> errors) const;
+                cudaStream_t stream, void* host) const;
   // Fails with DataLoss, naming rank and position, if any frame is broken; the targets' content is
   // then unspecified. `stats` is empty or has one element for each target; their nanoseconds are 0.
-  Status Report(Span<const uint32_t> errors, Span<DecodeStats> stats) const;
+  Status Report(const void* host, Span<DecodeStats> stats) const;
   // Launches, waits for the stream once, and reports.
   Status DecodeSum(const unsigned char* packets_dev, float scale, const DeviceBuffer& workspace,
                    cudaStream_t stream, Span<DecodeStats> stats) const;
 
  private:
+  struct Tables;
   struct Buffers;
   struct FrameTask {
     Frame frame;
     DeviceDecoder decoder;
     uint64_t offset;  // Position of the frame in the packets.
   };
+  // Ranks whose frames are decoded side by side.
+  struct Group {
+    size_t first_frame;
+    size_t num_frames;
+    uint64_t begin;  // Their bytes in the packets.
+    uint64_t num_bytes;
+    uint32_t num_keys;
+  };
 
   SumDecoder() = default;
-  // The frames of a tensor are next to each other, in rank order.
+  size_t num_tensors() const { return targets_.size(); }
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
-  // Raises the maxima below to what the frame needs of the workspace.
+  // One for each frame, and one of all groups.
+  size_t num_errors() const { return tasks_.size() + 1; }
+  // Whether frames can be decoded side by side; if so, sets groups_.
+  bool FormGroups(uint64_t most_bytes);
+  // Raises the maxima below to what the frame needs of the workspace, if decoded on its own.
   void MakeRoomFor(const FrameTask& task);
+  Tables TakeTables(Workspace* workspace) const;
   Status Take(Workspace* workspace, Buffers* buffers) const;
+  float* SumOf(size_t tensor, const Buffers& buffers) const;
+  void FillTables(const unsigned char* packets_dev, const Buffers& buffers,
+                  const Tables& tables) const;
+  Status CheckFrames(const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
+
+  // Sets indices_dev to the support of a frame, or sets its error.
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                       const Buffers& buffers, uint32_t* error_dev, cudaStream_t stream) const;
+                       const Buffers& buffers, const Parts<Support>& support,
+                       cudaStream_t stream) const;
   // Adds the elements of a joint codec.
   Status AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
                    const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
                    cudaStream_t stream) const;
   Status AddFrame(size_t i, const unsigned char* packets_dev, float scale, const Buffers& buffers,
-                  float* sum_dev, cudaStream_t stream) const;
+                  const Tables& tables, cudaStream_t stream) const;
   Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
-                   const Buffers& buffers, cudaStream_t stream) const;
-  bool IsFinite(size_t tensor) const;
+                   const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
 
-  std::vector<FrameTask> tasks_;
+  Status DecodeKeys(size_t group, const unsigned char* packets_dev, const Buffers& buffers,
+                    cudaStream_t stream) const;
+  Status AddGroup(size_t group, const unsigned char* packets_dev, float scale,
+                  const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
+  Status SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
+                   const Tables& tables, cudaStream_t stream) const;
+
+  bool IsFinite(size_t tensor) const;
+  // Decodes on the host what the device found broken.
+  Status NameBrokenFrame() const;
+
+  std::vector<FrameTask> tasks_;  // Rank-major.
   std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  // Maxima over all frames.
+  // Empty if frames are decoded one at a time.
+  std::vector<Group> groups_;
+  DeviceDecoder common_{};  // Of the frames of all groups.
+  Group most_{};            // Maxima over the groups.
+  // Maxima over frames that are decoded on their own.
   uint32_t max_k_ = 0;         // Frames with an explicit support.
   CodeExtent max_deltas_{};    // Index sections with prefixed deltas.
   BloomExtent max_bloom_;      // Index sections of Bloom filters.
@@ -100,6 +147,7 @@ class SumDecoder {
   ParamNeeds params_;          // Value sections.
   CrcShift shift_;
   size_t workspace_bytes_ = 0;
+  size_t host_bytes_ = 0;
 };
 
 }  // namespace device

@@ -42,14 +42,14 @@ __global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, flo
   for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) gathered[i] = values.At(i);
 }
 
-__global__ void AddScaledKernel(ValueKind kind, const unsigned char* section,
-                                const uint32_t* indices, uint32_t k, float scale, uint32_t bits,
-                                uint32_t* error, float* sum) {
-  if (*error != 0) return;
-  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
-    const float value = DecodeValue(kind, section, i);
-    if (!IsFiniteBits(FloatBits(value))) atomicOr(error, bits);
-    sum[indices == nullptr ? i : indices[i]] += scale * value;
+__global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32_t bits) {
+  const AddedValues added = sections[blockIdx.y];
+  if (*added.error_dev != 0) return;
+  const uint32_t* indices = added.indices_dev;
+  for (uint64_t i = ThisThread(); i < added.section.k; i += NumThreads()) {
+    const float value = DecodeValue(added.section.kind, added.section.data_dev, i);
+    if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
+    added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
   }
 }
 
@@ -72,14 +72,13 @@ Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_
                        gathered_dev);
 }
 
-Status AddScaled(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                 uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev, float* sum_dev,
+Status AddScaled(const Parts<AddedValues>& sections, float scale, uint32_t bits,
                  cudaStream_t stream) {
-  if (IsCoded(section.kind)) {
-    return AddCodedValues(section, indices_dev, scale, bits, buffers, error_dev, sum_dev, stream);
-  }
-  return LaunchThreads("add scaled", AddScaledKernel, section.k, stream, section.kind,
-                       section.data_dev, indices_dev, section.k, scale, bits, error_dev, sum_dev);
+  if (sections.size() == 0) return OkStatus();
+  if (IsCoded(sections.on_host[0].section.kind))
+    return AddCodedValues(sections, scale, bits, stream);
+  return LaunchParts("add scaled", AddScaledKernel, MostValues(sections), sections.size(), stream,
+                     sections.data_dev, scale, bits);
 }
 
 }  // namespace device

@@ -28,12 +28,10 @@ Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_
 Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,
                     float* gathered_dev, cudaStream_t stream);
 
-// Adds scale times the values of a section to the elements at `indices_dev`, which are distinct and
-// in range, or to all elements if that is null. Sets bits of *error_dev unless the section holds k
-// finite values; does nothing if an error is set before. `buffers` serve sections of any kind that
-// is read.
-Status AddScaled(const ValueSectionView& section, const uint32_t* indices_dev, float scale,
-                 uint32_t bits, const ParamBuffers& buffers, uint32_t* error_dev, float* sum_dev,
+// Adds scale times the values of sections of one kind to sums, each its own. Sets bits of the
+// errors of those that do not hold k finite values; does nothing for those whose error is set
+// before. Call ReadParameters first if the kind IsCoded.
+Status AddScaled(const Parts<AddedValues>& sections, float scale, uint32_t bits,
                  cudaStream_t stream);
 
 }  // namespace device

@@ -170,11 +170,13 @@ TEST(Crc32c, FindsTheCoresChecksumRight) {
         Bytes moved(offset, 0xFF);
         moved.insert(moved.end(), frame.begin(), frame.end());
         const DeviceVector<unsigned char> frame_dev(moved, stream);
-        const FrameBytes bytes = {frame_dev.data_dev() + offset, frame.size(), nullptr};
+        const std::vector<CheckedFrame> frames = {
+            {{frame_dev.data_dev() + offset, frame.size(), nullptr},
+             words.data_dev(),
+             words.data_dev() + 1}};
+        const DeviceVector<CheckedFrame> frames_dev(frames, stream);
         EXPECT_EQ(cudaMemsetAsync(words.data_dev(), 0, 8, stream.get()), cudaSuccess);
-        ExpectOk(AddSectionRemainder(bytes, shift, words.data_dev(), stream.get()));
-        ExpectOk(
-            CheckChecksum(bytes, shift, words.data_dev(), 4, words.data_dev() + 1, stream.get()));
+        ExpectOk(CheckChecksums({frames, frames_dev.data_dev()}, shift, 4, stream.get()));
         EXPECT_EQ(words.ToHost(stream)[1], 4 * flipped)
             << num_section_bytes << " bytes at " << offset;
       }

@@ -32,7 +32,7 @@ Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
 
 Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset,
-                 Span<DecodeStats> stats) {
+                 Span<DecodeStats> stats, uint64_t most_group_bytes) {
   Sums sums;
   std::vector<std::unique_ptr<DeviceVector<unsigned char>>> memory;
   std::vector<DeviceTarget> targets;
@@ -44,7 +44,7 @@ Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
   std::vector<int64_t> positions(tensors.size());
   std::iota(positions.begin(), positions.end(), 0);
   const auto decoder = SumDecoder::Make({packets, num_ranks, static_cast<int64_t>(tensors.size())},
-                                        positions, targets);
+                                        positions, targets, most_group_bytes);
   sums.status = decoder.status();
   if (!decoder.ok()) return sums;
   Bytes moved(offset, 0);
@@ -76,10 +76,12 @@ void ExpectRefused(const Bytes& frame, const std::vector<TensorSpec>& tensors,
 }
 
 void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
-                    const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset) {
+                    const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset,
+                    uint64_t most_group_bytes) {
   const Sums expected = SumOnHost(packets, num_ranks, scale, tensors);
   ASSERT_TRUE(expected.status.ok()) << expected.status.message();
-  const Sums actual = SumOnDevice(packets, num_ranks, scale, tensors, stream, offset);
+  const Sums actual =
+      SumOnDevice(packets, num_ranks, scale, tensors, stream, offset, {}, most_group_bytes);
   ASSERT_TRUE(actual.status.ok()) << actual.status.message();
   for (size_t t = 0; t < tensors.size(); ++t)
     ASSERT_TRUE(actual.tensors[t] == expected.tensors[t]) << "tensor " << t << " differs";

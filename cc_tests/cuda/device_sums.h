@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/pipeline.h"
+#include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_memory.h"
 
@@ -31,7 +32,8 @@ Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
 // `offset` is the offset of the packets in device memory; it may be odd.
 Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
-                 Span<DecodeStats> stats = {});
+                 Span<DecodeStats> stats = {},
+                 uint64_t most_group_bytes = SumDecoder::kMostGroupBytes);
 // Makes a frame of `spec`, of k of n elements, with the value section `section` and a correct
 // checksum.
 Bytes FrameWithValues(const std::string& spec, uint32_t n, uint32_t k, const Bytes& section);
@@ -39,8 +41,8 @@ Bytes FrameWithValues(const std::string& spec, uint32_t n, uint32_t k, const Byt
 void ExpectRefused(const Bytes& frame, const std::vector<TensorSpec>& tensors,
                    const Stream& stream);
 void ExpectSameSums(const Bytes& packets, int num_ranks, float scale,
-                    const std::vector<TensorSpec>& tensors, const Stream& stream,
-                    size_t offset = 0);
+                    const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset = 0,
+                    uint64_t most_group_bytes = SumDecoder::kMostGroupBytes);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -89,12 +89,15 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
-  ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, list,
-                                {section_dev.data_dev(), section.size(), nullptr, nullptr}, buffers,
-                                kErrorBit, error, keys_dev.data_dev(), stream.get()));
-  if (is_whole)
-    ExpectOk(CheckSectionEnd(section.size(), buffers.codes, kErrorBit, error, stream.get()));
-  if (is_whole) ExpectOk(CheckIndices(keys_dev.data_dev(), k, n, kErrorBit, error, stream.get()));
+  const CodeSections sections = {section_dev.data_dev(), section.size(), nullptr, nullptr};
+  ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, list, sections, buffers, kErrorBit, error,
+                                keys_dev.data_dev(), stream.get()));
+  const std::vector<Support> support = {{keys_dev.data_dev(), k, n, error}};
+  const DeviceVector<Support> support_dev(support, stream);
+  if (is_whole) {
+    ExpectOk(CheckSectionEnds(list, sections, buffers.codes, kErrorBit, error, stream.get()));
+    ExpectOk(CheckIndices({support, support_dev.data_dev()}, kErrorBit, stream.get()));
+  }
   Decoded decoded;
   EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.codes.list_ends_dev,
                             sizeof(decoded.num_bytes), cudaMemcpyDeviceToHost, stream.get()),

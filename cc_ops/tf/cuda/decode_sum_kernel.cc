@@ -36,7 +36,7 @@ std::vector<device::DeviceTarget> OnDevice(const std::vector<SumTarget>& targets
 absl::Status SumOnDevice(OpKernelContext* ctx, const device::SumDecoder& decoder, const Task& task,
                          std::vector<DecodeStats>* stats, int64_t* nanoseconds) {
   const ByteSpan packets = task.inputs.packets.bytes;
-  Tensor workspace_owner, packets_owner, pinned, errors_owner;
+  Tensor workspace_owner, packets_owner, pinned, host;
   device::DeviceBuffer workspace, packets_dev;
   TF_RETURN_IF_ERROR(
       AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace_owner, &workspace));
@@ -44,18 +44,16 @@ absl::Status SumOnDevice(OpKernelContext* ctx, const device::SumDecoder& decoder
   // From other memory than pinned, a copy would first wait for all that is on the stream.
   TF_RETURN_IF_ERROR(AllocatePinned(ctx, packets.size(), &pinned));
   std::copy(packets.begin(), packets.end(), static_cast<unsigned char*>(pinned.data()));
-  const size_t num_frames = decoder.num_frames();
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_frames * sizeof(uint32_t), &errors_owner));
-  const Span<uint32_t> errors(static_cast<uint32_t*>(errors_owner.data()), num_frames);
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, decoder.host_bytes(), &host));
   const auto launch = [&]() -> absl::Status {
     const cudaStream_t stream = StreamOf(ctx);
     TF_RETURN_IF_ERROR(
         ToTensorFlow(CopyToDevice(pinned.data(), packets.size(), packets_dev.data_dev, stream)));
     return ToTensorFlow(decoder.Launch(static_cast<const unsigned char*>(packets_dev.data_dev),
-                                       task.inputs.scale, workspace, stream, errors));
+                                       task.inputs.scale, workspace, stream, host.data()));
   };
   TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  return ToTensorFlow(decoder.Report(errors, Span<DecodeStats>(*stats)));
+  return ToTensorFlow(decoder.Report(host.data(), Span<DecodeStats>(*stats)));
 }
 
 absl::Status SumOnHost(OpKernelContext* ctx, const Task& task, std::vector<DecodeStats>* stats) {

@@ -174,7 +174,9 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   const dim3 grid = config->gridDim, block = config->blockDim;
-  if (grid.x == 0 || block.x == 0 || block.x > 1024) return cudaErrorInvalidConfiguration;
+  constexpr unsigned kMaxGridRows = 65535;
+  if (grid.x == 0 || grid.y == 0 || grid.y > kMaxGridRows || block.x == 0 || block.x > 1024)
+    return cudaErrorInvalidConfiguration;
   std::tuple<Parameters...> copied(std::forward<Arguments>(arguments)...);
   return emulator::Enqueue(config->stream, [=]() {
     return emulator::RunGrid(grid, block, [&]() { std::apply(kernel, copied); });

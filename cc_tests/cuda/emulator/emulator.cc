@@ -367,8 +367,9 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) 
     return Fail(cudaErrorInvalidConfiguration, "a block that is not of whole warps");
   }
   const std::vector<unsigned> order = PermutedOrder(block.x);
-  for (unsigned index : PermutedOrder(grid.x)) {
-    blockIdx.x = index;
+  for (unsigned index : PermutedOrder(grid.x * grid.y)) {
+    blockIdx.x = index % grid.x;
+    blockIdx.y = index / grid.x;
     const cudaError_t error = RunBlock(order);
     if (error != cudaSuccess) return error;
   }

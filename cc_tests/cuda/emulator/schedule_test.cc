@@ -8,6 +8,7 @@
 #include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_inputs.h"
+#include "device_sums.h"
 
 namespace tfcompress {
 namespace device {
@@ -84,6 +85,31 @@ TEST_P(Schedule, WaitsOnce) {
   EXPECT_EQ(emulator::NumSynchronizations() - waits_before_sum, 1);
   RecordProperty("launches_of_sum",
                  static_cast<int>(emulator::NumLaunches() - launches_before_sum));
+}
+
+// Launches of DecodeSum for so many ranks, each with so many tensors.
+int64_t LaunchesOfSum(const std::string& spec, int num_ranks, size_t num_tensors) {
+  const Stream stream;
+  Bytes packets;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (size_t t = 0; t < num_tensors; ++t)
+      Append(spec, HostGradient(Gradient(2000 + t, t), DType::kFloat32), 1, &packets);
+  }
+  std::vector<TensorSpec> tensors;
+  for (size_t t = 0; t < num_tensors; ++t) tensors.push_back({DType::kFloat32, 2000 + t});
+  const int64_t before = emulator::NumLaunches();
+  ExpectOk(SumOnDevice(packets, num_ranks, 1, tensors, stream).status);
+  return emulator::NumLaunches() - before;
+}
+
+TEST(LaunchesOfSum, AreOneMoreForEachRankAndNoneForATensor) {
+  for (const char* spec : {"dense|raw|block_int:bits=4", "topk:ratio=0.1|delta_adaptive|fp16",
+                           "topk:ratio=0.1|delta_binary|raw"}) {
+    const int64_t few = LaunchesOfSum(spec, 2, 2);
+    EXPECT_EQ(LaunchesOfSum(spec, 2, 30), few) << spec;
+    EXPECT_EQ(LaunchesOfSum(spec, 6, 3), few + 4) << spec;
+    EXPECT_LE(few, 20) << spec;
+  }
 }
 
 // Linear codecs do not depend on the schedule either, and never wait.

@@ -1,0 +1,90 @@
+// Frames of many tensors and ranks that are decoded side by side.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "contract_inputs.h"
+#include "cuda/sum_decoder.h"
+#include "device_inputs.h"
+#include "device_sums.h"
+#include "fuzz/frame_fields.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr int kRanks = 5;
+constexpr uint64_t kSizes[] = {1, 5, 0, 3000, 70000, 17, 1024};
+constexpr size_t kZeros = 3;      // A tensor of zeros.
+constexpr size_t kNonFinite = 5;  // A tensor that is not finite on one rank.
+
+class SumGroups : public testing::TestWithParam<std::string> {
+ protected:
+  SumGroups() {
+    for (uint64_t size : kSizes) tensors_.push_back({DType::kFloat32, size});
+    for (int rank = 0; rank < kRanks; ++rank) AppendPacket(rank);
+  }
+
+  void AppendPacket(int rank) {
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      std::vector<float> values = Gradient(tensors_[t].n, static_cast<uint64_t>(10 * rank) + t);
+      if (t == kZeros) std::fill(values.begin(), values.end(), 0.0f);
+      if (t == kNonFinite && rank == 2) values[7] = std::numeric_limits<float>::infinity();
+      begins_.push_back(packets_.size());
+      Append(GetParam(), HostGradient(values, DType::kFloat32), static_cast<uint64_t>(rank),
+             &packets_);
+    }
+    packets_.resize(packets_.size() + static_cast<size_t>(7 * rank), 0);  // Padding zeros.
+  }
+
+  std::vector<TensorSpec> tensors_;
+  Bytes packets_;
+  std::vector<size_t> begins_;  // Of the frames, rank-major.
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, SumGroups,
+                         testing::Values("dense|raw|raw", "dense|raw|block_int:bits=4",
+                                         "topk:ratio=0.1|delta_adaptive|fp16",
+                                         "topk:ratio=0.1|delta_flag|qsgd",
+                                         "topk:ratio=0.3|delta_binary|raw",
+                                         "nonzero|delta_adaptive|sign",
+                                         "topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64"),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST_P(SumGroups, AreAddedAsOnTheHost) {
+  const Stream stream;
+  // All ranks in a group; each in its own; two or so.
+  for (uint64_t most_bytes : {SumDecoder::kMostGroupBytes, uint64_t{1}, packets_.size() / 2})
+    ExpectSameSums(packets_, kRanks, 1.0f / kRanks, tensors_, stream, 1, most_bytes);
+}
+
+TEST_P(SumGroups, NameTheBrokenFrame) {
+  const Stream stream;
+  const size_t tensor = 4, rank = 3, frame = rank * tensors_.size() + tensor;
+  const std::string name = "rank 3, tensor 4";
+  Bytes changed = packets_;
+  changed[begins_[frame] + frame_fields::kHeaderBytes + 9] ^= 0x20;
+  const Status checksum = SumOnDevice(changed, kRanks, 1, tensors_, stream).status;
+  EXPECT_EQ(checksum.code(), StatusCode::kDataLoss);
+  // The device names it if it is the only error, the host if the section is not valid either.
+  EXPECT_EQ(checksum.message().find(name + ": "), 0u) << checksum.message();
+  EXPECT_NE(checksum.message().find("checksum"), std::string::npos) << checksum.message();
+
+  // Under a right checksum: the host decides whether the section is still valid.
+  const auto at = changed.begin() + static_cast<int64_t>(begins_[frame]);
+  Bytes repaired(at, changed.begin() + static_cast<int64_t>(begins_[frame + 1]));
+  RepairChecksum(&repaired);
+  std::copy(repaired.begin(), repaired.end(), at);
+  const Sums expected = SumOnHost(changed, kRanks, 1, tensors_);
+  const Sums actual = SumOnDevice(changed, kRanks, 1, tensors_, stream);
+  EXPECT_EQ(actual.status.code(), expected.status.code()) << actual.status.message();
+  if (!expected.status.ok())
+    EXPECT_NE(actual.status.message().find(name), std::string::npos) << actual.status.message();
+}
+
+}  // namespace
+}  // namespace device
+}  // namespace tfcompress
