@@ -8,7 +8,6 @@ The second command writes them into the page.
 
 import argparse
 import csv
-import io
 import json
 import pathlib
 import re
@@ -20,11 +19,33 @@ from page_table import code, table
 
 STEPS = ["tests", "large", "benchmark", "memcheck", "racecheck", "synccheck", "initcheck", "profile"]
 _COPY = re.compile(r"^copy of (\d+) floats: ([\d.]+) ms, (\d+) GB/s", re.MULTILINE)
-_TIMES = re.compile(
-    r"^(\S+) +([\d.]+) ms +([\d.]+) copies +(?:met|MISSED)? +([\d.]+) ms +([\d.]+) copies", re.MULTILINE
+_PART = (
+    r"\| +(?P<{0}_ms>[\d.]+) ms +(?P<{0}_copies>[\d.]+) copies +(?:met|MISSED)? "
+    r"+(?P<{0}_launches>\d+|-) launches"
 )
-# Of Nsight Compute.
+_ROW = re.compile(
+    r"^(?P<spec>(?:float16 )?\S+) +(?P<bytes>\d+) B +(?P<workspace_mb>[\d.]+) MB "
+    + _PART.format("encode")
+    + r" +(?P<encode_percent>[\d.]+) % +(?:met|MISSED)? +"
+    + _PART.format("sum"),
+    re.MULTILINE,
+)
+# Of Nsight Compute, and the kernel with which each spec of its profile begins.
 _TIME, _READ, _WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
+_MILLISECONDS = {
+    "ns": 1e-6,
+    "us": 1e-3,
+    "nsecond": 1e-6,
+    "usecond": 1e-3,
+    "ms": 1,
+    "msecond": 1,
+    "s": 1e3,
+    "second": 1e3,
+}
+_BYTES = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+_FIRST_KERNEL = "BeginStateKernel"
+# Shares of the time below which the page, and a spec's list, leave out a kernel.
+_LEAST_SHARE, _LEAST_SHARE_OF_SPEC = 0.01, 0.05
 
 
 def read(archive: pathlib.Path) -> dict:
@@ -45,6 +66,7 @@ def read(archive: pathlib.Path) -> dict:
         "machine": files["machine.txt"].splitlines(),
         "steps": {step: _status(files[f"{step}.status"]) for step in STEPS if f"{step}.status" in files},
         "failed": files.get("tests/failed.txt", "").split(),
+        "not_run": files.get("tests/not_run.txt", "").split(),
         "times": sorted(
             (
                 found
@@ -53,7 +75,9 @@ def read(archive: pathlib.Path) -> dict:
             ),
             key=lambda size: size["elements"],
         ),
-        "kernels": kernels(files.get("profile.log", "")),
+        "resnet50": benchmark(files.get("resnet50.log", "")),
+        "kernels": kernels(launches := profile(files.get("profile.log", ""))),
+        "kernels_by_spec": kernels_by_spec(launches),
     }
 
 
@@ -63,46 +87,79 @@ def _status(text: str) -> dict:
 
 
 def benchmark(text: str) -> dict | None:
-    """Returns the times of one size of the benchmark; None where it did not begin to measure."""
+    """Returns the rows of one run of the benchmark; None where it did not begin to measure."""
     copy = _COPY.search(text)
     if copy is None:
         return None
-    rows = [
-        {
-            "spec": spec,
-            **dict(
-                zip(("encode_ms", "encode_copies", "sum_ms", "sum_copies"), map(float, times), strict=True)
-            ),
-        }
-        for spec, *times in _TIMES.findall(text)
-    ]
     elements, milliseconds, gigabytes = copy.groups()
     return {
         "elements": int(elements),
         "copy_ms": float(milliseconds),
         "copy_gb_per_second": int(gigabytes),
-        "rows": rows,
+        "rows": [
+            {name: _value(name, found) for name, found in row.groupdict().items()}
+            for row in _ROW.finditer(text)
+        ],
     }
 
 
-def kernels(text: str) -> list[dict]:
-    """Returns the launches, milliseconds and bytes of each kernel of a profile, the longest first."""
-    begin = text.find('"ID"')
-    if begin < 0:
-        return []
-    units, *rows = csv.DictReader(io.StringIO(text[begin:]))
-    milliseconds = {"ns": 1e-6, "us": 1e-3, "usecond": 1e-3, "nsecond": 1e-6, "ms": 1, "msecond": 1}[
-        units[_TIME]
-    ]
-    byte_scales = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
-    found: dict[str, dict] = {}
+def _value(name: str, found: str) -> str | int | float | None:
+    """Returns a cell of the benchmark; over the emulator, launches are not counted."""
+    if name == "spec":
+        return found
+    if name == "bytes" or name.endswith("_launches"):
+        return None if found == "-" else int(found)
+    return float(found)
+
+
+def profile(text: str) -> list[dict]:
+    """Returns all launches of a profile, each with its spec, kernel, milliseconds and bytes."""
+    specs = iter(re.findall(r"^## (\S+)", text, re.MULTILINE))
+    rows = csv.DictReader(line for line in text[text.find('"ID"') :].splitlines() if line.startswith('"'))
+    units = next(rows, {})
+    launches = []
+    spec = ""
     for row in rows:
-        name = re.sub(r"^void |<.*|\(.*", "", row["Kernel Name"]).rpartition("::")[2]
+        kernel = _kernel_name(row["Kernel Name"])
+        if kernel == _FIRST_KERNEL:
+            spec = next(specs, "")
+        moved = sum(_number(row[each]) * _BYTES[units[each]] for each in (_READ, _WRITTEN))
+        milliseconds = _number(row[_TIME]) * _MILLISECONDS[units[_TIME]]
+        launches.append({"spec": spec, "kernel": kernel, "ms": milliseconds, "bytes": moved})
+    return launches
+
+
+def _kernel_name(signature: str) -> str:
+    """Returns the name without namespaces and arguments."""
+    name = re.sub(r"<unnamed>::|\(anonymous namespace\)::|^void ", "", signature)
+    return re.sub(r"<.*|\(.*", "", name).rpartition("::")[2]
+
+
+def kernels(launches: list[dict]) -> list[dict]:
+    """Returns the launches, milliseconds and bytes of each kernel, the longest first."""
+    found: dict[str, dict] = {}
+    for launch in launches:
+        name = launch["kernel"]
         kernel = found.setdefault(name, {"kernel": name, "launches": 0, "ms": 0.0, "bytes": 0.0})
         kernel["launches"] += 1
-        kernel["ms"] += _number(row[_TIME]) * milliseconds
-        kernel["bytes"] += sum(_number(row[each]) * byte_scales[units[each]] for each in (_READ, _WRITTEN))
+        kernel["ms"] += launch["ms"]
+        kernel["bytes"] += launch["bytes"]
     return sorted(found.values(), key=lambda kernel: -kernel["ms"])
+
+
+def kernels_by_spec(launches: list[dict]) -> dict[str, list[dict]]:
+    """Returns the kernels that take most of the time of each spec, the longest first."""
+    specs = dict.fromkeys(launch["spec"] for launch in launches)
+    return {
+        spec: _longest(kernels([each for each in launches if each["spec"] == spec]), _LEAST_SHARE_OF_SPEC)
+        for spec in specs
+    }
+
+
+def _longest(found: list[dict], least_share: float) -> list[dict]:
+    """Returns those of the kernels that take at least that share of the time of all."""
+    total = sum(each["ms"] for each in found)
+    return [each for each in found if each["ms"] >= least_share * total]
 
 
 def _number(text: str) -> float:
@@ -115,34 +172,80 @@ def steps_table(result: dict) -> str:
     return table([result["machine"][-1], "result", ""], rows)
 
 
+def _run_table(run: dict | None) -> str:
+    """Returns a table of all that one run of the benchmark measured."""
+    if not run:
+        return "Not measured yet."
+    headings = ["sent bytes", "workspace MB"]
+    headings += ["encode ms", "copies", "% of the copy's bandwidth", "launches"]
+    headings += ["sum ms", "copies", "launches"]
+    rows = [
+        [
+            code(row["spec"]),
+            f"{row['bytes']:,}",
+            f"{row['workspace_mb']:.1f}",
+            f"{row['encode_ms']:.3f}",
+            f"{row['encode_copies']:.1f}",
+            f"{row['encode_percent']:.0f}",
+            _launches(row["encode_launches"]),
+            f"{row['sum_ms']:.3f}",
+            f"{row['sum_copies']:.1f}",
+            _launches(row["sum_launches"]),
+        ]
+        for row in run["rows"]
+    ]
+    return table([f"{run['elements']:,} elements", *headings], rows)
+
+
+def _launches(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
 def times_table(result: dict) -> str:
-    """Returns a table of times in ms and in copies of the gradient, two columns for each size."""
-    sizes = result["times"]
+    """Returns a table of the largest gradient."""
+    return _run_table(result["times"][-1] if result["times"] else None)
+
+
+def sizes_table(result: dict) -> str:
+    """Returns a table of milliseconds, two columns for each of the smaller gradients."""
+    sizes = result["times"][:-1]
     found: dict[str, list[str]] = {}
-    for size in sizes:
+    for position, size in enumerate(sizes):
         for row in size["rows"]:
-            found.setdefault(row["spec"], []).extend(
-                f"{row[f'{part}_ms']:.3f}: {row[f'{part}_copies']:.1f}" for part in ("encode", "sum")
-            )
-    columns = [f"{part} of {size['elements']:,}" for size in sizes for part in ("encode", "sum")]
-    return table(["", *columns], [[code(spec), *cells] for spec, cells in found.items()])
+            cells = found.setdefault(row["spec"], [""] * (2 * len(sizes)))
+            cells[2 * position : 2 * position + 2] = [f"{row['encode_ms']:.3f}", f"{row['sum_ms']:.3f}"]
+    columns = [f"{part} {size['elements']:,}" for size in sizes for part in ("encode", "sum")]
+    return table(["ms", *columns], [[code(spec), *cells] for spec, cells in found.items()])
+
+
+def resnet50_table(result: dict) -> str:
+    """Returns a table of the gradients of ResNet-50."""
+    return _run_table(result["resnet50"])
 
 
 def kernels_table(result: dict) -> str:
-    """Returns a table of the kernels of a profile."""
+    """Returns a table of the kernels of a profile that take a share worth a row."""
+    total = sum(each["ms"] for each in result["kernels"])
     rows = [
         [
             code(each["kernel"]),
             str(each["launches"]),
             f"{each['ms']:.3f}",
-            f"{each['bytes'] / each['ms'] / 1e6:.0f}" if each["ms"] else "",
+            f"{100 * each['ms'] / total:.1f}",
+            f"{each['bytes'] / each['ms'] / 1e6:.0f}",
         ]
-        for each in result["kernels"]
+        for each in _longest(result["kernels"], _LEAST_SHARE)
     ]
-    return table(["kernel", "launches", "ms", "GB/s"], rows)
+    return table(["kernel", "launches", "ms", "% of all", "GB/s"], rows)
 
 
-TABLES = {"gpu_steps": steps_table, "gpu_times": times_table, "gpu_kernels": kernels_table}
+TABLES = {
+    "gpu_steps": steps_table,
+    "gpu_times": times_table,
+    "gpu_sizes": sizes_table,
+    "gpu_resnet50": resnet50_table,
+    "gpu_kernels": kernels_table,
+}
 
 
 def main() -> None:
@@ -165,6 +268,8 @@ def main() -> None:
     for step, each in result["steps"].items():
         print(f"{step:10} {each['result']:8} {each['detail']}")
     print(*(f"failed: {name}" for name in result["failed"]), sep="\n")
+    if result["not_run"]:
+        print(f"{len(result['not_run'])} tests have not run")
 
 
 if __name__ == "__main__":

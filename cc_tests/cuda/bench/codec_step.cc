@@ -1,0 +1,138 @@
+#include "codec_step.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/compressor.h"
+#include "core/linear_compressor.h"
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr uint64_t kSeed = 1, kFrameAlignment = 256;
+
+}  // namespace
+
+Status CodecStep::Make(const std::string& spec) {
+  TFC_ASSIGN_OR_RETURN(const auto compressor, Compressor::FromSpec(spec));
+  num_slots_ = compressor->memory().num_slots();
+  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor) {
+    TFC_ASSIGN_OR_RETURN(FrameEncoder encoder,
+                         FrameEncoder::Make(*compressor, arrays_.dtype(), arrays_.size(tensor)));
+    encoders_.push_back(std::move(encoder));
+  }
+  return AllocateToEncode();
+}
+
+Status CodecStep::AllocateToEncode() {
+  size_t workspace_bytes = 0;
+  uint64_t end = 0;
+  for (const FrameEncoder& encoder : encoders_) {
+    workspace_bytes = std::max(workspace_bytes, encoder.workspace_bytes());
+    frame_begins_.push_back(end);
+    end += (encoder.max_frame_bytes() + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+  }
+  TFC_RETURN_IF_ERROR(workspace_.Allocate(workspace_bytes));
+  TFC_RETURN_IF_ERROR(frames_.Allocate(end));
+  return states_.Allocate(encoders_.size() * sizeof(EncodeState));
+}
+
+DeviceBuffer CodecStep::FrameOf(size_t tensor) const {
+  auto* const frames_dev = static_cast<unsigned char*>(frames_.buffer().data_dev);
+  return {frames_dev + frame_begins_[tensor], encoders_[tensor].max_frame_bytes()};
+}
+
+Status CodecStep::Encode(int rank) const {
+  std::vector<DeviceSlot> slots(num_slots_);
+  for (size_t tensor = 0; tensor < encoders_.size(); ++tensor) {
+    for (int i = 0; i < num_slots_; ++i) slots[i] = arrays_.slot(i, tensor);
+    TFC_RETURN_IF_ERROR(encoders_[tensor].Launch(arrays_.gradient_dev(rank, tensor), slots, kSeed,
+                                                 workspace_.buffer(), FrameOf(tensor), stream_,
+                                                 states() + tensor));
+  }
+  return OkStatus();
+}
+
+Status CodecStep::Append(size_t tensor) {
+  uint64_t num_bytes = 0;
+  TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[tensor], &num_bytes));
+  const size_t begin = packets_.size();
+  packets_.resize(begin + num_bytes);
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(packets_.data() + begin, FrameOf(tensor).data_dev,
+                                           num_bytes, cudaMemcpyDeviceToHost, stream_));
+  return FromCuda(cudaStreamSynchronize(stream_), "frame");
+}
+
+Status CodecStep::Gather() {
+  for (int rank = 0; rank < arrays_.num_ranks(); ++rank) {
+    TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
+    TFC_RETURN_IF_ERROR(Encode(rank));
+    TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+    for (size_t tensor = 0; tensor < encoders_.size(); ++tensor)
+      TFC_RETURN_IF_ERROR(Append(tensor));
+  }
+  TFC_RETURN_IF_ERROR(packets_dev_.Allocate(packets_.size()));
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(packets_dev_.buffer().data_dev, packets_.data(),
+                                           packets_.size(), cudaMemcpyHostToDevice, stream_));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+  TFC_RETURN_IF_ERROR(ReadHeaders());
+  TFC_RETURN_IF_ERROR(sum_workspace_.Allocate(decoder_->workspace_bytes()));
+  return sum_host_.Allocate(decoder_->host_bytes());
+}
+
+Status CodecStep::ReadHeaders() {
+  std::vector<int64_t> positions(encoders_.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<DeviceTarget> targets;
+  for (size_t tensor = 0; tensor < encoders_.size(); ++tensor)
+    targets.push_back(arrays_.target(tensor));
+  const PacketsView view{packets_, arrays_.num_ranks(), static_cast<int64_t>(encoders_.size())};
+  TFC_ASSIGN_OR_RETURN(decoder_, SumDecoder::Make(view, positions, targets));
+  return OkStatus();
+}
+
+Status CodecStep::LaunchSum() const {
+  return decoder_->Launch(static_cast<const unsigned char*>(packets_dev_.buffer().data_dev),
+                          1.0f / static_cast<float>(arrays_.num_ranks()), sum_workspace_.buffer(),
+                          stream_, sum_host_.data());
+}
+
+Status CodecStep::Sum() {
+  TFC_RETURN_IF_ERROR(ReadHeaders());
+  return LaunchSum();
+}
+
+Status CodecStep::CheckSum() const {
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+  return decoder_->Report(sum_host_.data(), {});
+}
+
+Status LinearStep::Make(const std::string& spec) {
+  TFC_ASSIGN_OR_RETURN(const auto compressor, LinearCompressor::FromSpec(spec));
+  TFC_ASSIGN_OR_RETURN(coder_, LinearCoder::Make(*compressor, arrays_.size(0)));
+  TFC_RETURN_IF_ERROR(encode_workspace_.Allocate(coder_->encode_workspace_bytes()));
+  TFC_RETURN_IF_ERROR(recover_workspace_.Allocate(coder_->recover_workspace_bytes()));
+  TFC_RETURN_IF_ERROR(payload_.Allocate(coder_->payload_size() * sizeof(float)));
+  TFC_RETURN_IF_ERROR(indices_.Allocate(coder_->num_candidates() * sizeof(uint32_t)));
+  return values_.Allocate(coder_->num_candidates() * sizeof(float));
+}
+
+Status LinearStep::Encode() const {
+  const auto* const gradient_dev = static_cast<const float*>(arrays_.gradient_dev(0, 0));
+  const std::vector<DevicePart> parts = {{gradient_dev, arrays_.size(0)}};
+  return coder_->Encode(parts, kSeed, encode_workspace_.buffer(),
+                        static_cast<float*>(payload_.buffer().data_dev), stream_);
+}
+
+Status LinearStep::Recover() const {
+  return coder_->Recover(static_cast<const float*>(payload_.buffer().data_dev), kSeed,
+                         recover_workspace_.buffer(),
+                         static_cast<uint32_t*>(indices_.buffer().data_dev),
+                         static_cast<float*>(values_.buffer().data_dev), stream_);
+}
+
+}  // namespace device
+}  // namespace tfcompress

@@ -1,0 +1,41 @@
+// What differs between a device (platform_device.cc) and the emulator (platform_emulated.cc), which
+// has neither graphs nor pinned memory.
+#ifndef TFCOMPRESS_CC_TESTS_CUDA_BENCH_PLATFORM_H_
+#define TFCOMPRESS_CC_TESTS_CUDA_BENCH_PLATFORM_H_
+
+#include <cuda_runtime.h>
+
+#include <functional>
+
+#include "core/status.h"
+
+namespace tfcompress {
+namespace device {
+
+// Runs that are timed. Over the emulator, where times mean nothing, one.
+extern const int kRepetitions;
+
+// Returns the number of kernels, copies and memsets that `work` puts on the stream, which does not
+// run them; -1 if it cannot be captured, as over the emulator.
+int CountLaunches(const std::function<Status()>& work, cudaStream_t stream);
+
+// Memory of the host to which a stream copies without making anyone wait.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  ~PinnedMemory();
+
+  // To be called once.
+  Status Allocate(size_t num_bytes);
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CC_TESTS_CUDA_BENCH_PLATFORM_H_
