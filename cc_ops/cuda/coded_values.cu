@@ -356,23 +356,48 @@ __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* para
   }
 }
 
+// Adds a lane's values of a section to its sums: those at first, first + 32, ...
 template <typename Codes>
-__global__ void AddCodesKernel(const AddedValues* sections, float scale, uint32_t bits) {
-  const AddedValues added = sections[blockIdx.y];
-  const ValueSectionView& section = added.section;
-  if (section.k == 0 || *added.error_dev != 0) return;
-  const uint32_t* indices = added.indices_dev;
+__device__ void AddToLane(const AddedValues& added, uint64_t first, float scale, uint32_t bits,
+                          float* sums) {
+  const uint64_t k = added.section.k;
+  if (k == 0 || *added.error_dev != 0) return;
   // Read only: the codec only loads here.
-  Codes codec(*added.params_dev, const_cast<unsigned char*>(section.data_dev), 0);
+  Codes codec(*added.params_dev, const_cast<unsigned char*>(added.section.data_dev), 0);
+  bool finite = true;
+  for (uint64_t j = 0; j < Codes::kGroup; ++j) {
+    const uint64_t i = first + j * kWarpThreads;
+    if (i >= k) break;
+    const float value = codec.Value(codec.Load(i), i);
+    finite &= IsFiniteBits(FloatBits(value));
+    sums[j] += scale * value;
+  }
+  if (!finite) atomicOr(added.error_dev, bits);
+}
+
+// The sections of some ranks, gridDim.y of each, in the order of the ranks.
+template <typename Codes>
+__global__ void AddCodesKernel(const AddedValues* sections, uint64_t num_ranks, float scale,
+                               uint32_t bits) {
+  const AddedValues* own = sections + blockIdx.y;
+  const uint32_t* indices = own->indices_dev;
+  if (indices != nullptr && *own->error_dev != 0) return;
+  const uint64_t size = SizeOfSum(own, num_ranks, gridDim.y);
+  float* sum = own->sum_dev;
   // A lane's values are near each other, so that they share the numbers of a bucket.
   constexpr uint64_t kWarpCodes = kWarpThreads * Codes::kGroup;
-  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < section.k;
-       begin += NumWarps() * kWarpCodes) {
-    for (uint64_t j = ThisLane(); j < kWarpCodes && begin + j < section.k; j += kWarpThreads) {
-      const uint64_t i = begin + j;
-      const float value = codec.Value(codec.Load(i), i);
-      if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
-      added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
+  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < size; begin += NumWarps() * kWarpCodes) {
+    const uint64_t first = begin + ThisLane();
+    float sums[Codes::kGroup];
+    for (uint64_t j = 0; j < Codes::kGroup; ++j) {
+      const uint64_t i = first + j * kWarpThreads;
+      if (i < size) sums[j] = sum[indices == nullptr ? i : indices[i]];
+    }
+    for (uint64_t rank = 0; rank < num_ranks; ++rank)
+      AddToLane<Codes>(own[rank * gridDim.y], first, scale, bits, sums);
+    for (uint64_t j = 0; j < Codes::kGroup; ++j) {
+      const uint64_t i = first + j * kWarpThreads;
+      if (i < size) sum[indices == nullptr ? i : indices[i]] = sums[j];
     }
   }
 }
@@ -530,13 +555,13 @@ Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
   }
 }
 
-Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
-                      cudaStream_t stream) {
+Status AddCodedValues(const Parts<AddedValues>& sections, uint64_t num_ranks, float scale,
+                      uint32_t bits, cudaStream_t stream) {
   return WithCodes(sections.on_host[0].section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
     return LaunchParts("add codes", AddCodesKernel<Codes>,
-                       CeilDiv(MostValues(sections), Codes::kGroup), sections.size(), stream,
-                       sections.data_dev, scale, bits);
+                       CeilDiv(MostValues(sections), Codes::kGroup), sections.size() / num_ranks,
+                       stream, sections.data_dev, num_ranks, scale, bits);
   });
 }
 

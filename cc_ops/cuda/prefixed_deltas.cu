@@ -161,7 +161,33 @@ __device__ uint32_t MaxCodeBits(const DeltaScheme& scheme) {
   return max_bits;
 }
 
-// One warp per list. One lane reads: headers are short.
+// Reads the header of a list of some keys, on one lane: headers are short. Returns false if it is
+// invalid.
+__device__ bool ReadScheme(bool is_adaptive, uint64_t num_keys, WordReader* reader,
+                           AdaptiveSpace* space, DeltaScheme* scheme, DeltaReading* reading,
+                           CodeHead* head) {
+  const bool is_valid =
+      is_adaptive ? ReadAdaptive(reader, space, scheme) : ReadFlags(reader, space, scheme);
+  if (!is_valid) return false;
+  SetCode(scheme->lengths, scheme->num_classes, space->next_words, &reading->prefixes,
+          [&](uint32_t place, uint32_t c) { reading->widths[place] = scheme->widths[c]; });
+  reading->last_keys_begin = reader->position / 8;
+  head->blocks_begin = reader->position / 8 + 4 * (NumCodeBlocks(num_keys) - 1);
+  head->max_code_bits = MaxCodeBits(*scheme);
+  return true;
+}
+
+// Lists what codes begin with, on all lanes.
+__device__ void ListDirect(DeltaReading* reading) {
+  for (uint32_t bits = ThisLane(); bits < 1u << DeltaReading::kDirectBits; bits += kWarpThreads) {
+    const CanonicalWord prefix = ReadWord(reading->prefixes, bits);
+    const bool is_short = prefix.length <= DeltaReading::kDirectBits;
+    reading->direct[bits] = static_cast<uint16_t>(
+        is_short ? prefix.length | uint32_t{reading->widths[prefix.place]} << 8 : 0);
+  }
+}
+
+// One warp per list.
 __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections sections,
                                   const uint32_t* words, uint32_t bits, uint32_t* error,
                                   DeltaReading* readings, CodeHead* heads) {
@@ -169,25 +195,22 @@ __global__ void ReadSchemesKernel(bool is_adaptive, KeyLists lists, CodeSections
   __shared__ DeltaScheme schemes[kBlockWarps];
   AdaptiveSpace* space = &spaces[threadIdx.x / kWarpThreads];
   DeltaScheme* scheme = &schemes[threadIdx.x / kWarpThreads];
-  for (uint64_t i = ThisWarp(); i < lists.num_lists && ThisLane() == 0; i += NumWarps()) {
+  for (uint64_t i = ThisWarp(); i < lists.num_lists; i += NumWarps()) {
     const auto list = static_cast<uint32_t>(i);
     const uint64_t begin = sections.BeginOf(list);
     const uint64_t end = begin + sections.NumBytesOf(list);
-    heads[list] = {begin, end, 0};
-    if (lists.SizeOf(list) == 0) continue;
-    WordReader reader = {words, end, 8 * begin};
-    const bool is_valid =
-        is_adaptive ? ReadAdaptive(&reader, space, scheme) : ReadFlags(&reader, space, scheme);
-    if (!is_valid) {
-      atomicOr(error, bits);
-      continue;
+    const uint32_t num_keys = lists.SizeOf(list);
+    bool is_valid = false;
+    if (ThisLane() == 0) {
+      heads[list] = {begin, end, 0};
+      WordReader reader = {words, end, 8 * begin};
+      is_valid = num_keys > 0 && ReadScheme(is_adaptive, num_keys, &reader, space, scheme,
+                                            &readings[list], &heads[list]);
+      if (num_keys > 0 && !is_valid) atomicOr(error, bits);
     }
-    DeltaReading* reading = &readings[list];
-    SetCode(scheme->lengths, scheme->num_classes, space->next_words, &reading->prefixes,
-            [&](uint32_t place, uint32_t c) { reading->widths[place] = scheme->widths[c]; });
-    reading->last_keys_begin = reader.position / 8;
-    heads[list].blocks_begin = reader.position / 8 + 4 * (NumCodeBlocks(lists.SizeOf(list)) - 1);
-    heads[list].max_code_bits = MaxCodeBits(*scheme);
+    __syncwarp();
+    if (__any_sync(kAllLanes, is_valid) != 0) ListDirect(&readings[list]);
+    __syncwarp();
   }
 }
 
@@ -204,6 +227,10 @@ class PrefixCodes {
   __device__ PrefixCodes(Source readings, uint32_t list) : reading_(readings + list) {}
 
   __device__ DeltaLayout At(uint64_t window) const {
+    constexpr uint32_t kDirectMask = (1u << DeltaReading::kDirectBits) - 1;
+    const uint16_t direct = reading_->direct[window & kDirectMask];
+    if (direct != 0)
+      return {static_cast<uint8_t>(direct & 0xFF), static_cast<uint8_t>(direct >> 8)};
     const CanonicalWord prefix = ReadWord(reading_->prefixes, window);
     return {static_cast<uint8_t>(prefix.length), reading_->widths[prefix.place]};
   }

@@ -431,7 +431,7 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   const Parts<AddedValues> values = {{&added, 1}, on_device.values + i};
   if (IsCoded(task.decoder.value))
     TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, buffers.params, stream));
-  return AddScaled(values, scale, kValueError, stream);
+  return AddScaled(values, 1, scale, kValueError, stream);
 }
 
 Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
@@ -488,8 +488,11 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
   }
-  for (size_t rank = first; rank < first + count; rank += num_tensors()) {
-    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, num_tensors()), scale, kValueError, stream));
+  // Where all elements are sent, a sum is read and written once for all ranks.
+  const size_t at_once = common_.index == IndexKind::kImplied ? count : num_tensors();
+  for (size_t rank = first; rank < first + count; rank += at_once) {
+    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, at_once), at_once / num_tensors(), scale,
+                                  kValueError, stream));
   }
   return OkStatus();
 }
