@@ -62,6 +62,15 @@ __global__ void LoadSectionKernel(const unsigned char* section, uint64_t num_byt
   LoadBytes(section, num_bytes, num_words, words);
 }
 
+// The part of each list; padding after the last one.
+__global__ void LoadSectionsKernel(CodeSections sections, uint32_t num_lists, uint32_t* words) {
+  const uint32_t list = blockIdx.y;
+  const uint64_t num_bytes = sections.NumBytesOf(list);
+  const uint64_t num_words = CeilDiv(num_bytes, 4) + (list + 1 == num_lists ? kPaddingWords : 0);
+  LoadBytes(sections.data_dev + sections.sources_dev[list], num_bytes, num_words,
+            words + sections.BeginOf(list) / 4);
+}
+
 // Makes the blocks of a list streams, and the unused slots after them empty streams. One warp per
 // list. Returns false if the lengths do not fit, or if a block is longer than its codes can be: the
 // time to decode it would follow from the claimed length.
@@ -117,7 +126,7 @@ __global__ void FindCodeBlocksKernel(KeyLists lists, const CodeHead* heads, uint
 // at which its first code may begin; then from segment to segment; then each segment from its true
 // beginning. One step waits for one read of memory, and a stream may have thousands of tiles.
 constexpr uint32_t kSegmentTiles = 32;
-constexpr uint32_t kSegments = 128;  // Side by side; longer streams take several rounds.
+constexpr uint32_t kSegments = 64;  // Side by side; longer streams take several rounds.
 constexpr unsigned kFollowThreads = 1024;
 
 struct FollowSpace {
@@ -260,6 +269,15 @@ Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_
                        num_words, words_dev);
 }
 
+Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* words_dev,
+                    cudaStream_t stream) {
+  if (sections.sources_dev == nullptr)
+    return LoadSection(sections.data_dev, sections.num_bytes, words_dev, stream);
+  const uint64_t num_words = NumSectionWords(sections.num_bytes);
+  return LaunchParts("load sections", LoadSectionsKernel, {num_words, num_words}, num_lists, stream,
+                     sections, num_lists, words_dev);
+}
+
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,
                       const uint32_t* words_dev, uint32_t bits, uint32_t* error_dev,
                       CodeStream* streams_dev, cudaStream_t stream) {
@@ -269,7 +287,7 @@ Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const Co
 
 Status FollowWalk(const CodeExtent& extent, const CodeReadBuffers& buffers, uint32_t bits,
                   uint32_t* error_dev, cudaStream_t stream) {
-  // The streams that have items are among num_streams.
+  // Any of the slots may have a stream.
   constexpr uint64_t kMaxBlocks = 1024;
   const uint64_t num_blocks = std::min(extent.num_streams, kMaxBlocks);
   if (num_blocks == 0) return OkStatus();

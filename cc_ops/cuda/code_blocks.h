@@ -147,6 +147,9 @@ uint64_t NumSectionWords(uint64_t num_bytes);
 // Copies a section to the words.
 Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
                    cudaStream_t stream);
+// The same for the parts of lists, from wherever they are.
+Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* words_dev,
+                    cudaStream_t stream);
 // Makes the blocks of all lists streams, given their heads_dev. Sets bits of *error_dev if the
 // lengths do not fit. This and what follows does nothing once an error is set.
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,

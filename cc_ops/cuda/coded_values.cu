@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -356,50 +355,37 @@ __global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* para
   }
 }
 
-// Adds a lane's values of a section to its sums: those at first, first + 32, ...
 template <typename Codes>
-__device__ void AddToLane(const AddedValues& added, uint64_t first, float scale, uint32_t bits,
-                          float* sums) {
+__global__ void AddCodesKernel(const AddedValues* sections, float scale, uint32_t bits) {
+  const AddedValues added = sections[blockIdx.y];
   const uint64_t k = added.section.k;
   if (k == 0 || *added.error_dev != 0) return;
+  const uint32_t* indices = added.indices_dev;
   // Read only: the codec only loads here.
   Codes codec(*added.params_dev, const_cast<unsigned char*>(added.section.data_dev), 0);
   bool finite = true;
-  for (uint64_t j = 0; j < Codes::kGroup; ++j) {
-    const uint64_t i = first + j * kWarpThreads;
-    if (i >= k) break;
-    const float value = codec.Value(codec.Load(i), i);
-    finite &= IsFiniteBits(FloatBits(value));
-    sums[j] += scale * value;
-  }
-  if (!finite) atomicOr(added.error_dev, bits);
-}
-
-// The sections of some ranks, gridDim.y of each, in the order of the ranks.
-template <typename Codes>
-__global__ void AddCodesKernel(const AddedValues* sections, uint64_t num_ranks, float scale,
-                               uint32_t bits) {
-  const AddedValues* own = sections + blockIdx.y;
-  const uint32_t* indices = own->indices_dev;
-  if (indices != nullptr && *own->error_dev != 0) return;
-  const uint64_t size = SizeOfSum(own, num_ranks, gridDim.y);
-  float* sum = own->sum_dev;
-  // A lane's values are near each other, so that they share the numbers of a bucket.
+  // A lane's values are near each other, so that they share the numbers of a bucket. Its sums are
+  // loaded before the first is needed.
   constexpr uint64_t kWarpCodes = kWarpThreads * Codes::kGroup;
-  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < size; begin += NumWarps() * kWarpCodes) {
+  for (uint64_t begin = ThisWarp() * kWarpCodes; begin < k; begin += NumWarps() * kWarpCodes) {
     const uint64_t first = begin + ThisLane();
+    uint32_t at[Codes::kGroup];
     float sums[Codes::kGroup];
     for (uint64_t j = 0; j < Codes::kGroup; ++j) {
       const uint64_t i = first + j * kWarpThreads;
-      if (i < size) sums[j] = sum[indices == nullptr ? i : indices[i]];
+      if (i >= k) break;
+      at[j] = indices == nullptr ? static_cast<uint32_t>(i) : indices[i];
+      sums[j] = added.sum_dev[at[j]];
     }
-    for (uint64_t rank = 0; rank < num_ranks; ++rank)
-      AddToLane<Codes>(own[rank * gridDim.y], first, scale, bits, sums);
     for (uint64_t j = 0; j < Codes::kGroup; ++j) {
       const uint64_t i = first + j * kWarpThreads;
-      if (i < size) sum[indices == nullptr ? i : indices[i]] = sums[j];
+      if (i >= k) break;
+      const float value = codec.Value(codec.Load(i), i);
+      finite &= IsFiniteBits(FloatBits(value));
+      added.sum_dev[at[j]] = sums[j] + scale * value;
     }
   }
+  if (!finite) atomicOr(added.error_dev, bits);
 }
 
 // Calls body(Codes*) with the code type of the kind.
@@ -526,10 +512,8 @@ void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffer
   buffers->table_dev = workspace->Take<float>(needs.max_ranks);
 }
 
-uint32_t MostValues(const Parts<AddedValues>& sections) {
-  uint32_t max_k = 0;
-  for (const AddedValues& added : sections.on_host) max_k = std::max(max_k, added.section.k);
-  return max_k;
+PartItems CountValues(const Parts<AddedValues>& sections) {
+  return CountItems(sections.on_host, [](const AddedValues& added) { return added.section.k; });
 }
 
 Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
@@ -543,8 +527,8 @@ Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
     case ValueKind::kQsgd:
     case ValueKind::kBlockInt:
     case ValueKind::kQuantile:
-      return LaunchParts("check buckets", CheckBucketsKernel, MostValues(sections), sections.size(),
-                         stream, sections.data_dev, bits);
+      return LaunchParts("check buckets", CheckBucketsKernel, CountValues(sections),
+                         sections.size(), stream, sections.data_dev, bits);
     case ValueKind::kLog:
       return ReadLevels(bits, first.params_dev, buffers.levels_dev, first.error_dev, stream);
     case ValueKind::kDexp:
@@ -555,13 +539,15 @@ Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
   }
 }
 
-Status AddCodedValues(const Parts<AddedValues>& sections, uint64_t num_ranks, float scale,
-                      uint32_t bits, cudaStream_t stream) {
+Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
+                      cudaStream_t stream) {
   return WithCodes(sections.on_host[0].section.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
-    return LaunchParts("add codes", AddCodesKernel<Codes>,
-                       CeilDiv(MostValues(sections), Codes::kGroup), sections.size() / num_ranks,
-                       stream, sections.data_dev, num_ranks, scale, bits);
+    const PartItems groups = CountItems(sections.on_host, [](const AddedValues& added) {
+      return CeilDiv(added.section.k, Codes::kGroup);
+    });
+    return LaunchParts("add codes", AddCodesKernel<Codes>, groups, sections.size(), stream,
+                       sections.data_dev, scale, bits);
   });
 }
 

@@ -87,27 +87,15 @@ void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffer
 // Whether sections of the kind are decoded with the only ParamBuffers: one after the other.
 inline bool NeedsTables(ValueKind kind) { return kind == ValueKind::kLog || HasRanks(kind); }
 
-// Values of the largest section.
-uint32_t MostValues(const Parts<AddedValues>& sections);
-
-// Values to add to a sum: those of the section of each rank, `stride` apart, or none of a rank.
-__device__ inline uint64_t SizeOfSum(const AddedValues* sections, uint64_t num_ranks,
-                                     uint64_t stride) {
-  uint64_t size = 0;
-  for (uint64_t rank = 0; rank < num_ranks; ++rank) {
-    const uint64_t k = sections[rank * stride].section.k;
-    if (k > size) size = k;
-  }
-  return size;
-}
+PartItems CountValues(const Parts<AddedValues>& sections);
 
 // Reads and checks the parameters of sections that are of one kind, and IsCoded; one section if the
 // kind NeedsTables. Sets bits of the errors of those that are not valid.
 Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
                       const ParamBuffers& buffers, cudaStream_t stream);
 // As AddScaled of values.h, for a kind that IsCoded.
-Status AddCodedValues(const Parts<AddedValues>& sections, uint64_t num_ranks, float scale,
-                      uint32_t bits, cudaStream_t stream);
+Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
+                      cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -33,6 +33,11 @@ __device__ uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sect
   return address >= begin ? word : word & 0xFFFFFFFFu << (8 * (begin - address));
 }
 
+// Pieces of a frame, one word more in case the sections begin within a word; an upper bound.
+TFC_HOST_DEVICE uint64_t NumPieces(const FrameBytes& frame) {
+  return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
+}
+
 struct OneFrame {
   __device__ FrameBytes Bytes() const { return bytes; }
   __device__ uint32_t* Remainder() const { return remainder_dev; }
@@ -56,6 +61,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const FrameBytes frame = frames.Bytes();
   uint32_t* remainder = frames.Remainder();
   __shared__ uint32_t tables[kNumTables * kTableEntries];
+  if (blockIdx.x * kBlockWarps >= NumPieces(frame)) return;
   for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
     tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
   __syncthreads();
@@ -98,11 +104,6 @@ __global__ void CheckChecksumsKernel(const CheckedFrame* frames, uint64_t num_fr
   }
 }
 
-// Warps for the pieces of a frame; one word more, in case the sections begin within a word.
-uint64_t NumPieces(const FrameBytes& frame) {
-  return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
-}
-
 }  // namespace
 
 CrcShift::CrcShift() {
@@ -124,12 +125,12 @@ Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint3
 
 Status CheckChecksums(const Parts<CheckedFrame>& frames, const CrcShift& shift, uint32_t bits,
                       cudaStream_t stream) {
-  uint64_t max_pieces = 0;
-  for (const CheckedFrame& frame : frames.on_host)
-    max_pieces = std::max(max_pieces, NumPieces(frame.bytes));
+  const PartItems threads = CountItems(frames.on_host, [](const CheckedFrame& frame) {
+    return NumPieces(frame.bytes) * kWarpThreads;
+  });
   TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<FrameOfBlock>,
-                                  max_pieces * kWarpThreads, frames.size(), stream,
-                                  FrameOfBlock{frames.data_dev}, shift));
+                                  threads, frames.size(), stream, FrameOfBlock{frames.data_dev},
+                                  shift));
   return LaunchThreads("check checksums", CheckChecksumsKernel, frames.size(), stream,
                        frames.data_dev, frames.size(), shift, bits);
 }

@@ -184,6 +184,7 @@ __global__ void AddDistancesKernel(KeyLists lists, uint64_t max_tiles, const uin
   if (*error != 0) return;
   for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
     const KeyTile tile = lists.At(i);
+    if (!tile.exists()) continue;
     uint32_t begin = 0;
     for (uint64_t before = tile.first_tile + tile.tile / kBlockTiles * kBlockTiles + ThisLane();
          before < i; before += kWarpThreads)

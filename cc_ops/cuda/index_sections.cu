@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "core/bit_io.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
@@ -85,9 +83,9 @@ Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& mar
 }
 
 Status CheckIndices(const Parts<Support>& supports, uint32_t bits, cudaStream_t stream) {
-  uint32_t max_k = 0;
-  for (const Support& support : supports.on_host) max_k = std::max(max_k, support.k);
-  return LaunchParts("check indices", CheckIndicesKernel, max_k, supports.size(), stream,
+  const PartItems indices =
+      CountItems(supports.on_host, [](const Support& support) { return support.k; });
+  return LaunchParts("check indices", CheckIndicesKernel, indices, supports.size(), stream,
                      supports.data_dev, bits);
 }
 

@@ -1,5 +1,6 @@
 // Ascending lists of keys that lie end to end in one array and are coded separately. Tiles never
-// span two lists, so that the same kernels serve a single list and the groups of a sketch.
+// span two lists, so that the same kernels serve a single list, the groups of a sketch, and the
+// frames of a step.
 #ifndef TFCOMPRESS_CUDA_KEY_LISTS_H_
 #define TFCOMPRESS_CUDA_KEY_LISTS_H_
 
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "cuda/binary_search.h"
 #include "cuda/ceil_div.h"
 
@@ -87,11 +89,14 @@ struct CodeSections {
   // Begin and length of the code of each list; both null if there is one list.
   const uint64_t* begins_dev;
   const uint64_t* num_bytes_dev;
+  // Where each code is in data_dev, if not at its begin: it is brought there, to whole words, and
+  // num_bytes counts these.
+  const uint64_t* sources_dev = nullptr;
 };
 
 // Sets the first tiles of lists of these sizes. Runs on one thread: there are few lists.
-__device__ inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
-                                  uint32_t* first_tiles) {
+TFC_HOST_DEVICE inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
+                                       uint32_t* first_tiles) {
   uint32_t num_tiles = 0;
   for (uint32_t list = 0; list < num_lists; ++list) {
     first_tiles[list] = num_tiles;

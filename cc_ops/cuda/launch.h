@@ -9,6 +9,7 @@
 
 #include "cuda/ceil_div.h"
 #include "cuda/cuda_status.h"
+#include "cuda/parts.h"
 #include "cuda/resident_blocks.h"
 
 namespace tfcompress {
@@ -18,14 +19,6 @@ inline constexpr unsigned kWarpThreads = 32;
 inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
-
-// Before a loop: some iterations at once, so that their loads overlap. Compilers of the host have
-// another pragma, and need none.
-#ifdef __CUDACC__
-#define TFC_UNROLL _Pragma("unroll 4")
-#else
-#define TFC_UNROLL
-#endif
 
 // Launches a grid of blocks of `num_threads` threads; parameters convert as in a call.
 template <typename... Parameters, typename... Arguments>
@@ -59,18 +52,20 @@ Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t c
 }
 
 // For kernels that work on the part blockIdx.y of a table of `num_parts`, and loop over its items
-// with ThisThread() and NumThreads(): `max_count` items at most. Parts differ in size, so that
-// there are some more blocks than run at the same time.
+// with ThisThread() and NumThreads(). Every part gets as many blocks as make the largest one busy:
+// its share of some more than run at the same time. Blocks without items cost little, but not
+// nothing.
 template <typename... Parameters, typename... Arguments>
-Status LaunchParts(const char* name, void (*kernel)(Parameters...), uint64_t max_count,
+Status LaunchParts(const char* name, void (*kernel)(Parameters...), const PartItems& items,
                    uint64_t num_parts, cudaStream_t stream, const Arguments&... arguments) {
-  constexpr uint64_t kRounds = 4;
-  if (max_count == 0 || num_parts == 0) return OkStatus();
+  constexpr uint64_t kRounds = 4, kMostBlocks = 1 << 18;
+  if (items.total == 0 || num_parts == 0) return OkStatus();
   uint64_t num_resident;
   TFC_RETURN_IF_ERROR(
       ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
+  const uint64_t share = CeilDiv(kRounds * num_resident * items.largest, items.total);
   const uint64_t num_blocks =
-      std::min(CeilDiv(kRounds * num_resident, num_parts), CeilDiv(max_count, kBlockThreads));
+      std::min({share, CeilDiv(items.largest, kBlockThreads), CeilDiv(kMostBlocks, num_parts)});
   return Launch(name, kernel,
                 dim3(static_cast<unsigned>(num_blocks), static_cast<unsigned>(num_parts)),
                 kBlockThreads, stream, arguments...);

@@ -4,6 +4,7 @@
 #define TFCOMPRESS_CUDA_PARTS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/span.h"
 
@@ -24,6 +25,24 @@ struct Parts {
     return {on_host.subspan(first, count), data_dev + first};
   }
 };
+
+// Items of the parts, from which the number of blocks follows.
+struct PartItems {
+  uint64_t largest = 0;
+  uint64_t total = 0;
+};
+
+// Adds up count(part).
+template <typename T, typename Count>
+PartItems CountItems(Span<const T> parts, const Count& count) {
+  PartItems items;
+  for (const T& part : parts) {
+    const uint64_t own = count(part);
+    if (own > items.largest) items.largest = own;
+    items.total += own;
+  }
+  return items;
+}
 
 }  // namespace device
 }  // namespace tfcompress

@@ -374,7 +374,7 @@ Status DecodePrefixedDeltas(bool is_adaptive, const KeyLists& lists, const CodeS
                             uint32_t* keys_dev, cudaStream_t stream) {
   const CodeReadBuffers& codes = buffers.codes;
   const CodeExtent extent = ExtentOf(lists.num_lists, lists.max_keys, sections.num_bytes);
-  TFC_RETURN_IF_ERROR(LoadSection(sections.data_dev, sections.num_bytes, codes.words_dev, stream));
+  TFC_RETURN_IF_ERROR(LoadSections(sections, lists.num_lists, codes.words_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("read schemes", ReadSchemesKernel, lists.max_used_lists(), stream,
                                   is_adaptive, lists, sections, codes.words_dev, bits, error_dev,
                                   buffers.readings_dev, buffers.heads_dev));

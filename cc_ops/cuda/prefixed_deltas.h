@@ -71,8 +71,8 @@ Status EncodePrefixedDeltas(const uint32_t* keys_dev, const uint32_t* k_dev,
 struct DeltaReading {
   static constexpr uint32_t kDirectBits = 8;
 
-  // For each of the first kDirectBits bits of a code: the bits of its prefix and, above 8 bits, of
-  // what follows it; 0 if the prefix is longer.
+  // For each value of the first kDirectBits bits of a code: the length of its prefix and, above 8
+  // bits, of what follows it; 0 if the prefix is longer.
   uint16_t direct[1u << kDirectBits];
   CanonicalCode prefixes;
   uint8_t widths[kMaxDeltaClasses];  // In the order of the prefixes.

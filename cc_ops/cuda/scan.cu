@@ -18,27 +18,26 @@ class CountsThenZero {
   using pointer = const uint64_t*;
   using reference = uint64_t;
 
-  TFC_HOST_DEVICE CountsThenZero(const uint64_t* counts, uint64_t num_counts)
-      : next_(counts), end_(counts + num_counts) {}
+  TFC_HOST_DEVICE CountsThenZero(const uint64_t* counts, int64_t num_counts, int64_t i = 0)
+      : counts_(counts), num_counts_(num_counts), i_(i) {}
 
-  TFC_HOST_DEVICE uint64_t operator*() const { return next_ == end_ ? 0 : *next_; }
+  TFC_HOST_DEVICE uint64_t operator*() const { return i_ < num_counts_ ? counts_[i_] : 0; }
   TFC_HOST_DEVICE uint64_t operator[](int64_t i) const { return *(*this + i); }
   TFC_HOST_DEVICE CountsThenZero operator+(int64_t i) const {
-    CountsThenZero moved = *this;
-    moved.next_ += i;
-    return moved;
+    return {counts_, num_counts_, i_ + i};
   }
 
  private:
-  const uint64_t* next_;
-  const uint64_t* end_;
+  const uint64_t* counts_;
+  int64_t num_counts_;
+  int64_t i_;
 };
 
 cudaError_t Scan(void* storage_dev, size_t* num_bytes, uint64_t* counts_dev, uint64_t num_counts,
                  cudaStream_t stream) {
   return cub::DeviceScan::ExclusiveSum(storage_dev, *num_bytes,
-                                       CountsThenZero(counts_dev, num_counts), counts_dev,
-                                       static_cast<int64_t>(num_counts + 1), stream);
+                                       CountsThenZero(counts_dev, static_cast<int64_t>(num_counts)),
+                                       counts_dev, static_cast<int64_t>(num_counts + 1), stream);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
@@ -107,6 +106,8 @@ bool IsDecodedInGroups(const DeviceDecoder& decoder) {
          HasPrefixedDeltas(decoder.index);
 }
 
+uint64_t WholeWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) * 4; }
+
 bool HasSameKinds(const DeviceDecoder& a, const DeviceDecoder& b) {
   return a.joint == b.joint && a.index == b.index && a.value == b.value &&
          a.is_seeded == b.is_seeded;
@@ -142,7 +143,8 @@ struct SumDecoder::Tables {
   uint32_t* list_begins;
   uint32_t* list_sizes;
   uint32_t* first_tiles;
-  uint64_t* section_begins;
+  uint64_t* section_sources;  // In the packets.
+  uint64_t* section_begins;   // In the words that sections are brought to.
   uint64_t* section_bytes;
   size_t num_bytes;
 };
@@ -190,7 +192,8 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
     }
     decoder.tasks_.push_back(task);
   }
-  if (!decoder.FormGroups(most_group_bytes)) {
+  decoder.FormGroups(most_group_bytes);
+  if (decoder.groups_.empty()) {
     for (const FrameTask& task : decoder.tasks_) decoder.MakeRoomFor(task);
   }
   Workspace measure, measure_host;
@@ -198,53 +201,61 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
   TFC_RETURN_IF_ERROR(decoder.Take(&measure, &buffers));
   decoder.workspace_bytes_ = measure.num_bytes();
   measure_host.Take<uint32_t>(decoder.num_errors());
-  decoder.host_bytes_ = measure_host.num_bytes() + decoder.TakeTables(&measure_host).num_bytes;
+  decoder.TakeTables(&measure_host);
+  decoder.host_bytes_ = measure_host.num_bytes();
   return decoder;
 }
 
-bool SumDecoder::FormGroups(uint64_t most_bytes) {
+std::vector<SumDecoder::Group> SumDecoder::RanksAsGroups(const DeviceDecoder& common) const {
   constexpr uint64_t kMostKeys = uint64_t{1} << 31;
   const bool are_floats =
       std::all_of(targets_.begin(), targets_.end(),
                   [](const DeviceTarget& target) { return target.dtype == DType::kFloat32; });
+  if (!are_floats || num_tensors() > kMaxParts || !IsDecodedInGroups(common)) return {};
+  std::vector<Group> ranks;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (i % num_tensors() == 0) ranks.push_back({i, num_tensors(), 0, 0});
+    const auto& [frame, decoder, offset] = tasks_[i];
+    if (frame.header.k == 0) continue;
+    if (!HasSameKinds(decoder, common)) return {};
+    if (common.index == IndexKind::kImplied) continue;
+    ranks.back().num_keys += frame.header.k;
+    ranks.back().num_index_bytes += WholeWords(frame.sections.indices.size());
+    if (ranks.back().num_keys >= kMostKeys) return {};
+  }
+  return ranks;
+}
+
+uint64_t SumDecoder::BytesOf(const Group& group) const {
+  // Words, and the notes, starts and sums of the tiles that they are walked in.
+  constexpr uint64_t kWalkBytes = 5;
+  return sizeof(uint32_t) * group.num_keys +
+         (HasPrefixedDeltas(common_.index) ? kWalkBytes * group.num_index_bytes : 0);
+}
+
+void SumDecoder::FormGroups(uint64_t most_bytes) {
   const auto coded = std::find_if(tasks_.begin(), tasks_.end(),
                                   [](const FrameTask& task) { return task.frame.header.k > 0; });
-  if (!are_floats || coded == tasks_.end() || tasks_.size() == 1 || num_tensors() > kMaxParts)
-    return false;
+  if (coded == tasks_.end() || tasks_.size() == 1) return;
   common_ = coded->decoder;
-  if (!IsDecodedInGroups(common_)) return false;
-  std::vector<Group> groups;
-  uint64_t end = 0;
-  for (size_t first = 0; first < tasks_.size(); first += num_tensors()) {
-    Group rank = {first, num_tensors(), tasks_[first].offset, 0, 0};
-    uint64_t num_keys = 0;
-    for (size_t i = first; i < first + num_tensors(); ++i) {
-      const FrameTask& task = tasks_[i];
-      if (task.offset < end) return false;
-      end = task.offset + task.frame.bytes.size();
-      if (task.frame.header.k > 0 && !HasSameKinds(task.decoder, common_)) return false;
-      if (common_.index != IndexKind::kImplied) num_keys += task.frame.header.k;
+  for (const Group& rank : RanksAsGroups(common_)) {
+    Group joined = groups_.empty() ? rank : groups_.back();
+    if (!groups_.empty()) {
+      joined.num_frames += rank.num_frames;
+      joined.num_keys += rank.num_keys;
+      joined.num_index_bytes += rank.num_index_bytes;
     }
-    if (num_keys >= kMostKeys) return false;
-    rank.num_bytes = end - rank.begin;
-    rank.num_keys = static_cast<uint32_t>(num_keys);
-    Group* last = groups.empty() ? nullptr : &groups.back();
-    if (last != nullptr && end - last->begin <= most_bytes &&
-        last->num_frames + num_tensors() <= kMaxParts && last->num_keys + num_keys < kMostKeys) {
-      last->num_frames += num_tensors();
-      last->num_bytes = end - last->begin;
-      last->num_keys += rank.num_keys;
+    if (groups_.empty() || joined.num_frames > kMaxParts || BytesOf(joined) > most_bytes) {
+      groups_.push_back(rank);
     } else {
-      groups.push_back(rank);
+      groups_.back() = joined;
     }
   }
-  for (const Group& group : groups) {
+  for (const Group& group : groups_) {
     most_.num_frames = std::max(most_.num_frames, group.num_frames);
-    most_.num_bytes = std::max(most_.num_bytes, group.num_bytes);
     most_.num_keys = std::max(most_.num_keys, group.num_keys);
+    most_.num_index_bytes = std::max(most_.num_index_bytes, group.num_index_bytes);
   }
-  groups_ = std::move(groups);
-  return true;
 }
 
 void SumDecoder::MakeRoomFor(const FrameTask& task) {
@@ -277,6 +288,7 @@ SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
   tables.list_begins = workspace->Take<uint32_t>(num_lists);
   tables.list_sizes = workspace->Take<uint32_t>(num_lists);
   tables.first_tiles = workspace->Take<uint32_t>(num_lists + groups_.size());
+  tables.section_sources = workspace->Take<uint64_t>(num_lists);
   tables.section_begins = workspace->Take<uint64_t>(num_lists);
   tables.section_bytes = workspace->Take<uint64_t>(num_lists);
   tables.num_bytes = workspace->num_bytes() - begin;
@@ -289,7 +301,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->tables_dev = TakeTables(workspace);
   buffers->value_params_dev = workspace->Take<ValueParams>(std::max<size_t>(most_.num_frames, 1));
   buffers->wide_dev = workspace->Take<float>(max_wide_);
-  const uint32_t max_keys = std::max(max_k_, most_.num_keys);
+  const uint32_t max_keys = std::max(max_k_, static_cast<uint32_t>(most_.num_keys));
   buffers->indices_dev = workspace->Take<uint32_t>(max_keys);
   TakeParamBuffers(params_, workspace, &buffers->params);
   TFC_RETURN_IF_ERROR(TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom));
@@ -301,7 +313,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
     TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &buffers->deltas));
   CodeExtent extent = max_deltas_;
   if (HasPrefixedDeltas(common_.index) && !groups_.empty())
-    extent = ExtentOf(num_lists, most_.num_keys, most_.num_bytes);
+    extent = ExtentOf(num_lists, max_keys, most_.num_index_bytes);
   if (extent.num_streams == 0) return OkStatus();
   return TakeDeltaReadBuffers(num_lists, extent, workspace, &buffers->prefixed);
 }
@@ -313,40 +325,50 @@ float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
 
 void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
                             const Tables& tables) const {
-  uint32_t num_keys = 0, num_tiles = 0;
-  size_t group = 0, in_group = 0;  // Of the frame.
-  for (size_t i = 0; i < tasks_.size(); ++i, ++in_group) {
-    if (!groups_.empty() && i == groups_[group].first_frame + groups_[group].num_frames) {
-      tables.first_tiles[i + group] = num_tiles;
-      ++group, in_group = num_keys = num_tiles = 0;
-    }
+  const bool in_groups = !groups_.empty();
+  for (size_t i = 0; i < tasks_.size(); ++i) {
     const auto& [frame, decoder, offset] = tasks_[i];
-    const unsigned char* section_dev = packets_dev + offset + kFrameHeaderBytes;
-    const uint64_t num_index_bytes = frame.sections.indices.size();
+    const unsigned char* values_dev =
+        packets_dev + offset + kFrameHeaderBytes + frame.sections.indices.size();
     const uint32_t k = frame.header.k;
-    const bool has_keys = frame.header.support != SupportKind::kEverything && k > 0;
+    const bool has_indices = frame.header.support != SupportKind::kEverything && k > 0;
     uint32_t* const error_dev = buffers.errors_dev + i;
-    uint32_t* const indices_dev = buffers.indices_dev + num_keys;
+    const ValueKind kind = in_groups ? common_.value : decoder.value;
     tables.frames[i] = {
         {packets_dev + offset, frame.bytes.size(), nullptr}, buffers.remainders_dev + i, error_dev};
-    tables.supports[i] = {indices_dev, has_keys ? k : 0, frame.header.n, error_dev};
-    tables.values[i] = {{groups_.empty() ? decoder.value : common_.value,
-                         section_dev + num_index_bytes, frame.sections.values.size(), k},
-                        has_keys ? indices_dev : nullptr,
-                        buffers.value_params_dev + (groups_.empty() ? 0 : in_group),
+    tables.supports[i] = {buffers.indices_dev, has_indices ? k : 0, frame.header.n, error_dev};
+    tables.values[i] = {{kind, values_dev, frame.sections.values.size(), k},
+                        has_indices ? buffers.indices_dev : nullptr,
+                        buffers.value_params_dev,
                         error_dev,
                         SumOf(i % num_tensors(), buffers)};
-    if (groups_.empty()) continue;
-    const uint32_t size = has_keys ? k : 0;
+  }
+  for (size_t group = 0; group < groups_.size(); ++group) PlaceGroup(group, tables);
+}
+
+// Gives the frames of a group their own indices and parameters, and makes their index sections
+// lists.
+void SumDecoder::PlaceGroup(size_t group, const Tables& tables) const {
+  const auto [first, num_frames, unused_keys, unused_bytes] = groups_[group];
+  uint32_t num_keys = 0;
+  uint64_t num_bytes = 0;
+  for (size_t i = first; i < first + num_frames; ++i) {
+    const auto& [frame, decoder, offset] = tasks_[i];
+    AddedValues& values = tables.values[i];
+    const uint32_t size = tables.supports[i].k;
+    tables.supports[i].indices_dev += num_keys;
+    if (values.indices_dev != nullptr) values.indices_dev += num_keys;
+    values.params_dev += i - first;
     tables.list_begins[i] = num_keys;
     tables.list_sizes[i] = size;
-    tables.first_tiles[i + group] = num_tiles;
-    tables.section_begins[i] = offset + kFrameHeaderBytes - groups_[group].begin;
-    tables.section_bytes[i] = num_index_bytes;
+    tables.section_sources[i] = offset + kFrameHeaderBytes;
+    tables.section_begins[i] = num_bytes;
+    tables.section_bytes[i] = size == 0 ? 0 : frame.sections.indices.size();
     num_keys += size;
-    num_tiles += static_cast<uint32_t>(CeilDiv(size, KeyLists::kKeysPerTile));
+    num_bytes += WholeWords(tables.section_bytes[i]);
   }
-  if (!groups_.empty()) tables.first_tiles[tasks_.size() + group] = num_tiles;
+  PlaceLists(tables.list_sizes + first, static_cast<uint32_t>(num_frames),
+             tables.first_tiles + first + group);
 }
 
 Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
@@ -431,7 +453,7 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   const Parts<AddedValues> values = {{&added, 1}, on_device.values + i};
   if (IsCoded(task.decoder.value))
     TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, buffers.params, stream));
-  return AddScaled(values, 1, scale, kValueError, stream);
+  return AddScaled(values, scale, kValueError, stream);
 }
 
 Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
@@ -458,16 +480,18 @@ Status SumDecoder::DecodeKeys(size_t group, const unsigned char* packets_dev,
   const Group& ranks = groups_[group];
   const Tables& tables = buffers.tables_dev;
   const size_t first = ranks.first_frame;
-  const KeyLists lists = {tables.list_begins + first, tables.list_sizes + first,
-                          tables.first_tiles + first + group,
-                          static_cast<uint32_t>(ranks.num_frames), ranks.num_keys};
-  const CodeSections sections = {packets_dev + ranks.begin, ranks.num_bytes,
-                                 tables.section_begins + first, tables.section_bytes + first};
+  const KeyLists lists = {
+      tables.list_begins + first, tables.list_sizes + first, tables.first_tiles + first + group,
+      static_cast<uint32_t>(ranks.num_frames), static_cast<uint32_t>(ranks.num_keys)};
   uint32_t* error_dev = buffers.errors_dev + tasks_.size();
   if (common_.index == IndexKind::kDeltaBinary) {
-    return DecodeDeltas(lists, sections, buffers.deltas, kIndexError, error_dev,
+    const CodeSections in_place = {packets_dev, num_packet_bytes_, tables.section_sources + first,
+                                   tables.section_bytes + first};
+    return DecodeDeltas(lists, in_place, buffers.deltas, kIndexError, error_dev,
                         buffers.indices_dev, stream);
   }
+  const CodeSections sections = {packets_dev, ranks.num_index_bytes, tables.section_begins + first,
+                                 tables.section_bytes + first, tables.section_sources + first};
   TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(common_.index == IndexKind::kDeltaAdaptive, lists,
                                            sections, buffers.prefixed, kIndexError, error_dev,
                                            buffers.indices_dev, stream));
@@ -488,20 +512,16 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
   }
-  // Where all elements are sent, a sum is read and written once for all ranks.
-  const size_t at_once = common_.index == IndexKind::kImplied ? count : num_tensors();
-  for (size_t rank = first; rank < first + count; rank += at_once) {
-    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, at_once), at_once / num_tensors(), scale,
-                                  kValueError, stream));
-  }
+  for (size_t rank = first; rank < first + count; rank += num_tensors())
+    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, num_tensors()), scale, kValueError, stream));
   return OkStatus();
 }
 
 Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
                              const Tables& tables, cudaStream_t stream) const {
-  uint64_t max_n = 0;
-  for (const DeviceTarget& target : targets_) max_n = std::max(max_n, target.n);
-  TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, max_n, num_tensors(), stream,
+  const PartItems elements = CountItems(Span<const DeviceTarget>(targets_),
+                                        [](const DeviceTarget& target) { return target.n; });
+  TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, elements, num_tensors(), stream,
                                   buffers.tables_dev.values, buffers.tables_dev.supports));
   for (size_t group = 0; group < groups_.size(); ++group)
     TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
@@ -520,6 +540,7 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
     return InvalidArgument("the packets are null");
+  if (host == nullptr) return InvalidArgument("the memory of the host is null");
   for (const DeviceTarget& target : targets_) {
     if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("a target is null");
   }

@@ -4,9 +4,9 @@
 // and checks the headers. On the device, in a copy of the same bytes that the caller made, the
 // sections are checked and decoded. The host reads a section only to name the frame that is broken.
 //
-// Frames of the same codecs, as those of a step are, are decoded side by side: the number of
-// launches depends neither on the tensors nor on the ranks, except that sums add one rank after the
-// other.
+// Float32 frames of the same codecs, as those of a step are, are decoded side by side, if the
+// codecs are among those of IsDecodedInGroups: the number of launches does not depend on the
+// tensors, nor on the ranks, but for one launch for each rank that adds its elements.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 
@@ -44,13 +44,12 @@ struct DeviceTarget {
 // other packets need another SumDecoder.
 class SumDecoder {
  public:
-  static constexpr uint64_t kMostGroupBytes = uint64_t{64} << 20;
+  static constexpr uint64_t kMostGroupBytes = uint64_t{256} << 20;
 
   // Reads the headers of the frames at `positions`. Borrows the packets' bytes. Fails as DecodeSum
   // does for invalid headers and lengths, and with InvalidArgument for a codec without a device
   // variant, which the message names. Of ranks whose frames are decoded side by side, a group has
-  // as many as have `most_group_bytes` together, one at least: the workspace is a few times as
-  // large.
+  // as many as need `most_group_bytes` of the workspace together, one at least.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
                                  Span<const DeviceTarget> targets,
                                  uint64_t most_group_bytes = kMostGroupBytes);
@@ -84,9 +83,8 @@ class SumDecoder {
   struct Group {
     size_t first_frame;
     size_t num_frames;
-    uint64_t begin;  // Their bytes in the packets.
-    uint64_t num_bytes;
-    uint32_t num_keys;
+    uint64_t num_keys;         // Indices in index sections.
+    uint64_t num_index_bytes;  // Of index sections, each in whole words.
   };
 
   SumDecoder() = default;
@@ -94,8 +92,13 @@ class SumDecoder {
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
   // One for each frame, and one of all groups.
   size_t num_errors() const { return tasks_.size() + 1; }
-  // Whether frames can be decoded side by side; if so, sets groups_.
-  bool FormGroups(uint64_t most_bytes);
+  // Returns each rank as a group, or nothing if frames have to be decoded one at a time. `common`
+  // is the decoder of some frame.
+  std::vector<Group> RanksAsGroups(const DeviceDecoder& common) const;
+  // Bytes of the workspace, without what does not grow with the sections.
+  uint64_t BytesOf(const Group& group) const;
+  // Sets groups_, common_ and most_ if frames can be decoded side by side.
+  void FormGroups(uint64_t most_bytes);
   // Raises the maxima below to what the frame needs of the workspace, if decoded on its own.
   void MakeRoomFor(const FrameTask& task);
   Tables TakeTables(Workspace* workspace) const;
@@ -103,6 +106,7 @@ class SumDecoder {
   float* SumOf(size_t tensor, const Buffers& buffers) const;
   void FillTables(const unsigned char* packets_dev, const Buffers& buffers,
                   const Tables& tables) const;
+  void PlaceGroup(size_t group, const Tables& tables) const;
   Status CheckFrames(const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
 
   // Sets indices_dev to the support of a frame, or sets its error.

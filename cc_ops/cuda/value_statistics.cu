@@ -16,28 +16,40 @@ __device__ void RaiseTo(uint32_t value, uint32_t* address) {
   if (ThisLane() == 0) atomicMax(address, largest);
 }
 
+__device__ void Note(float value, Extremes* own) {
+  const uint32_t key = OrderedKey(value);
+  const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
+  if (~key > own->complement_of_least_key) own->complement_of_least_key = ~key;
+  if (key > own->largest_key) own->largest_key = key;
+  if (magnitude > own->largest_magnitude) own->largest_magnitude = magnitude;
+  if (magnitude >= kLeastNormalBits && ~magnitude > own->complement_of_least_normal)
+    own->complement_of_least_normal = ~magnitude;
+  own->num_negative += IsNegative(value);
+}
+
+// The warps of a block first meet in shared memory: atomics on one word of the device follow one
+// another.
 __global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
                                    Extremes* extremes) {
+  __shared__ Extremes block;
+  if (threadIdx.x == 0) block = {};
+  __syncthreads();
   Extremes own = {};
   const uint64_t end = *count;
-  TFC_UNROLL
-  for (uint64_t i = ThisThread(); i < end; i += NumThreads()) {
-    const float value = values.At(i);
-    const uint32_t key = OrderedKey(value);
-    const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
-    if (~key > own.complement_of_least_key) own.complement_of_least_key = ~key;
-    if (key > own.largest_key) own.largest_key = key;
-    if (magnitude > own.largest_magnitude) own.largest_magnitude = magnitude;
-    if (magnitude >= kLeastNormalBits && ~magnitude > own.complement_of_least_normal)
-      own.complement_of_least_normal = ~magnitude;
-    own.num_negative += IsNegative(value);
-  }
-  RaiseTo(own.complement_of_least_key, &extremes->complement_of_least_key);
-  RaiseTo(own.largest_key, &extremes->largest_key);
-  RaiseTo(own.largest_magnitude, &extremes->largest_magnitude);
-  RaiseTo(own.complement_of_least_normal, &extremes->complement_of_least_normal);
+  for (uint64_t i = ThisThread(); i < end; i += NumThreads()) Note(values.At(i), &own);
+  RaiseTo(own.complement_of_least_key, &block.complement_of_least_key);
+  RaiseTo(own.largest_key, &block.largest_key);
+  RaiseTo(own.largest_magnitude, &block.largest_magnitude);
+  RaiseTo(own.complement_of_least_normal, &block.complement_of_least_normal);
   const uint32_t num_negative = SumOfLanes(own.num_negative);
-  if (ThisLane() == 0) atomicAdd(&extremes->num_negative, num_negative);
+  if (ThisLane() == 0) atomicAdd(&block.num_negative, num_negative);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  atomicMax(&extremes->complement_of_least_key, block.complement_of_least_key);
+  atomicMax(&extremes->largest_key, block.largest_key);
+  atomicMax(&extremes->largest_magnitude, block.largest_magnitude);
+  atomicMax(&extremes->complement_of_least_normal, block.complement_of_least_normal);
+  atomicAdd(&extremes->num_negative, block.num_negative);
 }
 
 struct MagnitudeTerm {

@@ -42,24 +42,14 @@ __global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, flo
   for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) gathered[i] = values.At(i);
 }
 
-// The sections of some ranks, gridDim.y of each, in the order of the ranks.
-__global__ void AddScaledKernel(const AddedValues* sections, uint64_t num_ranks, float scale,
-                                uint32_t bits) {
-  const AddedValues* own = sections + blockIdx.y;
-  const uint32_t* indices = own->indices_dev;
-  if (indices != nullptr && *own->error_dev != 0) return;
-  const uint64_t size = SizeOfSum(own, num_ranks, gridDim.y);
-  for (uint64_t i = ThisThread(); i < size; i += NumThreads()) {
-    float* sum = own->sum_dev + (indices == nullptr ? i : indices[i]);
-    float total = *sum;
-    for (uint64_t rank = 0; rank < num_ranks; ++rank) {
-      const AddedValues& added = own[rank * gridDim.y];
-      if (added.section.k == 0 || *added.error_dev != 0) continue;
-      const float value = DecodeValue(added.section.kind, added.section.data_dev, i);
-      if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
-      total += scale * value;
-    }
-    *sum = total;
+__global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32_t bits) {
+  const AddedValues added = sections[blockIdx.y];
+  if (*added.error_dev != 0) return;
+  const uint32_t* indices = added.indices_dev;
+  for (uint64_t i = ThisThread(); i < added.section.k; i += NumThreads()) {
+    const float value = DecodeValue(added.section.kind, added.section.data_dev, i);
+    if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
+    added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
   }
 }
 
@@ -82,14 +72,13 @@ Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_
                        gathered_dev);
 }
 
-Status AddScaled(const Parts<AddedValues>& sections, uint64_t num_ranks, float scale, uint32_t bits,
+Status AddScaled(const Parts<AddedValues>& sections, float scale, uint32_t bits,
                  cudaStream_t stream) {
   if (sections.size() == 0) return OkStatus();
   if (IsCoded(sections.on_host[0].section.kind))
-    return AddCodedValues(sections, num_ranks, scale, bits, stream);
-  return LaunchParts("add scaled", AddScaledKernel, MostValues(sections),
-                     sections.size() / num_ranks, stream, sections.data_dev, num_ranks, scale,
-                     bits);
+    return AddCodedValues(sections, scale, bits, stream);
+  return LaunchParts("add scaled", AddScaledKernel, CountValues(sections), sections.size(), stream,
+                     sections.data_dev, scale, bits);
 }
 
 }  // namespace device

@@ -28,12 +28,10 @@ Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_
 Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,
                     float* gathered_dev, cudaStream_t stream);
 
-// Adds scale times the values of sections of one kind to sums: those of `num_ranks` ranks one after
-// the other, each of the same number of sections, which have sums of their own. Of more than one
-// rank, sections have all elements or none. Sets bits of the errors of those that do not hold k
-// finite values; does nothing for those whose error is set before. Call ReadParameters first if the
-// kind IsCoded.
-Status AddScaled(const Parts<AddedValues>& sections, uint64_t num_ranks, float scale, uint32_t bits,
+// Adds scale times the values of sections of one kind to sums, each its own. Sets bits of the
+// errors of those that do not hold k finite values; does nothing for those whose error is set
+// before. Call ReadParameters first if the kind IsCoded.
+Status AddScaled(const Parts<AddedValues>& sections, float scale, uint32_t bits,
                  cudaStream_t stream);
 
 }  // namespace device

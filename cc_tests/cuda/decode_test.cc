@@ -170,20 +170,47 @@ class HostileBytes : public testing::TestWithParam<std::string> {
     Append(GetParam(), HostGradient(NormalValues(kHostileSize, 5), DType::kFloat32), 3, &frame);
     return frame;
   }
-  // Expects core and device to both accept the packets, with the same floats, or both refuse them.
-  static void ExpectSameVerdict(const Bytes& packets) {
+  // Expects core and device to both accept the frame, with the same floats, or both refuse it:
+  // alone, before or after a frame of another rank, with which it is decoded side by side if its
+  // codecs are.
+  void ExpectSameVerdict(const Bytes& frame) {
+    const Bytes healthy = Frame();
+    switch (num_verdicts_++ % 3) {
+      case 0:
+        return ExpectSameVerdict(frame, 1, "rank 0, tensor 0: ");
+      case 1:
+        return ExpectSameVerdict(Joined(healthy, frame), 2, "rank 1, tensor 0: ");
+      default:
+        return ExpectSameVerdict(Joined(frame, healthy), 2, "rank 0, tensor 0: ");
+    }
+  }
+
+ private:
+  static Bytes Joined(Bytes packets, const Bytes& frame) {
+    packets.insert(packets.end(), frame.begin(), frame.end());
+    return packets;
+  }
+
+  static void ExpectSameVerdict(const Bytes& packets, int num_ranks, const std::string& name) {
     const Stream stream;
-    const Sums expected = SumOnHost(packets, 1, 1, kHostileTensor);
-    const Sums actual = SumOnDevice(packets, 1, 1, kHostileTensor, stream);
-    const bool is_known = actual.status.code() != StatusCode::kInvalidArgument;
-    if (!is_known) {  // A header that names a codec without a device variant.
-      EXPECT_NE(actual.status.message().find("no device variant"), std::string::npos);
+    const Sums expected = SumOnHost(packets, num_ranks, 1, kHostileTensor);
+    const Sums actual = SumOnDevice(packets, num_ranks, 1, kHostileTensor, stream);
+    const std::string& message = actual.status.message();
+    if (actual.status.code() == StatusCode::kInvalidArgument) {
+      // A header that names a codec without a device variant.
+      EXPECT_NE(message.find("no device variant"), std::string::npos);
       return;
     }
     ASSERT_EQ(actual.status.code(), expected.status.code())
-        << actual.status.message() << " / " << expected.status.message();
-    ASSERT_TRUE(!expected.status.ok() || actual.tensors == expected.tensors);
+        << message << " / " << expected.status.message();
+    if (expected.status.ok()) {
+      ASSERT_TRUE(actual.tensors == expected.tensors);
+    } else {
+      ASSERT_EQ(message.substr(0, name.size()), name) << expected.status.message();
+    }
   }
+
+  int num_verdicts_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(Device, HostileBytes, testing::ValuesIn(HostileSpecs()),
@@ -371,6 +398,9 @@ TEST(SumDecoder, RefusesMissingAndSmallBuffers) {
   EXPECT_EQ(code(packets_dev.data_dev(), memory.buffer()), StatusCode::kOk);
   EXPECT_EQ(code(packets_dev.data_dev(), small), StatusCode::kInvalidArgument);
   EXPECT_EQ(code(nullptr, memory.buffer()), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      decoder.Launch(packets_dev.data_dev(), 1, memory.buffer(), stream.get(), nullptr).code(),
+      StatusCode::kInvalidArgument);
   EXPECT_EQ(SumDecoder::Make({packets, 1, 1}, {}, targets).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(SumDecoder::Make({packets, 0, 1}, positions, targets).status().code(),

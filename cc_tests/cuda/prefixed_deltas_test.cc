@@ -179,6 +179,19 @@ TEST(PrefixedDeltas, WriteWideCodesAtAnyBit) {
   }
 }
 
+// Block by block longer than what is followed at a time, 16384 bits for each of 64 segments.
+TEST(PrefixedDeltas, HaveLongBlocks) {
+  const Stream stream;
+  Random random(4);
+  std::vector<uint32_t> keys(kCodeBlock + 1000);
+  uint32_t key = 0;
+  for (uint32_t& element : keys) element = key += 16000 + random.Below(28000);
+  const auto k = static_cast<uint32_t>(keys.size());
+  const Bytes section = EncodeOnHost({true, 0}, keys);
+  ASSERT_GT(8 * section.size(), 16384 * 64 + 1000 * 32);
+  EXPECT_TRUE(DecodeOnDevice({true, 0}, section, k, kMaxN, true, stream).keys == keys);
+}
+
 // The header of so many blocks is longer than a tile of bits.
 TEST(PrefixedDeltas, HaveManyBlocks) {
   const Stream stream;

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Device, SumGroups,
 TEST_P(SumGroups, AreAddedAsOnTheHost) {
   const Stream stream;
   // All ranks in a group; each in its own; two or so.
-  for (uint64_t most_bytes : {SumDecoder::kMostGroupBytes, uint64_t{1}, packets_.size() / 2})
+  for (uint64_t most_bytes : {SumDecoder::kMostGroupBytes, uint64_t{1}, uint64_t{200000}})
     ExpectSameSums(packets_, kRanks, 1.0f / kRanks, tensors_, stream, 1, most_bytes);
 }
 
@@ -81,8 +81,8 @@ TEST_P(SumGroups, NameTheBrokenFrame) {
   const Sums expected = SumOnHost(changed, kRanks, 1, tensors_);
   const Sums actual = SumOnDevice(changed, kRanks, 1, tensors_, stream);
   EXPECT_EQ(actual.status.code(), expected.status.code()) << actual.status.message();
-  if (!expected.status.ok())
-    EXPECT_NE(actual.status.message().find(name), std::string::npos) << actual.status.message();
+  if (expected.status.ok()) return;
+  EXPECT_NE(actual.status.message().find(name), std::string::npos) << actual.status.message();
 }
 
 }  // namespace

@@ -102,15 +102,14 @@ int64_t LaunchesOfSum(const std::string& spec, int num_ranks, size_t num_tensors
   return emulator::NumLaunches() - before;
 }
 
-TEST(LaunchesOfSum, AreOneMoreForEachRankIfSparseAndNoneForATensor) {
+TEST(LaunchesOfSum, AreOneMoreForEachRankAndNoneForATensor) {
   for (const char* spec :
        {"dense|raw|fp16", "dense|raw|block_int:bits=4", "topk:ratio=0.1|delta_adaptive|fp16",
         "topk:ratio=0.1|delta_binary|raw"}) {
-    const bool is_dense = std::string(spec).find("dense") == 0;
     const int64_t few = LaunchesOfSum(spec, 2, 2);
     EXPECT_EQ(LaunchesOfSum(spec, 2, 30), few) << spec;
-    EXPECT_EQ(LaunchesOfSum(spec, 6, 3), few + (is_dense ? 0 : 4)) << spec;
-    EXPECT_LE(few, is_dense ? 6 : 20) << spec;
+    EXPECT_EQ(LaunchesOfSum(spec, 6, 3), few + 4) << spec;
+    EXPECT_LE(few, 20) << spec;
   }
 }
 
