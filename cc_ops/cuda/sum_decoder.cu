@@ -98,21 +98,6 @@ __global__ void ClearSumsKernel(const AddedValues* values, const Support* suppor
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
 }
 
-// Whether frames of these codecs are decoded side by side.
-bool IsDecodedInGroups(const DeviceDecoder& decoder) {
-  if (decoder.joint != JointKind::kNone || decoder.is_seeded || NeedsTables(decoder.value))
-    return false;
-  return decoder.index == IndexKind::kImplied || decoder.index == IndexKind::kDeltaBinary ||
-         HasPrefixedDeltas(decoder.index);
-}
-
-uint64_t WholeWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) * 4; }
-
-bool HasSameKinds(const DeviceDecoder& a, const DeviceDecoder& b) {
-  return a.joint == b.joint && a.index == b.index && a.value == b.value &&
-         a.is_seeded == b.is_seeded;
-}
-
 // The first n of a larger number of marks.
 Marks MarksOf(const Marks& marks, uint32_t n) {
   Marks first = marks;
@@ -139,13 +124,7 @@ struct SumDecoder::Tables {
   CheckedFrame* frames;
   AddedValues* values;
   Support* supports;
-  // The index sections of groups as lists of keys; a group has one first tile more than lists.
-  uint32_t* list_begins;
-  uint32_t* list_sizes;
-  uint32_t* first_tiles;
-  uint64_t* section_sources;  // In the packets.
-  uint64_t* section_begins;   // In the words that sections are brought to.
-  uint64_t* section_bytes;
+  ListTables lists;
   size_t num_bytes;
 };
 
@@ -157,8 +136,7 @@ struct SumDecoder::Buffers {
   float* wide_dev;
   uint32_t* indices_dev;  // Of a frame, or of all frames of a group.
   Marks marks;
-  DeltaBuffers deltas;
-  DeltaReadBuffers prefixed;
+  KeyBuffers keys;
   BloomBuffers bloom;
   ParamBuffers params;
   SketchDecodeBuffers sketch;
@@ -192,7 +170,7 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
     }
     decoder.tasks_.push_back(task);
   }
-  decoder.FormGroups(most_group_bytes);
+  decoder.groups_ = decoder.FormGroups(most_group_bytes);
   if (decoder.groups_.empty()) {
     for (const FrameTask& task : decoder.tasks_) decoder.MakeRoomFor(task);
   }
@@ -206,56 +184,11 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
   return decoder;
 }
 
-std::vector<SumDecoder::Group> SumDecoder::RanksAsGroups(const DeviceDecoder& common) const {
-  constexpr uint64_t kMostKeys = uint64_t{1} << 31;
+FrameGroups SumDecoder::FormGroups(uint64_t most_bytes) const {
   const bool are_floats =
       std::all_of(targets_.begin(), targets_.end(),
                   [](const DeviceTarget& target) { return target.dtype == DType::kFloat32; });
-  if (!are_floats || num_tensors() > kMaxParts || !IsDecodedInGroups(common)) return {};
-  std::vector<Group> ranks;
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    if (i % num_tensors() == 0) ranks.push_back({i, num_tensors(), 0, 0});
-    const auto& [frame, decoder, offset] = tasks_[i];
-    if (frame.header.k == 0) continue;
-    if (!HasSameKinds(decoder, common)) return {};
-    if (common.index == IndexKind::kImplied) continue;
-    ranks.back().num_keys += frame.header.k;
-    ranks.back().num_index_bytes += WholeWords(frame.sections.indices.size());
-    if (ranks.back().num_keys >= kMostKeys) return {};
-  }
-  return ranks;
-}
-
-uint64_t SumDecoder::BytesOf(const Group& group) const {
-  // Words, and the notes, starts and sums of the tiles that they are walked in.
-  constexpr uint64_t kWalkBytes = 5;
-  return sizeof(uint32_t) * group.num_keys +
-         (HasPrefixedDeltas(common_.index) ? kWalkBytes * group.num_index_bytes : 0);
-}
-
-void SumDecoder::FormGroups(uint64_t most_bytes) {
-  const auto coded = std::find_if(tasks_.begin(), tasks_.end(),
-                                  [](const FrameTask& task) { return task.frame.header.k > 0; });
-  if (coded == tasks_.end() || tasks_.size() == 1) return;
-  common_ = coded->decoder;
-  for (const Group& rank : RanksAsGroups(common_)) {
-    Group joined = groups_.empty() ? rank : groups_.back();
-    if (!groups_.empty()) {
-      joined.num_frames += rank.num_frames;
-      joined.num_keys += rank.num_keys;
-      joined.num_index_bytes += rank.num_index_bytes;
-    }
-    if (groups_.empty() || joined.num_frames > kMaxParts || BytesOf(joined) > most_bytes) {
-      groups_.push_back(rank);
-    } else {
-      groups_.back() = joined;
-    }
-  }
-  for (const Group& group : groups_) {
-    most_.num_frames = std::max(most_.num_frames, group.num_frames);
-    most_.num_keys = std::max(most_.num_keys, group.num_keys);
-    most_.num_index_bytes = std::max(most_.num_index_bytes, group.num_index_bytes);
-  }
+  return are_floats ? FrameGroups(tasks_, num_tensors(), most_bytes) : FrameGroups();
 }
 
 void SumDecoder::MakeRoomFor(const FrameTask& task) {
@@ -280,17 +213,11 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
 
 SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
   const size_t begin = workspace->num_bytes();
-  const size_t num_lists = groups_.empty() ? 0 : tasks_.size();
   Tables tables{};
   tables.frames = workspace->Take<CheckedFrame>(tasks_.size());
   tables.values = workspace->Take<AddedValues>(tasks_.size());
   tables.supports = workspace->Take<Support>(tasks_.size());
-  tables.list_begins = workspace->Take<uint32_t>(num_lists);
-  tables.list_sizes = workspace->Take<uint32_t>(num_lists);
-  tables.first_tiles = workspace->Take<uint32_t>(num_lists + groups_.size());
-  tables.section_sources = workspace->Take<uint64_t>(num_lists);
-  tables.section_begins = workspace->Take<uint64_t>(num_lists);
-  tables.section_bytes = workspace->Take<uint64_t>(num_lists);
+  tables.lists = groups_.TakeTables(workspace);
   tables.num_bytes = workspace->num_bytes() - begin;
   return tables;
 }
@@ -299,23 +226,19 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->errors_dev = workspace->Take<uint32_t>(num_errors() + tasks_.size());
   buffers->remainders_dev = buffers->errors_dev + num_errors();
   buffers->tables_dev = TakeTables(workspace);
-  buffers->value_params_dev = workspace->Take<ValueParams>(std::max<size_t>(most_.num_frames, 1));
+  buffers->value_params_dev =
+      workspace->Take<ValueParams>(std::max<size_t>(groups_.max_frames(), 1));
   buffers->wide_dev = workspace->Take<float>(max_wide_);
-  const uint32_t max_keys = std::max(max_k_, static_cast<uint32_t>(most_.num_keys));
-  buffers->indices_dev = workspace->Take<uint32_t>(max_keys);
+  buffers->indices_dev = workspace->Take<uint32_t>(std::max(max_k_, groups_.max_keys()));
   TakeParamBuffers(params_, workspace, &buffers->params);
   TFC_RETURN_IF_ERROR(TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom));
   if (max_sketch_.max_k > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
-  const auto num_lists = static_cast<uint32_t>(std::max<size_t>(most_.num_frames, 1));
-  if (groups_.empty() || common_.index == IndexKind::kDeltaBinary)
-    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &buffers->deltas));
-  CodeExtent extent = max_deltas_;
-  if (HasPrefixedDeltas(common_.index) && !groups_.empty())
-    extent = ExtentOf(num_lists, max_keys, most_.num_index_bytes);
-  if (extent.num_streams == 0) return OkStatus();
-  return TakeDeltaReadBuffers(num_lists, extent, workspace, &buffers->prefixed);
+  if (!groups_.empty()) return groups_.TakeBuffers(workspace, &buffers->keys);
+  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->keys.deltas));
+  if (max_deltas_.num_streams == 0) return OkStatus();
+  return TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->keys.prefixed);
 }
 
 float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
@@ -325,7 +248,6 @@ float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
 
 void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
                             const Tables& tables) const {
-  const bool in_groups = !groups_.empty();
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const auto& [frame, decoder, offset] = tasks_[i];
     const unsigned char* values_dev =
@@ -333,7 +255,7 @@ void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buf
     const uint32_t k = frame.header.k;
     const bool has_indices = frame.header.support != SupportKind::kEverything && k > 0;
     uint32_t* const error_dev = buffers.errors_dev + i;
-    const ValueKind kind = in_groups ? common_.value : decoder.value;
+    const ValueKind kind = groups_.empty() ? decoder.value : groups_.value_kind();
     tables.frames[i] = {
         {packets_dev + offset, frame.bytes.size(), nullptr}, buffers.remainders_dev + i, error_dev};
     tables.supports[i] = {buffers.indices_dev, has_indices ? k : 0, frame.header.n, error_dev};
@@ -343,32 +265,7 @@ void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buf
                         error_dev,
                         SumOf(i % num_tensors(), buffers)};
   }
-  for (size_t group = 0; group < groups_.size(); ++group) PlaceGroup(group, tables);
-}
-
-// Gives the frames of a group their own indices and parameters, and makes their index sections
-// lists.
-void SumDecoder::PlaceGroup(size_t group, const Tables& tables) const {
-  const auto [first, num_frames, unused_keys, unused_bytes] = groups_[group];
-  uint32_t num_keys = 0;
-  uint64_t num_bytes = 0;
-  for (size_t i = first; i < first + num_frames; ++i) {
-    const auto& [frame, decoder, offset] = tasks_[i];
-    AddedValues& values = tables.values[i];
-    const uint32_t size = tables.supports[i].k;
-    tables.supports[i].indices_dev += num_keys;
-    if (values.indices_dev != nullptr) values.indices_dev += num_keys;
-    values.params_dev += i - first;
-    tables.list_begins[i] = num_keys;
-    tables.list_sizes[i] = size;
-    tables.section_sources[i] = offset + kFrameHeaderBytes;
-    tables.section_begins[i] = num_bytes;
-    tables.section_bytes[i] = size == 0 ? 0 : frame.sections.indices.size();
-    num_keys += size;
-    num_bytes += WholeWords(tables.section_bytes[i]);
-  }
-  PlaceLists(tables.list_sizes + first, static_cast<uint32_t>(num_frames),
-             tables.first_tiles + first + group);
+  groups_.Place(tasks_, tables.supports, tables.values, tables.lists);
 }
 
 Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
@@ -406,18 +303,19 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
                         stream);
     case IndexKind::kDeltaBinary:
-      TFC_RETURN_IF_ERROR(DecodeDeltas(KeyLists::One(header.k),
-                                       {section_dev, num_bytes, nullptr, nullptr}, buffers.deltas,
-                                       kIndexError, error_dev, buffers.indices_dev, stream));
+      TFC_RETURN_IF_ERROR(
+          DecodeDeltas(KeyLists::One(header.k), {section_dev, num_bytes, nullptr, nullptr},
+                       buffers.keys.deltas, kIndexError, error_dev, buffers.indices_dev, stream));
       break;
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag: {
       const CodeSections section = {section_dev, num_bytes, nullptr, nullptr};
       TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(
           task.decoder.index == IndexKind::kDeltaAdaptive, KeyLists::One(header.k), section,
-          buffers.prefixed, kIndexError, error_dev, buffers.indices_dev, stream));
-      TFC_RETURN_IF_ERROR(CheckSectionEnds(KeyLists::One(header.k), section, buffers.prefixed.codes,
-                                           kIndexError, error_dev, stream));
+          buffers.keys.prefixed, kIndexError, error_dev, buffers.indices_dev, stream));
+      TFC_RETURN_IF_ERROR(CheckSectionEnds(KeyLists::One(header.k), section,
+                                           buffers.keys.prefixed.codes, kIndexError, error_dev,
+                                           stream));
       break;
     }
     case IndexKind::kBloom:
@@ -473,42 +371,19 @@ Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, fl
 
 // ---- The frames of some ranks side by side ------------------------------------------------------
 
-// Decodes the index sections of a group, as the parts of one section, to indices that are not
-// checked yet.
-Status SumDecoder::DecodeKeys(size_t group, const unsigned char* packets_dev,
-                              const Buffers& buffers, cudaStream_t stream) const {
-  const Group& ranks = groups_[group];
-  const Tables& tables = buffers.tables_dev;
-  const size_t first = ranks.first_frame;
-  const KeyLists lists = {
-      tables.list_begins + first, tables.list_sizes + first, tables.first_tiles + first + group,
-      static_cast<uint32_t>(ranks.num_frames), static_cast<uint32_t>(ranks.num_keys)};
-  uint32_t* error_dev = buffers.errors_dev + tasks_.size();
-  if (common_.index == IndexKind::kDeltaBinary) {
-    const CodeSections in_place = {packets_dev, num_packet_bytes_, tables.section_sources + first,
-                                   tables.section_bytes + first};
-    return DecodeDeltas(lists, in_place, buffers.deltas, kIndexError, error_dev,
-                        buffers.indices_dev, stream);
-  }
-  const CodeSections sections = {packets_dev, ranks.num_index_bytes, tables.section_begins + first,
-                                 tables.section_bytes + first, tables.section_sources + first};
-  TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(common_.index == IndexKind::kDeltaAdaptive, lists,
-                                           sections, buffers.prefixed, kIndexError, error_dev,
-                                           buffers.indices_dev, stream));
-  return CheckSectionEnds(lists, sections, buffers.prefixed.codes, kIndexError, error_dev, stream);
-}
-
 Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
                             const Buffers& buffers, const Tables& tables,
                             cudaStream_t stream) const {
   const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
   if (groups_[group].num_keys > 0) {
-    TFC_RETURN_IF_ERROR(DecodeKeys(group, packets_dev, buffers, stream));
+    TFC_RETURN_IF_ERROR(groups_.DecodeKeys(
+        group, packets_dev, num_packet_bytes_, buffers.tables_dev.lists, buffers.keys, kIndexError,
+        buffers.errors_dev + tasks_.size(), buffers.indices_dev, stream));
     const Parts<Support> supports = {{tables.supports, tasks_.size()}, buffers.tables_dev.supports};
     TFC_RETURN_IF_ERROR(CheckIndices(supports.Slice(first, count), kIndexError, stream));
   }
   const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
-  if (IsCoded(common_.value)) {
+  if (IsCoded(groups_.value_kind())) {
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
   }

@@ -5,7 +5,7 @@
 // sections are checked and decoded. The host reads a section only to name the frame that is broken.
 //
 // Float32 frames of the same codecs, as those of a step are, are decoded side by side, if the
-// codecs are among those of IsDecodedInGroups: the number of launches does not depend on the
+// codecs are decoded so (frame_groups.h): the number of launches does not depend on the
 // tensors, nor on the ranks, but for one launch for each rank that adds its elements.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
@@ -25,8 +25,8 @@
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"
 #include "cuda/device_variants.h"
+#include "cuda/frame_groups.h"
 #include "cuda/index_sections.h"
-#include "cuda/key_lists.h"
 #include "cuda/sketch_group.h"
 #include "cuda/workspace.h"
 
@@ -74,31 +74,13 @@ class SumDecoder {
  private:
   struct Tables;
   struct Buffers;
-  struct FrameTask {
-    Frame frame;
-    DeviceDecoder decoder;
-    uint64_t offset;  // Position of the frame in the packets.
-  };
-  // Ranks whose frames are decoded side by side.
-  struct Group {
-    size_t first_frame;
-    size_t num_frames;
-    uint64_t num_keys;         // Indices in index sections.
-    uint64_t num_index_bytes;  // Of index sections, each in whole words.
-  };
 
   SumDecoder() = default;
   size_t num_tensors() const { return targets_.size(); }
   size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
   // One for each frame, and one of all groups.
   size_t num_errors() const { return tasks_.size() + 1; }
-  // Returns each rank as a group, or nothing if frames have to be decoded one at a time. `common`
-  // is the decoder of some frame.
-  std::vector<Group> RanksAsGroups(const DeviceDecoder& common) const;
-  // Bytes of the workspace, without what does not grow with the sections.
-  uint64_t BytesOf(const Group& group) const;
-  // Sets groups_, common_ and most_ if frames can be decoded side by side.
-  void FormGroups(uint64_t most_bytes);
+  FrameGroups FormGroups(uint64_t most_bytes) const;
   // Raises the maxima below to what the frame needs of the workspace, if decoded on its own.
   void MakeRoomFor(const FrameTask& task);
   Tables TakeTables(Workspace* workspace) const;
@@ -106,7 +88,6 @@ class SumDecoder {
   float* SumOf(size_t tensor, const Buffers& buffers) const;
   void FillTables(const unsigned char* packets_dev, const Buffers& buffers,
                   const Tables& tables) const;
-  void PlaceGroup(size_t group, const Tables& tables) const;
   Status CheckFrames(const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
 
   // Sets indices_dev to the support of a frame, or sets its error.
@@ -122,8 +103,6 @@ class SumDecoder {
   Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
                    const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
 
-  Status DecodeKeys(size_t group, const unsigned char* packets_dev, const Buffers& buffers,
-                    cudaStream_t stream) const;
   Status AddGroup(size_t group, const unsigned char* packets_dev, float scale,
                   const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
   Status SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
@@ -137,10 +116,7 @@ class SumDecoder {
   std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  // Empty if frames are decoded one at a time.
-  std::vector<Group> groups_;
-  DeviceDecoder common_{};  // Of the frames of all groups.
-  Group most_{};            // Maxima over the groups.
+  FrameGroups groups_;
   // Maxima over frames that are decoded on their own.
   uint32_t max_k_ = 0;         // Frames with an explicit support.
   CodeExtent max_deltas_{};    // Index sections with prefixed deltas.
