@@ -262,18 +262,13 @@ Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Wor
 
 uint64_t NumSectionWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) + kPaddingWords; }
 
-Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
-                   cudaStream_t stream) {
-  const uint64_t num_words = NumSectionWords(num_bytes);
-  return LaunchThreads("load section", LoadSectionKernel, num_words, stream, section_dev, num_bytes,
-                       num_words, words_dev);
-}
-
 Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* words_dev,
                     cudaStream_t stream) {
-  if (sections.sources_dev == nullptr)
-    return LoadSection(sections.data_dev, sections.num_bytes, words_dev, stream);
   const uint64_t num_words = NumSectionWords(sections.num_bytes);
+  if (sections.sources_dev == nullptr) {
+    return LaunchThreads("load section", LoadSectionKernel, num_words, stream, sections.data_dev,
+                         sections.num_bytes, num_words, words_dev);
+  }
   return LaunchParts("load sections", LoadSectionsKernel, {num_words, num_words}, num_lists, stream,
                      sections, num_lists, words_dev);
 }

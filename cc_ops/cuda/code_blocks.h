@@ -144,10 +144,7 @@ Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Wor
 
 // Words for a section and for reading ahead at its end.
 uint64_t NumSectionWords(uint64_t num_bytes);
-// Copies a section to the words.
-Status LoadSection(const unsigned char* section_dev, uint64_t num_bytes, uint32_t* words_dev,
-                   cudaStream_t stream);
-// The same for the parts of lists, from wherever they are.
+// Copies sections to the words, from wherever they are.
 Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* words_dev,
                     cudaStream_t stream);
 // Makes the blocks of all lists streams, given their heads_dev. Sets bits of *error_dev if the

@@ -23,6 +23,17 @@ uint64_t WholeWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) * 4; }
 
 }  // namespace
 
+Status DecodeDeltaSections(IndexKind index, const KeyLists& lists, const CodeSections& sections,
+                           const KeyBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                           uint32_t* indices_dev, cudaStream_t stream) {
+  if (index == IndexKind::kDeltaBinary) {
+    return DecodeDeltas(lists, sections, buffers.deltas, bits, error_dev, indices_dev, stream);
+  }
+  TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(index == IndexKind::kDeltaAdaptive, lists, sections,
+                                           buffers.prefixed, bits, error_dev, indices_dev, stream));
+  return CheckSectionEnds(lists, sections, buffers.prefixed.codes, bits, error_dev, stream);
+}
+
 FrameGroups::FrameGroups(Span<const FrameTask> tasks, size_t num_tensors, uint64_t most_bytes) {
   const auto coded = std::find_if(tasks.begin(), tasks.end(),
                                   [](const FrameTask& task) { return task.frame.header.k > 0; });
@@ -131,17 +142,13 @@ Status FrameGroups::DecodeKeys(size_t group, const unsigned char* packets_dev, u
   const KeyLists lists = {lists_dev.begins + first, lists_dev.sizes + first,
                           lists_dev.first_tiles + first + group, static_cast<uint32_t>(num_frames),
                           static_cast<uint32_t>(num_keys)};
-  if (common_.index == IndexKind::kDeltaBinary) {
-    const CodeSections in_place = {packets_dev, num_bytes, lists_dev.sources + first,
-                                   lists_dev.num_bytes + first};
-    return DecodeDeltas(lists, in_place, buffers.deltas, bits, error_dev, indices_dev, stream);
-  }
-  const CodeSections sections = {packets_dev, num_index_bytes, lists_dev.sections + first,
-                                 lists_dev.num_bytes + first, lists_dev.sources + first};
-  TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(common_.index == IndexKind::kDeltaAdaptive, lists,
-                                           sections, buffers.prefixed, bits, error_dev, indices_dev,
-                                           stream));
-  return CheckSectionEnds(lists, sections, buffers.prefixed.codes, bits, error_dev, stream);
+  const CodeSections in_place = {packets_dev, num_bytes, lists_dev.sources + first,
+                                 lists_dev.num_bytes + first};
+  const CodeSections packed = {packets_dev, num_index_bytes, lists_dev.sections + first,
+                               lists_dev.num_bytes + first, lists_dev.sources + first};
+  const bool is_packed = HasPrefixedDeltas(common_.index);
+  return DecodeDeltaSections(common_.index, lists, is_packed ? packed : in_place, buffers, bits,
+                             error_dev, indices_dev, stream);
 }
 
 }  // namespace device

@@ -34,6 +34,12 @@ struct KeyBuffers {
   DeltaReadBuffers prefixed;
 };
 
+// Decodes the index sections of lists, whose codec is one of deltas, to indices that are not
+// checked yet. Sets bits of *error_dev if a section is invalid.
+Status DecodeDeltaSections(IndexKind index, const KeyLists& lists, const CodeSections& sections,
+                           const KeyBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                           uint32_t* indices_dev, cudaStream_t stream);
+
 // The index sections of all frames as lists, on the host or on the device: those of a group are the
 // lists of one KeyLists.
 struct ListTables {
@@ -79,8 +85,7 @@ class FrameGroups {
   void Place(Span<const FrameTask> tasks, Support* supports, AddedValues* values,
              const ListTables& lists) const;
 
-  // Decodes the index sections of a group, in packets of `num_bytes` bytes, to indices that are not
-  // checked yet. Sets bits of *error_dev if a section is invalid.
+  // As DecodeDeltaSections, for a group in packets of `num_bytes` bytes.
   Status DecodeKeys(size_t group, const unsigned char* packets_dev, uint64_t num_bytes,
                     const ListTables& lists_dev, const KeyBuffers& buffers, uint32_t bits,
                     uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream) const;

@@ -303,21 +303,12 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
                         stream);
     case IndexKind::kDeltaBinary:
-      TFC_RETURN_IF_ERROR(
-          DecodeDeltas(KeyLists::One(header.k), {section_dev, num_bytes, nullptr, nullptr},
-                       buffers.keys.deltas, kIndexError, error_dev, buffers.indices_dev, stream));
-      break;
     case IndexKind::kDeltaAdaptive:
-    case IndexKind::kDeltaFlag: {
-      const CodeSections section = {section_dev, num_bytes, nullptr, nullptr};
-      TFC_RETURN_IF_ERROR(DecodePrefixedDeltas(
-          task.decoder.index == IndexKind::kDeltaAdaptive, KeyLists::One(header.k), section,
-          buffers.keys.prefixed, kIndexError, error_dev, buffers.indices_dev, stream));
-      TFC_RETURN_IF_ERROR(CheckSectionEnds(KeyLists::One(header.k), section,
-                                           buffers.keys.prefixed.codes, kIndexError, error_dev,
-                                           stream));
+    case IndexKind::kDeltaFlag:
+      TFC_RETURN_IF_ERROR(DecodeDeltaSections(
+          task.decoder.index, KeyLists::One(header.k), {section_dev, num_bytes, nullptr, nullptr},
+          buffers.keys, kIndexError, error_dev, buffers.indices_dev, stream));
       break;
-    }
     case IndexKind::kBloom:
       return ReadBloom(task.frame.sections.indices, section_dev, header.k, header.seed, marks,
                        buffers.bloom, kIndexError, error_dev, buffers.indices_dev, stream);

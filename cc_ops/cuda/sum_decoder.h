@@ -4,9 +4,9 @@
 // and checks the headers. On the device, in a copy of the same bytes that the caller made, the
 // sections are checked and decoded. The host reads a section only to name the frame that is broken.
 //
-// Float32 frames of the same codecs, as those of a step are, are decoded side by side, if the
-// codecs are decoded so (frame_groups.h): the number of launches does not depend on the
-// tensors, nor on the ranks, but for one launch for each rank that adds its elements.
+// The frames of a step, which are mostly float32 and of the same codecs, are decoded side by side
+// (frame_groups.h says which): the number of launches does not depend on the tensors, nor on the
+// ranks, but for one launch for each rank that adds its elements.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 
