@@ -112,21 +112,24 @@ def planned(result: dict) -> str:
 
 
 def time_to_accuracy(result: dict) -> str:
-    """Returns a table of the seconds of training to the accuracy of the uncompressed run."""
+    """Returns a table of the bytes and the seconds of training to the accuracy of the uncompressed run."""
     bandwidths, found = by_compression(result["rows"])
     rows = []
     for name, own in found.items():
-        some = own[bandwidths[0]]
-        times = [
-            f"{own[each]['training_seconds']:.0f} s, not reached"
-            if own[each]["seconds"] is None
-            else f"{own[each]['seconds']:.0f} s: {own[each]['faster']:.1f}"
-            for each in bandwidths
-        ]
-        finals = dict.fromkeys(f"{own[each]['final']:.4f}" for each in bandwidths)
-        rows.append([code(name), ", ".join(finals), f"{some['megabytes']:,.0f}", *times])
+        links = [own[each] for each in bandwidths]
+        finals = dict.fromkeys(f"{each['final']:.4f}" for each in links)
+        bytes_moved = dict.fromkeys(_to_accuracy(each, "megabytes", "fewer", " MB") for each in links)
+        times = [_to_accuracy(each, "seconds", "faster", " s") for each in links]
+        rows.append([code(name), ", ".join(finals), "; ".join(bytes_moved), *times])
     title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-    return table([title, result["rows"][0]["metric"], "MB in and out", *bandwidths], rows)
+    return table([title, result["rows"][0]["metric"], "in and out", *bandwidths], rows)
+
+
+def _to_accuracy(row: dict, quantity: str, gain: str, unit: str) -> str:
+    """Returns what a row took to the accuracy, and how many times less than the baseline that is."""
+    if row[quantity] is None:
+        return f"{row['training_' + quantity]:,.0f}{unit}, not reached"
+    return f"{row[quantity]:,.0f}{unit}: {row[gain]:.1f}"
 
 
 def by_compression(rows: list[dict]) -> tuple[list[str], dict[str, dict[str, dict]]]:

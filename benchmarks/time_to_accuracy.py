@@ -132,18 +132,19 @@ def summarise(runs: list[dict], within: float) -> list[dict]:
     rows = []
     for (bandwidth, name), curve in curves.items():
         reference = curves[bandwidth, baseline]
-        target = reference[-1]["metric"] - within
-        needed, seconds = (_seconds_to(each, target) for each in (reference, curve))
+        needed, arrived = (_first_within(each, reference[-1]["metric"] - within) for each in (reference, curve))
         rows.append(
             {
                 "bandwidth": bandwidth,
                 "compression": name,
                 "metric": metric,
                 "final": curve[-1]["metric"],
-                "megabytes": curve[-1]["megabytes"],
+                "training_megabytes": curve[-1]["megabytes"],
                 "training_seconds": curve[-1]["seconds"],
-                "seconds": seconds,
-                "faster": None if seconds is None else needed / seconds,
+                "megabytes": arrived and arrived["megabytes"],
+                "seconds": arrived and arrived["seconds"],
+                "fewer": arrived and needed["megabytes"] / arrived["megabytes"],
+                "faster": arrived and needed["seconds"] / arrived["seconds"],
             }
         )
     return rows
@@ -170,8 +171,8 @@ def mean_curves(runs: list[dict], metric: str) -> dict[tuple[str, str], list[dic
     }
 
 
-def _seconds_to(curve: list[dict], target: float) -> float | None:
-    return next((point["seconds"] for point in curve if point["metric"] >= target), None)
+def _first_within(curve: list[dict], target: float) -> dict | None:
+    return next((point for point in curve if point["metric"] >= target), None)
 
 
 def table(result: dict) -> rich.table.Table:
@@ -179,21 +180,23 @@ def table(result: dict) -> rich.table.Table:
     made = rich.table.Table(
         title=f"{_title(result)}: time to the accuracy of {result['rows'][0]['compression']}",
         caption=f"to it: until the metric is within {result['within']} of the baseline's last; MB: in and "
-        "out of rank 0 in the whole training; seconds: of steps, without evaluation",
+        "out of rank 0; seconds: of steps, without evaluation; (x): times less than the baseline",
     )
-    numbers = [result["rows"][0]["metric"], "MB", "s of training", "s to it", "times faster"]
+    numbers = [result["rows"][0]["metric"], "MB", "s", "MB to it", "s to it"]
     for heading in ["bandwidth", "compression", *numbers]:
         made.add_column(heading, justify="right" if heading in numbers else "left")
     for row in result["rows"]:
-        arrives = row["seconds"] is not None
+        to_it = ["not reached", ""]
+        if row["seconds"] is not None:
+            quantities = (("megabytes", "fewer"), ("seconds", "faster"))
+            to_it = [f"{row[quantity]:,.0f} ({row[gain]:.1f})" for quantity, gain in quantities]
         made.add_row(
             row["bandwidth"],
             row["compression"],
             f"{row['final']:.4f}",
-            f"{row['megabytes']:,.0f}",
-            f"{row['training_seconds']:.1f}",
-            f"{row['seconds']:.1f}" if arrives else "not reached",
-            f"{row['faster']:.1f}" if arrives else "",
+            f"{row['training_megabytes']:,.0f}",
+            f"{row['training_seconds']:,.0f}",
+            *to_it,
         )
     return made
 

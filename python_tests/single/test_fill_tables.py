@@ -43,23 +43,37 @@ def test_bars_of_specs_do_not_end_cells():
 
 
 def test_times_to_accuracy_have_a_column_for_each_bandwidth():
-    shared = {"metric": "test_accuracy", "megabytes": 1234.4}
+    def row(bandwidth, name, final, megabytes, seconds):
+        to_it = dict.fromkeys(["megabytes", "fewer", "seconds", "faster"])
+        if final > 0.88:
+            to_it = {
+                "megabytes": megabytes / 2,
+                "fewer": 1200 / megabytes,
+                "seconds": seconds,
+                "faster": 400 / seconds,
+            }
+        return {
+            "bandwidth": bandwidth,
+            "compression": name,
+            "metric": "test_accuracy",
+            "final": final,
+            "training_megabytes": megabytes,
+            "training_seconds": seconds,
+            **to_it,
+        }
+
     rows = [
-        {"bandwidth": "slow", "compression": "none", "final": 0.8861, "training_seconds": 400.0},
-        {"bandwidth": "fast", "compression": "none", "final": 0.8861, "training_seconds": 100.0},
-        {"bandwidth": "slow", "compression": "a|b", "final": 0.8857, "training_seconds": 40.0},
-        {"bandwidth": "fast", "compression": "a|b", "final": 0.8667, "training_seconds": 30.0},
-    ]
-    times = [(400.0, 1.0), (100.0, 1.0), (40.0, 10.0), (None, None)]
-    rows = [
-        row | shared | {"seconds": seconds, "faster": faster}
-        for row, (seconds, faster) in zip(rows, times, strict=True)
+        row("slow", "none", 0.8861, 2400, 400),
+        row("fast", "none", 0.8861, 2400, 100),
+        row("slow", "a|b", 0.8857, 1200, 40),
+        row("fast", "a|b", 0.8667, 1201, 30),
     ]
     result = {"workload": "mnist_mlp", "ranks": 2, "parameters": 1000, "rows": rows}
     text = fill_tables.time_to_accuracy(result)
-    assert "| mnist_mlp, 2 ranks, 1,000 parameters | test_accuracy | MB in and out | slow | fast |" in text
-    assert "| `none` | 0.8861 | 1,234 | 400 s: 1.0 | 100 s: 1.0 |" in text
-    assert "| `a\\|b` | 0.8857, 0.8667 | 1,234 | 40 s: 10.0 | 30 s, not reached |" in text
+    assert "| mnist_mlp, 2 ranks, 1,000 parameters | test_accuracy | in and out | slow | fast |" in text
+    assert "| `none` | 0.8861 | 1,200 MB: 0.5 | 400 s: 1.0 | 100 s: 4.0 |" in text
+    cells = "0.8857, 0.8667 | 600 MB: 1.0; 1,201 MB, not reached | 40 s: 10.0 | 30 s, not reached"
+    assert f"| `a\\|b` | {cells} |" in text
 
 
 def test_steps_have_a_column_for_each_bandwidth():

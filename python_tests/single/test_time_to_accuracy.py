@@ -53,7 +53,9 @@ def test_times_are_those_at_which_the_mean_over_seeds_arrives():
         ("100mbit", "small", 3, 100),
     ]
     assert rows[0]["final"] == pytest.approx(0.89)
-    assert (rows[1]["training_seconds"], rows[1]["megabytes"]) == (9, 3)
+    assert (rows[1]["training_seconds"], rows[1]["training_megabytes"]) == (9, 3)
+    assert (rows[1]["megabytes"], rows[1]["fewer"]) == (2, 1.5)
+    assert (rows[2]["megabytes"], rows[2]["fewer"]) == (None, None)
 
 
 def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_link(monkeypatch):
