@@ -248,29 +248,32 @@ def exchange(
     )
 
 
-def clearly_fastest(
-    candidates: Mapping[str, Sequence[Load]],
-    others: Mapping[str, Sequence[Load]],
-    links: Links,
-    codecs: Mapping[str, CodecCost],
-    num_ranks: int,
-) -> str | None:
-    """Returns the fastest of the candidates, if all others are expected to take more than 1.3 times as long.
+def expected_seconds(
+    candidates: Mapping[str, Sequence[Load]], links: Links, codecs: Mapping[str, CodecCost], num_ranks: int
+) -> dict[str, float]:
+    """Returns what the exchange of each candidate is expected to take.
 
     Args:
       candidates: By name, what travels in a step.
-      others: Likewise.
       links: See `exchange`.
       codecs: See `exchange`.
       num_ranks: See `exchange`.
     """
+    return {name: exchange(loads, links, codecs, num_ranks).seconds for name, loads in candidates.items()}
 
-    def fastest(those: Mapping[str, Sequence[Load]]) -> tuple[float, str]:
-        seconds = [(exchange(each, links, codecs, num_ranks).seconds, name) for name, each in those.items()]
-        return min(seconds, default=(math.inf, ""))
 
-    (own, name), (of_others, _) = fastest(candidates), fastest(others)
-    return name if _CLEARLY * max(own, _FLOOR_SECONDS) < of_others < math.inf else None
+def clearly_fastest(candidates: Mapping[str, float], others: Mapping[str, float]) -> str | None:
+    """Returns the fastest of the candidates, if all others are expected to take more than 1.3 times as long.
+
+    Args:
+      candidates: Seconds by name.
+      others: Likewise.
+    """
+    if not candidates:
+        return None
+    name = min(candidates, key=lambda each: candidates[each])
+    least = min(others.values(), default=math.inf)
+    return name if _CLEARLY * max(candidates[name], _FLOOR_SECONDS) < least < math.inf else None
 
 
 def finalists(
@@ -289,11 +292,9 @@ def finalists(
     """
 
     def close(links: Links) -> set[str]:
-        seconds = {
-            name: max(exchange(loads, links, codecs, num_ranks).seconds, _FLOOR_SECONDS)
-            for name, loads in candidates.items()
-        }
-        return {name for name, each in seconds.items() if each <= _CLOSE * min(seconds.values())}
+        seconds = expected_seconds(candidates, links, codecs, num_ranks)
+        least = max(min(seconds.values()), _FLOOR_SECONDS)
+        return {name for name, each in seconds.items() if each <= _CLOSE * least}
 
     now = close(links)
     ready = now | close(links.scaled(_DRIFT)) | close(links.scaled(1 / _DRIFT))

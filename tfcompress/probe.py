@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfcompress import measure
 from tfcompress.auto import Auto
 from tfcompress.comm import SUM, Ranks
-from tfcompress.costs import CodecCost, Line, Links, clearly_fastest, finalists, loads_of
+from tfcompress.costs import CodecCost, Line, Links, clearly_fastest, expected_seconds, finalists, loads_of
 from tfcompress.policy import Described
 
 # Sizes grow until a collective takes so much longer than the first: the last tells the bandwidth.
@@ -24,12 +24,30 @@ _SAMPLE = 1 << 18
 _CODEC_SECONDS = 0.02
 
 
-def finalists_of(
-    plan: Auto, gradients: Sequence[Described], ranks: Ranks, name: str
-) -> tuple[list[str], list[str]]:
-    """Returns the names of candidates that may be the fastest: on all links, and on those of now.
+@dataclasses.dataclass(frozen=True)
+class Finalists:
+    """Candidates that may be the fastest.
 
-    Or the one name of what is sparse, where that is clearly faster.
+    Attributes:
+      ready: Names of those that may be it on some links; or of what is sparse, alone, where that is clearly
+        faster.
+      first: Names of those that may be it on the links of now.
+      seconds: What the exchange of each plan is expected to take, by name.
+    """
+
+    ready: list[str]
+    first: list[str]
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        """What is said where one was taken without a trial."""
+        [name] = self.ready
+        others = ", ".join(f"{each} {1e3 * s:.3g}" for each, s in self.seconds.items() if each != name)
+        return f"{name}: its exchange is expected to take {1e3 * self.seconds[name]:.3g} ms a step; {others}"
+
+
+def finalists_of(plan: Auto, gradients: Sequence[Described], ranks: Ranks, name: str) -> Finalists:
+    """Measures links and codecs; returns the candidates that may be the fastest.
 
     Args:
       plan: The candidates.
@@ -42,11 +60,10 @@ def finalists_of(
     of_sparse = {each: loads_of(schedule.last, gradients, size) for each, schedule in plan.sparse}
     framed = {spec for each in (*loads.values(), *of_sparse.values()) for load in each for spec in load.specs}
     links, codecs = measure_links(ranks, name), measure_codecs(ranks, framed)
-    faster = clearly_fastest(of_sparse, loads, links, codecs, size)
-    if faster is not None:
-        return [faster], []
-    first, ready = finalists(loads, links, codecs, size)
-    return ready, first
+    dense, sparse = (expected_seconds(each, links, codecs, size) for each in (loads, of_sparse))
+    faster = clearly_fastest(sparse, dense)
+    first, ready = finalists(loads, links, codecs, size) if faster is None else ([], [faster])
+    return Finalists(ready, first, {**dense, **sparse})
 
 
 def measure_links(ranks: Ranks, name: str) -> Links:

@@ -162,13 +162,13 @@ class StepState:
         """Returns what is applied to a list of gradients: one candidate, or a contest of several."""
         key = (plan, gradients)
         if key not in self._settled:
-            can_measure = comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1
-            ready = [plan.fallback]
-            first: list[str] = []
-            if can_measure:
-                ready, first = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
+            ready, first = [plan.fallback], []
+            told: object = f"{plan.fallback}, unmeasured"
+            if comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1:
+                told = found = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
+                ready, first = found.ready, found.first
             if len(ready) == 1:
-                self._tell_choice(f"{ready[0]}, " + ("clearly the fastest" if can_measure else "unmeasured"))
+                self._tell_choice(told)
             self._settled[key] = plan.settled(ready, first)
         return self._settled[key]
 

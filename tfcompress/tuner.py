@@ -3,13 +3,15 @@
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 # A trial: each contender has so many steps that count, so many times; others run in between. Short steps vary
 # more: a turn has more of them, up to the most, until they have taken so many seconds.
 _LEAST_COUNTED, _MOST_COUNTED = 3, 12
 _TURN_SECONDS = 0.25
 _ROUNDS = 3
+# So many rounds at most, where chance may still hide that one is faster than a more exact one.
+_MOST_ROUNDS = 6
 # After each round those stay in a trial whose best step is within this factor of the best.
 _STAYS = 1.5
 # A step that takes so many times as long as the best ends its contender's turn.
@@ -97,7 +99,7 @@ class Tuner:
         self._tell = tell
         self._own: list[float] = []
         self._compares = False
-        self._reads_memory = False
+        self._reads_memory = True  # What a checkpoint held may wait in it.
         self._script = self._decide()
         self._is_begun = False
 
@@ -135,26 +137,29 @@ class Tuner:
         """Runs a trial; returns whom it chose."""
         times: dict[Contender, list[float]] = {each: [] for each in contenders}
         remaining = list(contenders)
-        for _ in range(_ROUNDS):
+        for number in range(1, _MOST_ROUNDS + 1):
             for each in remaining:
                 known = [seconds for own in times.values() for seconds in own]
                 times[each] += yield from self._turn(each, min(known, default=math.inf))
             best = {each: min(times[each]) for each in remaining}
             remaining = [each for each in remaining if best[each] <= _STAYS * min(best.values())]
-            if len(remaining) == 1:
+            chosen, is_plain = self._choose({each: times[each] for each in remaining})
+            if len(remaining) == 1 or (number >= _ROUNDS and is_plain):
                 break
         medians = {each: statistics.median(own) for each, own in times.items()}
-        fastest = min(remaining, key=lambda each: medians[each])
-        chosen = next(
-            each
-            for each in self._contenders
-            if each in remaining and not _is_slower(times[each], times[fastest])
-        )
         others = {each.name: seconds for each, seconds in medians.items() if each != chosen}
         before, self.choice = self.choice, Choice(chosen.name, medians[chosen], others)
         if before is None or before.name != chosen.name:
             self._tell(self.choice)
         return chosen
+
+    def _choose(self, times: Mapping[Contender, list[float]]) -> tuple[Contender, bool]:
+        """Returns the most exact one that is not slower than the fastest, and whether they are a tie."""
+        fastest = min(times.values(), key=statistics.median)
+        chosen = next(
+            each for each in self._contenders if each in times and not _is_slower(times[each], fastest)
+        )
+        return chosen, _is_tie(times[chosen], fastest)
 
     def _turn(self, contender: Contender, best: float) -> Generator[_Steps, float, list[float]]:
         """One turn of a contender in a trial: the seconds of its steps, the first of which does not count."""
@@ -193,9 +198,14 @@ def _is_enough(seconds: Sequence[float]) -> bool:
     return is_long and len(seconds) >= _LEAST_COUNTED
 
 
+def _is_tie(seconds: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether steps take at most little longer than others."""
+    return statistics.median(seconds) <= _TIE * statistics.median(others)
+
+
 def _is_slower(seconds: Sequence[float], others: Sequence[float]) -> bool:
     """Whether steps are slower than others: by more than a tie, and by more than chance may make of it."""
-    if statistics.median(seconds) <= _TIE * statistics.median(others):
+    if _is_tie(seconds, others):
         return False
     # The rank-sum test of Mann and Whitney, which steps that take ten times as long leave alone.
     pairs = len(seconds) * len(others)

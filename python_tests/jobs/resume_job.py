@@ -1,4 +1,4 @@
-"""One part of an interrupted training: `resume_job.py <folder> <first step> <last step>`.
+"""One part of an interrupted training: `resume_job.py <exchange> <folder> <first step> <last step>`.
 
 Runs under horovodrun, and loads what the part before it saved, if it is not the first one. The mean
 gradient of a step is the same whatever the number of ranks: what was applied and what waits can be
@@ -29,11 +29,12 @@ def own_gradient(step):
     return (mean_gradient(step) + signs[hvd.rank()] * noise).astype(np.float32)
 
 
-def main(folder, first, last):
+def main(exchange, folder, first, last):
     hvd.init()
     variable = tf.Variable(np.zeros(SIZE, np.float32), name="kernel")
     optimizer = tfc.DistributedOptimizer(
-        tf.keras.optimizers.SGD(1.0), compression=tfc.Compression.topk(0.01, min_elements=0)
+        tf.keras.optimizers.SGD(1.0),
+        compression=tfc.Compression.topk(0.01, min_elements=0, exchange=exchange),
     )
     checkpoint = tf.train.Checkpoint(variable=variable, optimizer=optimizer)
     if first > 0:
@@ -56,4 +57,4 @@ def main(folder, first, last):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

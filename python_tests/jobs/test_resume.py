@@ -1,5 +1,6 @@
 """Saving with some ranks and going on with others loses nothing of what waits in the residuals."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -13,10 +14,15 @@ MIDDLE, END = 10, 20
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The folder of a training that two ranks began."""
-    folder = tmp_path_factory.mktemp("saved")
-    horovodrun(2, SCRIPT, folder, 0, MIDDLE)
-    return folder
+    """Makes the folder of a training that two ranks began, one for each exchange."""
+
+    @functools.cache
+    def train(exchange):
+        folder = tmp_path_factory.mktemp("saved")
+        horovodrun(2, SCRIPT, exchange, folder, 0, MIDDLE)
+        return folder
+
+    return train
 
 
 def assert_conserved(path, num_steps):
@@ -29,13 +35,21 @@ def assert_conserved(path, num_steps):
 
 # More ranks, as many, and one rank alone.
 @pytest.mark.parametrize(
-    "ranks_after", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 1))]
+    ("exchange", "ranks_after"),
+    [
+        ("gather", 3),
+        ("shard", 3),
+        pytest.param("gather", 2, marks=pytest.mark.long),
+        pytest.param("gather", 1, marks=pytest.mark.long),
+        pytest.param("shard", 1, marks=pytest.mark.long),
+    ],
 )
-def test_another_number_of_ranks_goes_on(ranks_after, saved):
-    middle = assert_conserved(saved / f"until_{MIDDLE}.npz", MIDDLE)
+def test_another_number_of_ranks_goes_on(exchange, ranks_after, saved):
+    folder = saved(exchange)
+    middle = assert_conserved(folder / f"until_{MIDDLE}.npz", MIDDLE)
     assert np.abs(middle["pending"]).sum() > np.abs(middle["applied"]).sum()
 
-    horovodrun(ranks_after, SCRIPT, saved, MIDDLE, END)
-    end = assert_conserved(saved / f"until_{END}.npz", END)
+    horovodrun(ranks_after, SCRIPT, exchange, folder, MIDDLE, END)
+    end = assert_conserved(folder / f"until_{END}.npz", END)
     # One rank alone leaves nothing pending.
     assert end["pending"].any() == (ranks_after > 1)

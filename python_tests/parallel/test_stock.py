@@ -80,9 +80,11 @@ class TestStock:
         for ours, given in zip(steps(gradients), gradients, strict=True):
             np.testing.assert_allclose(ours, hvd.allreduce(tf.constant(given), op=op), atol=1e-5)
 
-    @pytest.mark.parametrize("mode", MODES)
-    def test_what_is_not_sent_is_sent_later(self, kind, mode, rng, assert_same_on_all_ranks):
-        compressor = tfc.Compression.topk(0.1)
+    @pytest.mark.parametrize(
+        ("mode", "exchange"), [*((mode, "gather") for mode in MODES), ("function", "shard")]
+    )
+    def test_what_is_not_sent_is_sent_later(self, kind, mode, exchange, rng, assert_same_on_all_ranks):
+        compressor = tfc.Compression.topk(0.1, exchange=exchange)
         steps = Steps(kind, mode, compressor, [[2000], [7]])
         given = [rng.standard_normal(2000).astype(np.float32), np.float32(rng.standard_normal(7))]
         first, small = steps(given)

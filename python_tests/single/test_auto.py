@@ -19,6 +19,7 @@ from tfcompress.costs import (
     Load,
     clearly_fastest,
     exchange,
+    expected_seconds,
     finalists,
     loads_of,
 )
@@ -192,14 +193,15 @@ def test_what_is_sparse_is_clearly_faster_or_not_taken(candidates):
     }
     codecs = CODECS | {"raw": CodecCost(0.05, 1e-9, 2e-10, 2e-10), "small": CodecCost(0.01, 3e-9, 2e-9, 2e-9)}
 
-    def taken(megabytes_per_second):
-        return clearly_fastest(sparse, candidates, links(megabytes_per_second), codecs, 2)
+    def taken(megabytes_per_second, sparse=sparse, candidates=candidates):
+        network = links(megabytes_per_second)
+        seconds = (expected_seconds(each, network, codecs, 2) for each in (sparse, candidates))
+        return clearly_fastest(*seconds)
 
     assert (taken(1), taken(100), taken(1e6)) == ("sparse", "sparse with raw", None)
-    assert clearly_fastest({}, candidates, links(1), codecs, 2) is None
-    few = {"none": [Load(Transport.ALLREDUCE, "", 4, 100)]}
-    assert clearly_fastest(sparse, few, links(1), codecs, 2) is None
-    assert clearly_fastest(sparse, {"none": []}, links(1), codecs, 2) is None, "nothing is known of the model"
+    assert taken(1, sparse={}) is None
+    assert taken(1, candidates={"none": [Load(Transport.ALLREDUCE, "", 4, 100)]}) is None
+    assert taken(1, candidates={"none": []}) is None, "nothing is known of the model"
 
 
 # ---- Contest -----------------------------------------------------------------------------------------------
@@ -321,6 +323,8 @@ class Job:
 
 NAMES = ("none", "fp16", "int8", "int4")
 EMPTIES = 4
+# What comes before the first step: a memory that may have come from a checkpoint.
+RESTORED = -1
 
 
 def job(seconds, first=None, ranks=2):
@@ -386,12 +390,12 @@ def test_others_are_tried_when_times_change():
 def test_the_memory_is_emptied_before_what_bypasses_it_and_only_then():
     training = job([1.0, 1.1, 1.05, 1.1])
     training.run(400)
-    for before, stage in zip([None, *training.stages], training.stages, strict=False):
+    for before, stage in zip([RESTORED, *training.stages], training.stages, strict=False):
         if stage in (0, 1):
-            assert before not in (2, 3), "the memory was left with something in it"
+            assert before not in (2, 3, RESTORED), "the memory was left with something in it"
         if stage == EMPTIES:
-            assert before in (2, 3)
-    assert EMPTIES in training.stages
+            assert before in (2, 3, RESTORED)
+    assert training.stages[0] == EMPTIES, "what a checkpoint held was left in the memory"
 
 
 def test_one_contender_alone_is_stayed_with():
@@ -401,21 +405,24 @@ def test_one_contender_alone_is_stayed_with():
     assert set(training.stages) == {7} and training.present == "int8"
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_noise_costs_little(seed):
-    """The choice is within 5 % of the best where steps vary by 10 %, and some take ten times as long."""
-    noise = random.Random(seed)
+@pytest.mark.parametrize("width", [0.1, 0.5])
+def test_noise_costs_little(width):
+    """Nearly all choose within 5 % of the best where steps vary and one in 17 takes ten times as long."""
     means = [1.0, 0.9, 0.7, 0.72]
-    training = job(means)
+    chosen = []
+    for seed in range(100):
+        noise = random.Random(seed)
+        training = job(means)
 
-    class Noisy(dict):
-        def __getitem__(self, stage):
-            spike = 10 if noise.random() < 0.03 else 1
-            return [(*means, 1.0)[stage] * noise.uniform(1, 1.1) * spike for _ in range(2)]
+        class Noisy(dict):
+            def __getitem__(self, stage, noise=noise):
+                spike = 10 if noise.random() < 0.03 else 1
+                return [(*means, 1.0)[stage] * noise.uniform(1, 1 + width) * spike for _ in range(2)]
 
-    training.seconds = Noisy()
-    training.run(100)
-    assert means[NAMES.index(training.present)] <= 1.05 * min(means)
+        training.seconds = Noisy()
+        training.run(120)
+        chosen.append(training.present)
+    assert sum(means[NAMES.index(name)] <= 1.05 * min(means) for name in chosen) >= 95
 
 
 def test_what_chance_explains_changes_nothing():
@@ -430,7 +437,7 @@ def test_what_chance_explains_changes_nothing():
     for _ in range(40):
         training = job([1.0] * 4)
         training.seconds = Noisy()
-        training.run(60)
+        training.run(120)
         chosen.append(training.present)
     assert chosen.count("none") >= 34
 
@@ -439,10 +446,11 @@ def test_what_chance_explains_changes_nothing():
 def test_turns_of_short_steps_have_more_of_them(seconds, counted):
     training = job([seconds] * 4)
     training.run(40)
-    assert training.stages[: counted + 2] == [0] * (counted + 1) + [1]
+    assert training.stages[: counted + 3] == [EMPTIES] + [0] * (counted + 1) + [1]
 
 
 def test_contests_make_tuners_of_their_own():
     contest = Contest.between(tfc.Compression.auto().compressors, ["none"])
     one, other = contest.tuner(lambda choice: None), contest.tuner(lambda choice: None)
-    assert one.next_steps(math.nan) == other.next_steps(math.nan) == (0, 1) and one is not other
+    emptying = len(contest.policies) - 1
+    assert one.next_steps(math.nan) == other.next_steps(math.nan) == (emptying, 1) and one is not other
