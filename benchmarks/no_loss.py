@@ -36,8 +36,20 @@ LINKS = (100, 1000)
 
 def presets(warmup_steps: int) -> tuple[str, ...]:
     """Returns the compressors of a study; the first is the baseline."""
-    few = f"sparse(0.01,warmup_steps={warmup_steps},index='rowcol',value='ecsq')"
-    return ("none", "int8", "int4", "sparse", "sparse(warmup_steps=0)", few, "dgc(0.01)", "topk(0.01)")
+    fewer_bits, few = "index='rowcol',value='ecsq:snr=15'", "index='rowcol',value='ecsq'"
+    return (
+        "none",
+        "int8",
+        "int4",
+        "sparse",
+        f"sparse({fewer_bits})",
+        f"sparse(warmup_steps=0,{fewer_bits})",
+        "residual|dense|raw|block_int:bits=2,block=64",
+        f"sparse(0.01,warmup_steps={warmup_steps},{few})",
+        f"sparse(0.01,{few})",
+        "dgc(0.01)",
+        "topk(0.01)",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ Trains an example to its end with each compressor, the first of which is the bas
 namespace as in network.py (needs root and iproute2). A compressor has arrived at the end of the first epoch
 whose metric, in the mean over the seeds, is at most `--within` below the baseline's last; its time is that of
 all steps up to there, without evaluation. With --timed-steps only the first link sees whole trainings of what
-takes the same steps on every link, all but schedules and `auto`: on other links some steps are timed, and the
-curve of the first link is stretched. Arguments after -- are passed to the example. Writes a JSON and a
-figure, and prints a table.
+takes the same steps on every link, all but `auto`: on other links some steps are timed, after the warm-up of
+a schedule, and the curve of the first link is stretched. Arguments after -- are passed to the example. Writes
+a JSON and a figure, and prints a table.
 """
 
 import argparse
@@ -74,9 +74,10 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def train(arguments: argparse.Namespace) -> dict:
     """Runs all jobs; returns the content of the JSON, without its rows."""
     import tfcompress as tfc
+    from tfcompress.auto import Auto
 
     made = {name: tfc.make_compressor(name) for name in arguments.compression}
-    on_every_link_alike = [name for name, each in made.items() if isinstance(each, tfc.Compressor)]
+    warm_up = {name: _warm_up_steps(each) for name, each in made.items() if not isinstance(each, Auto)}
     runs: list[dict] = []
     with rich.progress.Progress() as progress:
         bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
@@ -84,10 +85,13 @@ def train(arguments: argparse.Namespace) -> dict:
             whole: dict[str, dict] = {}
             for bandwidth in arguments.bandwidths:
                 progress.update(bar, description=f"seed {seed}, {bandwidth.label}")
-                timed = on_every_link_alike if whole and arguments.timed_steps else []
-                short = ("--epochs", "1", "--steps", str(arguments.timed_steps))
-                for each in _run(arguments, seed, bandwidth, timed, *short):
-                    runs.append(stretched(whole[each["compression"]], each))
+                timed = warm_up if whole and arguments.timed_steps else {}
+                for steps in dict.fromkeys(timed.values()):
+                    names = [name for name, own in timed.items() if own == steps]
+                    short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
+                    short += ["--warm-up-steps", str(steps)] if steps else []
+                    for each in _run(arguments, seed, bandwidth, names, *short):
+                        runs.append(stretched(whole[each["compression"]], each))
                 trained = _run(arguments, seed, bandwidth, [name for name in made if name not in timed])
                 whole = whole or {each["compression"]: each for each in trained}
                 runs += trained
@@ -118,8 +122,16 @@ def _run(
     return [{"bandwidth": bandwidth.label, **result} for result in results]
 
 
+def _warm_up_steps(compressor: object) -> int:
+    """Returns how many steps come before those that are like the last one."""
+    return max(getattr(compressor, "boundaries", ()), default=0)
+
+
 def stretched(whole: dict, timed: dict) -> dict:
-    """Returns a whole training as it would be on the link on which some of its steps were timed."""
+    """Returns a whole training as it would be on the link on which some of its steps were timed.
+
+    Its warm-up is stretched as those are that come after it.
+    """
     factor = timed["step_ms_median"] / whole["step_ms_median"]
     curve = [{**point, "seconds": factor * point["seconds"]} for point in whole["curve"]]
     return {**whole, **{key: timed[key] for key in ("bandwidth", "step_ms_median")}, "curve": curve}
@@ -132,7 +144,9 @@ def summarise(runs: list[dict], within: float) -> list[dict]:
     rows = []
     for (bandwidth, name), curve in curves.items():
         reference = curves[bandwidth, baseline]
-        needed, arrived = (_first_within(each, reference[-1]["metric"] - within) for each in (reference, curve))
+        needed, arrived = (
+            _first_within(each, reference[-1]["metric"] - within) for each in (reference, curve)
+        )
         rows.append(
             {
                 "bandwidth": bandwidth,

@@ -1,4 +1,4 @@
-"""The warning that a compression keeps so much back that training loses accuracy."""
+"""The warning that training loses accuracy: a compression keeps too much back, or for too long."""
 
 import weakref
 from collections.abc import Iterable
@@ -11,28 +11,54 @@ from tfcompress.statistics import Stats, TensorStats
 # (docs/convergence.md, "How much may wait"). Top-k of 1 % stays below: in the worst case all elements grow
 # alike, and those that have waited longest have 3 %.
 LARGEST_SAFE_ERROR = 0.9875
+# Training that has fewer steps than so many times those that an element waits lost accuracy
+# (docs/no_loss.md, "How long is long enough").
+LEAST_DELAYS = 20
 
 _warned: "weakref.WeakSet[object]" = weakref.WeakSet()
 
 
 class AccuracyWarning(UserWarning):
-    """A compression keeps back so much of the gradients that accuracy is likely to be lost."""
+    """A compression keeps so much of the gradients back, or for so long, that accuracy is likely lost."""
 
 
-def warn_if_too_much_waits(holders: Iterable[object], stats: Stats) -> None:
-    """Warns on rank 0, once for each holder of statistics, naming the variable of the largest error.
+def warn_of_loss(holders: Iterable[object], stats: Stats, planned_steps: int | None = None) -> None:
+    """Warns on rank 0, once for each holder of statistics, where training is likely to lose accuracy.
 
     Does nothing collective.
 
     Args:
       holders: What the statistics are of.
       stats: Their sum.
+      planned_steps: How many steps training will have when it ends, if that is known.
     """
-    unsafe = [tensor for tensor in stats.tensors if (tensor.compression_error or 0.0) > LARGEST_SAFE_ERROR]
-    if unsafe and comm.leads() and not _warned.issuperset(holders):
+    if not comm.leads() or _warned.issuperset(holders):
+        return
+    message = _too_much_waits(stats) or _too_few_steps(stats, planned_steps)
+    if message:
         _warned.update(holders)
-        worst = max(unsafe, key=lambda each: each.compression_error or 0.0)
-        warn(_describe(worst, len(unsafe)), AccuracyWarning)
+        warn(message, AccuracyWarning)
+
+
+def _too_much_waits(stats: Stats) -> str:
+    """Names the variable of the largest error, if that is not safe."""
+    unsafe = [tensor for tensor in stats.tensors if (tensor.compression_error or 0.0) > LARGEST_SAFE_ERROR]
+    if not unsafe:
+        return ""
+    return _describe(max(unsafe, key=lambda each: each.compression_error or 0.0), len(unsafe))
+
+
+def _too_few_steps(stats: Stats, planned_steps: int | None) -> str:
+    delay = stats.total.delay_steps
+    needed = LEAST_DELAYS * (delay or 0.0)
+    if planned_steps is None or delay is None or delay <= 1 or planned_steps >= needed:
+        return ""
+    return (
+        f"training is to end after {planned_steps:,} steps, and an element waits some {delay:.0f} from one "
+        f"sending to the next: training of fewer than {needed:,.0f} steps lost accuracy so. Train longer, "
+        "send more elements in a step by a larger ratio or tfc.Compression.sparse(), or all of them by "
+        "tfc.Compression.int8() or int4()"
+    )
 
 
 def _describe(worst: TensorStats, number: int) -> str:

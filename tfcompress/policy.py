@@ -64,8 +64,9 @@ class Compressor:
         them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
-        what moves fewer bytes, "gather" on two ranks, for rows of tables on three, too, and "shard" on more,
-        but "gather" in elastic jobs, where "shard" is refused. Rows of tables are sharded by their numbers:
+        what moves fewer bytes for specs whose frames do not grow with what is summed, "gather" on two ranks,
+        for rows of tables on three, too, and "shard" on more, but "gather" in elastic jobs, where "shard" is
+        refused. Frames of `nonzero` grow: gather them. Rows of tables are sharded by their numbers:
         row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfcompress.accuracy import warn_if_too_much_waits
+from tfcompress.accuracy import warn_of_loss
 from tfcompress.policy import Compressor
 from tfcompress.statistics import Stats, merge, users_of
 from tfcompress.tape import states_of
 
 
-def stats(source: Any, residual_norms: bool = True) -> Stats:
+def stats(source: Any, residual_norms: bool = True, planned_steps: int | None = None) -> Stats:
     """Returns what an optimizer, tape, model or compressor has sent so far on this rank.
 
     Args:
@@ -23,10 +23,13 @@ def stats(source: Any, residual_norms: bool = True) -> Stats:
         that Horovod's all-reduce carried uncompressed count with their full size.
       residual_norms: Whether to read all residuals for their norms (default). Without, the call reads three
         small variables and can be made at every step.
+      planned_steps: How many steps training will have when it ends, for the warning that they are too few
+        (default: not known).
 
     Warns:
       AccuracyWarning: On rank 0, once for each optimizer or tape, where residuals were read: the compression
-        keeps more back than training bears (`TensorStats.compression_error` above 0.9875).
+        keeps more back than training bears (`TensorStats.compression_error` above 0.9875), or for too long
+        (fewer than 20 planned steps for each of `TensorStats.delay_steps`).
 
     Returns:
       The statistics; `str` of them is a table, `summary()` one line, `since(earlier)` a difference.
@@ -38,7 +41,7 @@ def stats(source: Any, residual_norms: bool = True) -> Stats:
     counted = merge([holder._tfcompress_stats() for holder in holders])
     if not residual_norms:
         return counted
-    warn_if_too_much_waits(holders, counted)
+    warn_of_loss(holders, counted, planned_steps)
     return dataclasses.replace(counted, residual_norms=_norms(counted.slots))
 
 

@@ -180,8 +180,8 @@ def test_too_much_that_waits_is_told_once_for_each_holder():
     holder = Holder()
     unsafe = stats_of_errors(0.9, 0.995, 0.99)
     with pytest.warns(tfc.AccuracyWarning) as told:
-        accuracy.warn_if_too_much_waits([holder], unsafe)
-        accuracy.warn_if_too_much_waits([holder], unsafe)
+        accuracy.warn_of_loss([holder], unsafe)
+        accuracy.warn_of_loss([holder], unsafe)
     [warning] = told
     message = str(warning.message)
     assert message.startswith(
@@ -191,14 +191,33 @@ def test_too_much_that_waits_is_told_once_for_each_holder():
     assert "waits some 1000 steps" in message and "tfc.Schedule.warmup" in message
     assert warning.filename == __file__
     with pytest.warns(tfc.AccuracyWarning):
-        accuracy.warn_if_too_much_waits([Holder()], unsafe)
+        accuracy.warn_of_loss([Holder()], unsafe)
+
+
+def test_too_few_steps_are_told_once():
+    """A thousand elements for each that is sent: 20,000 steps."""
+    holder, safe = Holder(), stats_of_errors(0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accuracy.warn_of_loss([holder], safe)
+        accuracy.warn_of_loss([holder], safe, planned_steps=20_000)
+        dense = make_stats(1, 50, names=("a",), measured=[[64, 4, 25, 1, 1000, 1000]])
+        accuracy.warn_of_loss([holder], dense, planned_steps=3)
+        accuracy.warn_of_loss([holder], make_stats(2, 100), planned_steps=3)
+    with pytest.warns(tfc.AccuracyWarning) as told:
+        accuracy.warn_of_loss([holder], safe, planned_steps=19_999)
+        accuracy.warn_of_loss([holder], safe, planned_steps=19_999)
+    [warning] = told
+    message = str(warning.message)
+    assert message.startswith("training is to end after 19,999 steps, and an element waits some 1000 ")
+    assert "fewer than 20,000 steps" in message and "tfc.Compression.int8()" in message
 
 
 def test_what_is_safe_is_not_told(monkeypatch):
     holder = Holder()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        accuracy.warn_if_too_much_waits([holder], stats_of_errors(0.0, accuracy.LARGEST_SAFE_ERROR - 1e-6))
-        accuracy.warn_if_too_much_waits([holder], make_stats(2, 100))
+        accuracy.warn_of_loss([holder], stats_of_errors(0.0, accuracy.LARGEST_SAFE_ERROR - 1e-6))
+        accuracy.warn_of_loss([holder], make_stats(2, 100))
         monkeypatch.setattr(accuracy.comm, "leads", lambda: False)
-        accuracy.warn_if_too_much_waits([holder], stats_of_errors(0.999))
+        accuracy.warn_of_loss([holder], stats_of_errors(0.999))

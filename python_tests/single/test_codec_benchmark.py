@@ -1,5 +1,6 @@
 """The comparison of our codecs with peers: adapters are right, bytes add up, a quick run writes all."""
 
+import itertools
 import json
 import pathlib
 import subprocess
@@ -8,9 +9,12 @@ import sys
 import numpy as np
 import pytest
 
+import tfcompress as tfc
+
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import codec_choice  # noqa: E402
 import native_codec  # noqa: E402
 from comparison import keys, pairs, peers, quantiles, selection, values  # noqa: E402
 from comparison.gradients import Rows, find_files, read_gradients, relative_error  # noqa: E402
@@ -242,3 +246,59 @@ class TestStaticModel:
         support, information = self.drawn(odds / (1 + odds))
         found = native_codec.static_bits(support)
         assert information * 0.95 < found < 0.85 * native_codec.set_bits(support.size, int(support.sum()))
+
+    def test_counts_of_rows_that_are_known_cost_nothing_more(self):
+        rng = np.random.default_rng(5)
+        support, _ = self.drawn(0.1 + 0.5 * rng.random((6, 5)))
+        odds = native_codec.static_odds(support)
+        expected = native_codec.counts_bits(support.sum(1)) + native_codec.counts_bits(support.sum(0))
+        for row, chosen in zip(odds, support, strict=True):
+            every = sum(np.prod(each) for each in itertools.combinations(row, int(chosen.sum())))
+            expected += np.log2(every / np.prod(row[chosen]))
+        assert native_codec.hazard_bits(support) == pytest.approx(expected)
+        assert expected < native_codec.static_bits(support)
+
+
+class TestCodecChoice:
+    def test_the_picture_has_all_codecs(self):
+        parts = {part for specs in codec_choice.LINES.values() for spec in specs for part in spec.split("|")}
+        every = (*tfc.index_codecs(), *tfc.value_codecs(), *tfc.joint_codecs())
+        assert {entry.name for entry in every} <= {part.split(":")[0] for part in parts}
+
+    def test_exact_codecs_end_the_front(self):
+        gradients = [{"w": np.random.default_rng(0).standard_normal((50, 40)).astype(np.float32)}]
+        specs = ("rowcol|ecsq:snr=20", "raw|ecsq:snr=20", "raw|raw", "rowcol|lossless")
+        points = [codec_choice.measure(gradients, codecs, 0.1) for codecs in specs]
+        assert [point["snr"] is None for point in points] == [False, False, True, True]
+        assert points[0]["snr"] == points[1]["snr"] == pytest.approx(20, abs=1)
+        found = [point["codecs"] for point in codec_choice.front(points)]
+        assert found == ["rowcol|ecsq:snr=20", "rowcol|lossless"]
+
+
+class TestNativeCodec:
+    def test_a_gradient_is_measured_by_variable_and_as_a_whole(self, dump):
+        row = native_codec.measure(dump, 0.05)
+        assert row["k"] == 1000 and row["whole"]["n"] == 20_200 and row["whole"]["k"] == 1010
+        for indices in (row["indices"], row["whole"]["indices"]):
+            # Nothing is to be learnt of elements at random.
+            assert indices["limit"] < indices["rowcol"] < 1.03 * indices["limit"]
+            assert indices["hazard"] < indices["static"]
+        assert row["largest of others"]["variable"] == row["largest of others"]["flat"] < 1
+        assert row["frame"] < row["smallest of rowcol"]["bits"] < row["smallest other"]["bits"]
+        assert row["smallest of rowcol"]["method"].startswith("rowcol|")
+        assert row["centers"]["dB"] >= 0 < row["centers"]["bits"]
+
+    def test_a_center_of_each_level_is_the_mean_of_its_magnitudes(self):
+        values, decoded = np.array([1, -2, 5, -6, 0.25], "f4"), np.array([1, -1, 5, -5, 0], "f4")
+        assert native_codec.with_centers(values, decoded) == (3, 4 * 0.5**2 + 0.25**2)
+
+    def test_rows_of_other_gradients_stay(self, tmp_path):
+        path = tmp_path / "native_codec.json"
+        earlier = {"ratio": 0.01, "rows": [{"gradient": "a", "k": 1}, {"gradient": "c", "k": 1}]}
+        new = {"ratio": 0.01, "rows": [{"gradient": "c", "k": 2}, {"gradient": "b", "k": 2}]}
+        assert [row["gradient"] for row in native_codec.with_earlier(new, path)["rows"]] == ["b", "c"]
+        path.write_text(json.dumps(earlier))
+        found = native_codec.with_earlier(new, path)["rows"]
+        assert [(row["gradient"], row["k"]) for row in found] == [("a", 1), ("b", 2), ("c", 2)]
+        other = native_codec.with_earlier({**new, "ratio": 0.1}, path)["rows"]
+        assert [row["gradient"] for row in other] == ["b", "c"]

@@ -42,6 +42,22 @@ def test_bars_of_specs_do_not_end_cells():
     assert fill_tables.table(["a", "b"], [[fill_tables.code("x|y"), "1"]]).endswith("| `x\\|y` | 1 |\n")
 
 
+def test_exact_codecs_have_no_decibels():
+    rows = [
+        {"codecs": "a|b", "bits": 27, "snr": None, "front": True},
+        {"codecs": "a|c", "bits": 20.5, "snr": 73.54, "front": False},
+    ]
+    text = fill_tables.codec_choice({"rows": rows})
+    assert "| `a\\|b` | 27.00 | exact | * |\n| `a\\|c` | 20.50 | 73.5 |  |\n" in text
+
+
+def test_whole_gradients_are_those_that_were_measured_so():
+    indices = {method: float(i) for i, method in enumerate(fill_tables.INDEX_BITS)}
+    rows = [{"gradient": "a"}, {"gradient": "b", "whole": {"n": 100_000, "k": 1000, "indices": indices}}]
+    text = fill_tables.native_whole({"rows": rows})
+    assert "| b | 100,000 | 1,000 | 0.00 | 1.00 | 2.00 | 3.00 | 4.00 | 5.00 |" in text and "| a |" not in text
+
+
 def test_times_to_accuracy_have_a_column_for_each_bandwidth():
     def row(bandwidth, name, final, megabytes, seconds):
         to_it = dict.fromkeys(["megabytes", "fewer", "seconds", "faster"])

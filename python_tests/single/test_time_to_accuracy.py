@@ -66,7 +66,8 @@ def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_lin
         words = command[command.index("--compression") + 1 :]
         steps = int(words[words.index("--steps") + 1]) if "--steps" in words else 10
         names = [word for word in words[: words.index("--batch-size")] if not word.startswith("-")]
-        started.append((bandwidth.label, names, steps))
+        warm_up = int(words[words.index("--warm-up-steps") + 1]) if "--warm-up-steps" in words else 0
+        started.append((bandwidth.label, names, steps, warm_up))
         shared = dict.fromkeys(time_to_accuracy.SHARED, 0) | {"replicas_identical": True}
         step_ms = {"1gbit": 100.0, "100mbit": 900.0}[bandwidth.label]
         trained = [run(name, [0.5, 0.9], steps * step_ms / 2e3, bandwidth.label) for name in names]
@@ -77,9 +78,10 @@ def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_lin
     words = "--bandwidths 1gbit 100mbit --timed-steps 4 --compression none int4 sparse auto -- --batch-size 2"
     result = time_to_accuracy.train(time_to_accuracy.parse_arguments(words.split()))
     assert started == [
-        ("1gbit", ["none", "int4", "sparse", "auto"], 10),
-        ("100mbit", ["none", "int4"], 4),
-        ("100mbit", ["sparse", "auto"], 10),
+        ("1gbit", ["none", "int4", "sparse", "auto"], 10, 0),
+        ("100mbit", ["none", "int4"], 4, 0),
+        ("100mbit", ["sparse"], 104, 100),
+        ("100mbit", ["auto"], 10, 0),
     ]
     rows = time_to_accuracy.summarise(result["runs"], within=0.0)
     slow = {row["compression"]: row["training_seconds"] for row in rows if row["bandwidth"] == "100mbit"}

@@ -27,7 +27,7 @@ class CompressionStats(Callback):
     - `delay_steps`: steps between two sendings of an element.
 
     After an epoch rank 0 warns once, by `tfc.AccuracyWarning`, of a variable whose compression error is above
-    what is safe; the message says what to do.
+    what is safe, or of an end of training after too few steps for what waits; the message says what to do.
     """
 
     def __init__(
@@ -69,16 +69,25 @@ class CompressionStats(Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Adds the means over the epoch."""
         if logs is not None:
-            self._add(logs, self._read(residual_norms=True), self._per_variable)
+            now = self._read(residual_norms=True, planned_steps=self._planned_steps(epoch))
+            self._add(logs, now, self._per_variable)
 
     def on_train_end(self, logs: dict | None = None) -> None:
         """Prints the summary."""
         if self._summary and comm.ALL_RANKS.rank() == 0:
             print(self._read(residual_norms=True).since(self._at_train_begin).summary(), flush=True)
 
-    def _read(self, residual_norms: bool) -> Stats:
+    def _planned_steps(self, epoch: int) -> int | None:
+        """Steps when training ends, if further epochs are as long as this one; None where no end is known."""
+        if not self.params or "epochs" not in self.params:
+            return None
+        now = self._read(residual_norms=False)
+        of_epoch = now.since(self._at_epoch_begin).total.steps
+        return now.total.steps + (self.params["epochs"] - epoch - 1) * of_epoch
+
+    def _read(self, residual_norms: bool, planned_steps: int | None = None) -> Stats:
         source = self.model.optimizer if self._source is None else self._source
-        return stats(source, residual_norms)
+        return stats(source, residual_norms, planned_steps)
 
     def _add(self, logs: dict, now: Stats, per_variable: bool = False) -> None:
         counted = now.since(self._at_epoch_begin)
