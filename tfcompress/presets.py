@@ -52,7 +52,7 @@ class Compression(PaperPresets):
         All of them send every element, with error feedback where it is rounded: accuracy is that of the
         uncompressed run in what was measured (docs/no_loss.md). Before the first step ranks time collectives
         and codecs, about a second; what may be the fastest is tried in training, 12 to 39 steps each, most
-        where steps are short. Ranks look again after 500 steps, and whenever the time of steps changes by
+        where steps are short, and up to twice as many where chance may hide a difference. Ranks look again after 500 steps, and whenever the time of steps changes by
         half. One line on rank 0 tells the choice, `tfc.stats(...)` shows it. Costs 4 bytes of residual an
         element where a candidate with a residual is near the fastest. Two runs may choose differently: pass
         the preset that was chosen to repeat one. Elastic jobs, TF1-style graphs and one rank take `int8`;
@@ -174,7 +174,7 @@ class Compression(PaperPresets):
           ratio: Share of the elements that is sent after the warm-up, in (0, 1]. With less, training has to
             be longer, and its warm-up, too (docs/no_loss.md).
           warmup_steps: In its parts, which are equally long, 30, 10 and 3 % of the elements are sent, where
-            that is more than `ratio`. 0 for none.
+            that is more than `ratio`. 0 for none; for epochs, their number times the steps of one.
           momentum: Of the memory, in [0, 1), for optimizers without. None (default): as above; without an
             optimizer that has one, and under a tape, the memory is `residual`.
           index: Index codec.

@@ -125,6 +125,34 @@ def test_a_schedule_goes_on_where_it_was(folder, memory):
     assert payload_bytes(loaded) < dense_bytes / 2
 
 
+def test_sparse_goes_on_after_its_warm_up_with_its_velocities(folder):
+    def compression():
+        return tfc.Compression.sparse(0.05, warmup_steps=3, min_elements=64)
+
+    model = make_model(keras)
+    model.compile(tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=compression()), "mse")
+    x, y = make_data(32)
+    model.fit(x, y, batch_size=8, verbose=0, callbacks=[tfc.callbacks.BroadcastVariables(0)])  # Four steps.
+    expected = {
+        name: np.stack(means([slot.numpy() for slot in slots]))
+        for name, slots in state_of(model.optimizer).memories.by_name().items()
+    }
+    assert {len(slots) for slots in expected.values()} == {2}
+    tfc.prepare_checkpoint(model.optimizer)
+    path = str(folder / f"sparse_{hvd.rank()}.keras")
+    model.save(path)
+    loaded = tfc.load_model(path, compression=compression())
+    _, found = state_of(loaded.optimizer).snapshot()
+    assert found.keys() == expected.keys()
+    for name, slots in found.items():
+        np.testing.assert_array_equal(slots, expected[name])
+    loaded.fit(x[:8], y[:8], batch_size=8, verbose=0)
+    compressed = [each for each in tfc.stats(loaded.optimizer).tensors if each.density < 1]
+    assert compressed and all(each.density < 0.08 for each in compressed), (
+        "that of the warm-up is 0.3 at first"
+    )
+
+
 def test_tf_train_checkpoint(trained, folder, assert_same_on_all_ranks):
     model, expected = trained
     # Every rank writes its own: they hold the same.

@@ -297,6 +297,7 @@ class TestRefused:
             (lambda: keras.optimizers.Lion(0.1), "Lion has beta_1=0.9.*signs"),
             (lambda: keras.optimizers.Lamb(0.1), "Lamb has beta_1=0.9.*norm"),
             (lambda: keras.optimizers.Muon(0.1), "Muon has .*orthogonal"),
+            (lambda: keras.optimizers.ScheduleFreeAdamW(0.1), "ScheduleFreeAdamW has .*averages weights"),
             (lambda: keras.optimizers.RMSprop(momentum=0.9, centered=True), "centered=True"),
             (lambda: tf_keras.optimizers.legacy.Adam(0.1), r"legacy: make one of tf_keras\.optimizers\.Adam"),
             (lambda: tf_keras.optimizers.Adam(0.1, beta_1=lambda: 0.9), "it is no number"),
