@@ -25,6 +25,7 @@ import rich.table
 
 import tfcompress as tfc
 from tfcompress.measure import best_seconds
+from tfcompress.wire import allreduce_bytes
 
 MEASURED_STEPS = 3
 REPEATS = 3
@@ -71,9 +72,10 @@ def compressors() -> dict[str, tfc.Compressor]:
         "topk": topk,
         "topk, sharded": dataclasses.replace(topk, exchange="shard"),
         "topk rowcol|ecsq, sharded": dataclasses.replace(small, exchange="shard"),
-        "sparse": tfc.Compression.sparse(0.01, index="rowcol", value="ecsq").last,
-        "int8": tfc.Compression.int8(),
-        "int4": tfc.Compression.int4(),
+        "sparse, sharded": dataclasses.replace(tfc.Compression.sparse().last, exchange="shard"),
+        "bf16, sharded": dataclasses.replace(tfc.Compression.bf16, exchange="shard"),
+        "int8, sharded": tfc.Compression.int8(exchange="shard"),
+        "int4, sharded": tfc.Compression.int4(exchange="shard"),
     }
 
 
@@ -187,8 +189,7 @@ def make_table(results: dict) -> rich.table.Table:
 
 def traffic(point: dict, setting: dict) -> list[str]:
     """Returns kilobytes on the wire, and how many times fewer they are than a ring all-reduce's."""
-    ranks = point["ranks"]
-    plain = 16 * setting["rows"] * setting["columns"] * (ranks - 1) / ranks
+    plain = allreduce_bytes(4 * setting["rows"] * setting["columns"], point["ranks"])
     return [f"{point['wire_bytes'] / 1e3:,.1f}", f"{plain / point['wire_bytes']:.1f}"]
 
 
