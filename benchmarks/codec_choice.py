@@ -1,4 +1,4 @@
-"""Bits against error of the codecs on real gradients: which one to take for a sparse message.
+"""Bits against error of all codecs on real gradients: which one to take for a sparse message.
 
     python benchmarks/codec_choice.py --output results
 
@@ -8,6 +8,7 @@ in the residual either way.
 """
 
 import argparse
+import math
 import pathlib
 
 import matplotlib
@@ -22,10 +23,16 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 MIN_ELEMENTS = 1024  # What presets send whole.
-# Points of a line share all but one parameter.
+MARKERS = "os^"  # Of lines, ten in a row.
+TICKS = (5, 7, 10, 15, 20, 30, 50, 100)
+RATIOS = (5, 10, 15, 20, 25, 30, 40, 50, 60)  # Of signal and noise, dB, that ecsq is asked for.
+# Points of a line share all but one parameter, or all but the index codec. Together they have all codecs.
 LINES = {
-    "rowcol|ecsq": [f"rowcol|ecsq:snr={snr}" for snr in (5, 10, 15, 20, 25, 30, 40)],
-    "delta_adaptive|ecsq": [f"delta_adaptive|ecsq:snr={snr}" for snr in (5, 10, 15, 20, 25, 30, 40)],
+    "rowcol|ecsq": [f"rowcol|ecsq:snr={snr}" for snr in RATIOS],
+    "delta_adaptive|ecsq": [f"delta_adaptive|ecsq:snr={snr}" for snr in RATIOS],
+    "other indices|ecsq": [
+        f"{index}|ecsq:snr=25" for index in ("rle", "delta_flag", "delta_binary", "huffman", "raw", "bitmap")
+    ],
     "delta_adaptive|qsgd": [f"delta_adaptive|qsgd:bits={bits}" for bits in (2, 4, 8)],
     "delta_adaptive|block_int": [
         f"delta_adaptive|block_int:bits={bits},block=64" for bits in (2, 3, 4, 6, 8)
@@ -35,32 +42,43 @@ LINES = {
     ],
     "delta_adaptive|quantile": [f"delta_adaptive|quantile:buckets={count}" for count in (4, 16, 64, 256)],
     "delta_adaptive|uniform": ["delta_adaptive|uniform:bits=8", "delta_adaptive|uniform:bits=16"],
+    "delta_adaptive|logquant": [f"delta_adaptive|logquant:bits={bits}" for bits in (2, 3, 4, 8)],
+    "delta_adaptive|bf16": ["delta_adaptive|bf16"],
     "delta_adaptive|fp16": ["delta_adaptive|fp16"],
     "delta_adaptive|sign": ["delta_adaptive|sign"],
+    "delta_adaptive|ternary": ["delta_adaptive|ternary"],
+    "delta_adaptive|raw": ["delta_adaptive|raw"],
+    "delta_adaptive|deflate": ["delta_adaptive|deflate:shuffle=1"],
+    "rowcol|block_int": [f"rowcol|block_int:bits={bits},block=64" for bits in (2, 3, 4, 6, 8)],
+    "rowcol|uniform": ["rowcol|uniform:bits=8", "rowcol|uniform:bits=16"],
     "rowcol|sign": ["rowcol|sign"],
     "rowcol|fp16": ["rowcol|fp16"],
+    "rowcol|lossless": ["rowcol|lossless"],
     "delta_flag|log (FastSGD)": ["delta_flag|log"],
     "delta_adaptive|dexp (DeepReduce)": ["delta_adaptive|dexp"],
+    "delta_adaptive|poly (DeepReduce)": ["delta_adaptive|poly"],
     "bloom|qsgd (DeepReduce)": ["bloom:policy=p2|qsgd:bits=8"],
+    "delta_adaptive|minmax (SketchML)": ["delta_adaptive|minmax"],
     "sketchml": ["sketchml"],
     "skcompress": ["skcompress"],
+    "threelc": ["threelc"],
 }
 
 
-def variables(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Returns the dense variables of a dump that training would compress."""
+def variables(path: pathlib.Path, min_elements: int = MIN_ELEMENTS) -> dict[str, np.ndarray]:
+    """Returns the dense variables of a dump; without another bound, those that training would compress."""
     with np.load(path) as file:
         return {
             name: file[name].astype(np.float32)
             for name in file.files
-            if ":" not in name and file[name].size >= MIN_ELEMENTS and file[name].any()
+            if ":" not in name and file[name].size >= min_elements and file[name].any()
         }
 
 
 def measure(gradients: list[dict[str, np.ndarray]], codecs: str, ratio: float) -> dict:
-    """Bits an element sent, and the signal-to-noise ratio in dB of what is sent; means over gradients."""
+    """Bits an element sent, and the signal-to-noise ratio in dB of what is sent, None if exact; means."""
     sparsifier = f"topk:ratio={ratio}"
-    bits, ratios = [], []
+    bits, ratios, exact = [], [], True
     for arrays in gradients:
         num_bytes = num_sent = signal = noise = 0
         for array in arrays.values():
@@ -72,34 +90,51 @@ def measure(gradients: list[dict[str, np.ndarray]], codecs: str, ratio: float) -
             noise += np.sum((tfc.decode(frame) - sent) ** 2)
         bits.append(8 * num_bytes / num_sent)
         ratios.append(10 * np.log10(signal / max(noise, 1e-12 * signal)))
-    return {"codecs": codecs, "bits": float(np.mean(bits)), "snr": float(np.mean(ratios)), "of_each": bits}
+        exact = exact and noise == 0
+    snr = None if exact else float(np.mean(ratios))
+    return {"codecs": codecs, "bits": float(np.mean(bits)), "snr": snr, "of_each": bits}
+
+
+def decibels(point: dict) -> float:
+    """The signal-to-noise ratio of a point, infinite if it is exact."""
+    return math.inf if point["snr"] is None else point["snr"]
 
 
 def front(points: list[dict]) -> list[dict]:
     """The points that no other one beats in bits and error, by ascending bits."""
     best, found = -np.inf, []
-    for point in sorted(points, key=lambda each: (each["bits"], -each["snr"])):
-        if point["snr"] > best:
+    for point in sorted(points, key=lambda each: (each["bits"], -decibels(each))):
+        if decibels(point) > best:
             found.append(point)
-            best = point["snr"]
+            best = decibels(point)
     return found
 
 
 def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
-    figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 6.5), layout="constrained")
+    every = [point for points in lines.values() for point in points]
+    exact = 15 + max(point["snr"] for point in every if point["snr"] is not None)
+
+    def coordinates(points: list[dict]) -> tuple[list[float], list[float]]:
+        return [point["bits"] for point in points], [min(decibels(point), exact) for point in points]
+
     for i, (name, points) in enumerate(lines.items()):
-        x, y = [point["bits"] for point in points], [point["snr"] for point in points]
-        axes.plot(x, y, "o-" if i < 10 else "s-", label=name, markersize=4, color=f"C{i % 10}")
-    best = front([point for points in lines.values() for point in points])
-    x, y = [point["bits"] for point in best], [point["snr"] for point in best]
-    axes.step(x, y, where="post", color="black", alpha=0.25, linewidth=4, label="Pareto front")
+        axes.plot(*coordinates(points), f"{MARKERS[i // 10]}-", label=name, markersize=4, color=f"C{i % 10}")
+    axes.step(
+        *coordinates(front(every)), where="post", color="black", alpha=0.25, linewidth=4, label="Pareto front"
+    )
+    axes.axhline(exact, color="black", linewidth=0.5, linestyle=":")
+    axes.annotate("exact", (0.99, exact), xycoords=("axes fraction", "data"), ha="right", va="bottom")
     axes.set(
+        xscale="log",
         xlabel="bits an element sent, whole frames",
         ylabel="signal-to-noise ratio of sent elements, dB",
         title="Codecs of the largest 1 % of real gradients: better is up and left",
     )
+    axes.set_xticks(TICKS, [str(tick) for tick in TICKS])
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="x-small", loc="upper right")
+    figure.legend(fontsize="x-small", loc="outside right upper")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
@@ -120,9 +155,11 @@ def main() -> None:
     }
     points = [point for found in lines.values() for point in found]
     best = {point["codecs"] for point in front(points)}
-    rows = [{**point, "front": point["codecs"] in best} for point in sorted(points, key=lambda p: -p["snr"])]
+    ordered = sorted(points, key=lambda point: (-decibels(point), point["bits"]))
+    rows = [{**point, "front": point["codecs"] in best} for point in ordered]
     for row in rows:
-        print(f"{row['bits']:7.2f} bits {row['snr']:6.1f} dB {'*' if row['front'] else ' '} {row['codecs']}")
+        mark = "*" if row["front"] else " "
+        print(f"{row['bits']:7.2f} bits {decibels(row):6.1f} dB {mark} {row['codecs']}")
     options.save(
         {"ratio": arguments.ratio, "gradients": len(gradients), "rows": rows},
         arguments.output,

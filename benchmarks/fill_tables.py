@@ -14,7 +14,7 @@ import json
 import pathlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import gpu_report
 import paper_tables
@@ -22,6 +22,8 @@ from comparison import report
 from network_summary import BASELINES, PHASES
 from options import DOCS
 from page_table import code, table
+
+from tfcompress.wire import allreduce_bytes
 
 README = DOCS.parent / "README.md"
 # Tables that stay until their numbers come: with `make bench BENCH_ARGS=--save`, and with the first GPU.
@@ -39,6 +41,15 @@ CORE_CODECS = {
     "value/quantile": "`quantile`",
     "value/dexp": "`dexp`",
     "joint/sketchml": "`sketchml`",
+}
+# How native_codec.py's bits of indices are named.
+INDEX_BITS = {
+    "rowcol": "`rowcol`",
+    "delta_adaptive": "`delta_adaptive`",
+    "zstd-19 of gaps": "zstd-19 of gaps",
+    "static": "static",
+    "hazard": "hazard",
+    "limit": "limit",
 }
 _MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
@@ -197,7 +208,12 @@ def hierarchical(result: dict) -> str:
 def codec_choice(result: dict) -> str:
     """Returns a table of bits and errors; those that no other codec beats in both are marked."""
     rows = [
-        [code(row["codecs"]), f"{row['bits']:.2f}", f"{row['snr']:.1f}", "*" if row["front"] else ""]
+        [
+            code(row["codecs"]),
+            f"{row['bits']:.2f}",
+            "exact" if row["snr"] is None else f"{row['snr']:.1f}",
+            "*" if row["front"] else "",
+        ]
         for row in result["rows"]
     ]
     return table(["codecs", "bits an element", "dB", "front"], rows)
@@ -205,21 +221,40 @@ def codec_choice(result: dict) -> str:
 
 def native_codec(result: dict) -> str:
     """Returns a table of the native codec's bits on each gradient, beside models and other codecs."""
-    indices = list(result["rows"][0]["indices"])
+    indices = [method for method in INDEX_BITS if method != "hazard"]
     rows = [
         [
             row["gradient"],
             str(row["variables"]),
             f"{row['k']:,}",
-            *(f"{row['indices'][method]:.2f}" for method in indices),
+            *index_bits(row, indices),
             f"{row['frame']:.2f}",
             f"{row['headers']:.2f}",
             f"{row['smallest other']['bits']:.2f}, {code(row['smallest other']['method'])}",
         ]
         for row in result["rows"]
     ]
-    columns = ["gradient", "variables", "sent", *(code(method) for method in indices[:2]), *indices[2:]]
+    columns = ["gradient", "variables", "sent", *map(INDEX_BITS.get, indices)]
     return table([*columns, "frames", "of these headers", "the smallest other"], rows)
+
+
+def native_whole(result: dict) -> str:
+    """Returns a table of the bits an index where the largest elements of all variables together are sent."""
+    rows = [
+        [
+            row["gradient"],
+            f"{row['whole']['n']:,}",
+            f"{row['whole']['k']:,}",
+            *index_bits(row["whole"], INDEX_BITS),
+        ]
+        for row in result["rows"]
+        if "whole" in row
+    ]
+    return table(["gradient", "n", "sent", *INDEX_BITS.values()], rows)
+
+
+def index_bits(row: dict, methods: Iterable[str]) -> list[str]:
+    return [f"{row['indices'][method]:.2f}" for method in methods]
 
 
 def lossless(result: dict) -> str:
@@ -348,6 +383,21 @@ def row_sharding(result: dict) -> str:
     return table(["words", "ranks", *columns], rows)
 
 
+def sharding(result: dict) -> str:
+    """Returns a table of the bytes and the decoding of a rank, on few ranks and on many."""
+    elements = result["setting"]["rows"] * result["setting"]["columns"]
+    shown = [2, 16, result["setting"]["largest"]]
+    rows = []
+    for name, simulated in result["simulated"].items():
+        points = {point["ranks"]: point for point in simulated["points"]}
+        fewer = [allreduce_bytes(4 * elements, each) / points[each]["wire_bytes"] for each in shown]
+        decode = [points[each]["decode_ms"] for each in shown]
+        cells = [f"{each:.1f}" for each in (*fewer, *decode)]
+        rows.append([code(name), *cells, f"{decode[-1] / decode[0]:.2f}"])
+    columns = [f"fewer, {each} ranks" for each in shown] + [f"decode ms, {each}" for each in shown]
+    return table(["exchange", *columns, f"{shown[-1]} to 2"], rows)
+
+
 def compression_error(results: list[dict]) -> str:
     """Accuracy beside what waited at the end, of an example's `--output` whose first run is uncompressed."""
     first = results[0]
@@ -382,12 +432,14 @@ TABLES = {
     "steps": steps,
     "planned": planned,
     "time_to_accuracy": time_to_accuracy,
+    "sharding": sharding,
     "gradients": gradients,
     "keys": keys,
     "messages": messages,
     "codec_choice": codec_choice,
     "compression_error": compression_error,
     "native_codec": native_codec,
+    "native_whole": native_whole,
     "lossless": lossless,
     "hierarchical": hierarchical,
     "overlap": overlap,

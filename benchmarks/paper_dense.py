@@ -16,6 +16,7 @@ import statistics
 
 import numpy as np
 import options
+import rich.progress
 from comparison.gradients import Rows, find_files, read_table
 from measuring import cpu_milliseconds
 
@@ -119,7 +120,7 @@ def measure_one(gradient: np.ndarray, spec: str) -> dict[str, float]:
 
 def measure(gradients: list[np.ndarray], specs: dict[str, str]) -> list[dict]:
     rows, sizes = [], [gradient.size for gradient in gradients]
-    for name, spec in specs.items():
+    for name, spec in rich.progress.track(specs.items(), "codecs"):
         each = [measure_one(gradient, spec) for gradient in gradients]
         means = {key: float(np.average([one[key] for one in each], weights=sizes)) for key in each[0]}
         rows.append({"name": name, "spec": spec, **means, "volume": means["keys"] + means["values"]})
@@ -131,7 +132,7 @@ def fit_times() -> list[dict]:
     """Returns milliseconds of both fits by the number of values, which are cubes of normal numbers."""
     rng = np.random.default_rng(0)
     rows = []
-    for count in FIT_COUNTS:
+    for count in rich.progress.track(FIT_COUNTS, "fits"):
         values = (rng.standard_normal(count) ** 3).astype(np.float32)
         row = {"count": count}
         for name, part in FITS.items():

@@ -17,6 +17,7 @@ import sys
 
 import numpy as np
 import options
+import rich.progress
 from comparison.gradients import Rows, find_files, read_gradients
 from measuring import cpu_milliseconds
 
@@ -188,33 +189,35 @@ def label(path: pathlib.Path) -> str:
     return f"{folder}{path.stem}"
 
 
-def measure(files: list[pathlib.Path]) -> dict:
-    gradients = []
-    for path in files:
-        for gradient in read_gradients(path, ratio=0.01):
-            if gradient.dense is not None or gradient.sent.width != 1:
-                continue
-            sent = gradient.sent
-            gradients.append(
-                {
-                    "name": label(path),
-                    "n": sent.num_rows,
-                    "k": len(sent.keys),
-                    "parts": parts_of_skcompress(sent),
-                    "sketches": {
-                        name: lossy(sent, f"skcompress:{joint}") for name, joint in SKETCHES.items()
-                    },
-                    "values": {
-                        name: lossy(sent, f"delta_adaptive|{value}") for name, value in VALUES.items()
-                    },
-                    "keys": key_bits(sent),
-                }
-            )
-    if not gradients:
+def read_vectors(files: list[pathlib.Path]) -> list[tuple[str, Rows]]:
+    """Returns the sparse vectors of the files, with their names.
+
+    Raises:
+      SystemExit: There are none.
+    """
+    found = [
+        (label(path), gradient.sent)
+        for path in files
+        for gradient in read_gradients(path, ratio=0.01)
+        if gradient.dense is None and gradient.sent.width == 1
+    ]
+    if not found:
         raise SystemExit(
             "none of the files has sparse rows of one element, as examples/linear_models.py dumps"
         )
-    return {"seeds": SEEDS, "gradients": gradients}
+    return found
+
+
+def measure(name: str, sent: Rows) -> dict:
+    return {
+        "name": name,
+        "n": sent.num_rows,
+        "k": len(sent.keys),
+        "parts": parts_of_skcompress(sent),
+        "sketches": {name: lossy(sent, f"skcompress:{joint}") for name, joint in SKETCHES.items()},
+        "values": {name: lossy(sent, f"delta_adaptive|{value}") for name, value in VALUES.items()},
+        "keys": key_bits(sent),
+    }
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -230,7 +233,9 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     default = sorted((HERE / "gradients").glob("linear_models_*.npz"))
-    results = measure(find_files(arguments.files or default))
+    vectors = read_vectors(find_files(arguments.files or default))
+    gradients = [measure(name, sent) for name, sent in rich.progress.track(vectors, "gradients")]
+    results = {"seeds": SEEDS, "gradients": gradients}
     options.save(results, arguments.output, arguments.name)
     for gradient in results["gradients"]:
         print(f"{gradient['name']}: {gradient['k']:,} of {gradient['n']:,}")

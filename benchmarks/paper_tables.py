@@ -4,8 +4,9 @@ Functions take a result of docs/results and return Markdown; `fill_tables.py` ca
 `TABLES`. The papers' numbers are in this file.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from network_summary import PHASES
 from page_table import code, table
 
 NONE = "-"
@@ -74,7 +75,13 @@ TABLE_6 = {
     "d/2 columns": 99,
 }
 # SKCompress, Table 7: seconds an epoch, and loss after two hours.
-TABLE_7 = {"float32": (725, 0.6911), "ZipML, 16 bits": (278, 0.6919), "ZipML, 8 bits": (231, 0.6932)}
+TABLE_7 = {
+    "SKCompress": (89, 0.6909),
+    "float64": (1041, 0.6914),
+    "float32": (725, 0.6911),
+    "ZipML, 16 bits": (278, 0.6919),
+    "ZipML, 8 bits": (231, 0.6932),
+}
 # DeepReduce, Table 2 (ML-20M): relative volume.
 TABLE_2 = {
     "Baseline": 1.0,
@@ -82,8 +89,33 @@ TABLE_2 = {
     "SKCompress, no sketch": 0.2175,
     "BF-P0 + QSGD": 0.2063,
 }
+# Of the same table, the best hit rate, by our spec.
+HIT_RATES = {
+    "none": 0.9497,
+    "nonzero|bloom:policy=p2,fpr=0.01|poly:degree=5": 0.9519,
+    "nonzero|delta_adaptive|quantile:buckets=128": 0.9513,
+    "nonzero|bloom:policy=p0,fpr=0.6|qsgd:bits=7,bucket=512": 0.9496,
+}
+# FastSGD, Table IV (KDD12, 1 Gbit/s): seconds of an epoch in the order of `PHASES`, by model.
+TABLE_IV = {
+    "Linear": {"none": (22, 0, 84, 0, 80), "fastsgd": (21, 0.05, 6, 0.08, 6)},
+    "LR": {"none": (23, 0, 68, 0, 65), "fastsgd": (23, 0.05, 4, 0.06, 5)},
+    "SVM": {"none": (21, 0, 73, 0, 64), "fastsgd": (21, 0.06, 5, 0.07, 8)},
+}
 # DeepReduce, sections 6.1 and 6.2: volume relative to Top-r.
 OF_TOP_R = {"Top-r": "1", "BF-P2": "0.67", "Fit-Poly": "about 0.60", "Fit-DExp": "roughly 0.50"}
+
+# What headline_sizes.py measures and the table shows, by the codecs of what is not zero.
+HEADLINES = {
+    "delta_adaptive|raw": "exact values, keys of SKCompress",
+    "skcompress:buckets=128,groups=8,rows=2,columns=0.2": "SKCompress, 128 buckets a sign",
+    "delta_flag:flag_bits=2|log:base=1.1,tau=0": "FastSGD, `tau=0`",
+    "delta_flag:flag_bits=2|log:base=1.1,tau=128": "FastSGD, `tau=128`",
+    "delta_adaptive|block_int:bits=4,block=256,levels=square": "values of `int4`",
+    "delta_adaptive|block_int:bits=3,block=64": "three bits a value, as `sparse` has them",
+    "rowcol|ecsq:snr=25": f"{code('rowcol|ecsq')}, the default",
+    "rowcol|ecsq:snr=15": "as `sparse` for slower links has it",
+}
 
 
 def number(value: float | None, form: str) -> str:
@@ -177,13 +209,21 @@ def sketch_sizes(result: dict) -> str:
 
 
 def precisions(result: dict) -> str:
-    """Bytes and error of values by their precision, keys by `delta_adaptive`."""
+    """Bytes and error of values by their precision, keys by `delta_adaptive`, and of SKCompress.
+
+    There are no gradients of float64 here.
+    """
+    default = next(iter(result["gradients"][0]["sketches"]))
+    compared = [
+        {**each, "values": {"SKCompress": each["sketches"][default], "float64": None, **each["values"]}}
+        for each in result["gradients"]
+    ]
 
     def paper(name: str) -> list[str]:
         seconds, loss = TABLE_7.get(name, (None, None))
         return [number(seconds, "d"), number(loss, ".4f")]
 
-    return lossy(result, "values", ["Table 7: s an epoch", "loss in 2 h"], paper)
+    return lossy({"gradients": compared}, "values", ["Table 7: s an epoch", "loss in 2 h"], paper)
 
 
 def lossy(result: dict, kind: str, headings: list[str], paper: Callable[[str], list[str]]) -> str:
@@ -192,10 +232,11 @@ def lossy(result: dict, kind: str, headings: list[str], paper: Callable[[str], l
     rows = []
     for name in gradients[0][1][kind]:
         each = [gradient[kind][name] for _, gradient in gradients]
-        cells = [name, *paper(name)]
-        cells += [f"{own['bytes']:.2f}, {own['error']:.2g}, {own['norm']:.2f}" for own in each]
-        cells += [f"{each[0][time]:.2f}" for time in ("encode_ms", "decode_ms")]
-        rows.append(cells)
+        cells = [
+            f"{own['bytes']:.2f}, {own['error']:.2g}, {own['norm']:.2f}" if own else NONE for own in each
+        ]
+        cells += [f"{each[0][time]:.2f}" if each[0] else NONE for time in ("encode_ms", "decode_ms")]
+        rows.append([name, *paper(name), *cells])
     titles = [f"{name}: B a pair, error, norm" for name, _ in gradients]
     return table([kind, *headings, *titles, "encode ms", "decode ms"], rows)
 
@@ -308,6 +349,109 @@ def ncf_volumes(result: dict) -> str:
     return table([title, "Table 2: ML-20M", *ours], rows)
 
 
+def headline_sizes(result: dict) -> str:
+    """Times fewer bytes than 12 a pair, the error, and the pairs that are not decoded to 0."""
+    found = {(row["spec"], row["gradient"]): row for row in result["rows"]}
+    rows = []
+    for codecs, what in HEADLINES.items():
+        cells = [code(codecs), what]
+        for name, (_, k) in result["gradients"].items():
+            own = found[f"nonzero|{codecs}", name]
+            fewer, kept = own["times_fewer_than_12_bytes_a_pair"], 100 * own["not_zero"] / k
+            cells.append(f"{fewer:.1f}, {own['error']:.2g}, {kept:.{0 if kept >= 10 else 1}f} %")
+        rows.append(cells)
+    columns = [f"{name}: {k:,} of {n:,}" for name, (n, k) in result["gradients"].items()]
+    return table([f"spec after {code('nonzero|')}", "what", *columns], rows)
+
+
+def headline_dense(result: dict) -> str:
+    """Bytes and milliseconds of what `tfcompress bench --json` measured, the first spec being Top-r."""
+    totals = {row["spec"]: row["total"] for row in result["results"]}
+    [top, *_] = totals.values()
+    rows = [
+        [
+            code(spec.split("|", 1)[1]),
+            f"{total['num_bytes']:,}",
+            f"{total['num_bytes'] / top['num_bytes']:.2f}",
+            *(f"{total[time]:.2f}" for time in ("encode_ms", "decode_ms")),
+        ]
+        for spec, total in totals.items()
+    ]
+    [sparsifier] = {spec.split("|")[0] for spec in totals}
+    return table(
+        [f"spec after {code(f'{sparsifier}|')}", "bytes", "of Top-r", "encode ms", "decode ms"], rows
+    )
+
+
+def rank_traffic(result: dict) -> str:
+    """Bytes of a step and a rank, and times fewer than the first compressor's, by the number of ranks."""
+    described = ("ranks", "batch_size")
+    names = [name for name in result["rows"][0] if name not in described]
+    rows = []
+    for row in result["rows"]:
+        cells = [str(row["ranks"]), f"{row['batch_size']:,}"]
+        for name in names:
+            wire = row[name]["wire_bytes_per_step"]
+            cells += [f"{row[name]['payload_bytes_per_step']:,.0f}", f"{wire:,.0f}"]
+            if name != names[0]:
+                cells.append(f"{row[names[0]]['wire_bytes_per_step'] / wire:.1f}" if wire else NONE)
+        rows.append(cells)
+    columns = [
+        part
+        for name in names
+        for part in (f"{code(name)}: payload", "wire", *(["times fewer"] if name != names[0] else []))
+    ]
+    return table(["ranks", "rows of a batch", *columns], rows)
+
+
+def phase_shares(result: dict) -> str:
+    """Shares of a step beside those of an epoch in FastSGD's Table IV, by link and by model."""
+    rows = [
+        [f"here, {row['bandwidth']}", code(row["compression"]), f"{row['step_ms']:.0f} ms a step"]
+        + shares(row["milliseconds"][phase] for phase in PHASES)
+        for row in result["rows"]
+        if row["compression"] in TABLE_IV["LR"]
+    ]
+    for model, methods in TABLE_IV.items():
+        for name, seconds in methods.items():
+            total = f"{sum(seconds):.0f} s an epoch"
+            rows.append([f"Table IV, {model}", code(name), total, *shares(seconds)])
+    return table(["", "compression", "in all", *PHASES], rows)
+
+
+def shares(times: Iterable[float]) -> list[str]:
+    found = list(times)
+    return [f"{100 * each / sum(found):.1f} %" for each in found]
+
+
+def hit_rates(result: dict) -> str:
+    """Hit rates in the order of DeepReduce's Table 2, with its own."""
+    found = {row["compression"]: row for row in result["rows"]}
+    rows = [
+        [
+            code(name),
+            f"{best:.4f}",
+            f"{best - HIT_RATES['none']:+.4f}",
+            f"{found[name]['mean']:.4f}",
+            f"{found[name]['difference']:+.4f}",
+        ]
+        for name, best in HIT_RATES.items()
+    ]
+    return table([result["title"], "Table 2: best", "less baseline", "here", "less `none`"], rows)
+
+
+def packed_gaps(result: dict) -> str:
+    """Bits of a key of our codec and of gaps packed in blocks, on each gradient."""
+    rows = [
+        [row["gradient"], f"{row['k']:,}", f"{row['n']:,}", *(f"{bits:.2f}" for bits in row["bits"].values())]
+        for row in result["rows"]
+    ]
+    block = f"{result['block']} gaps"
+    return table(
+        ["gradient", "keys", "of", "`delta_adaptive`", f"{block} by the widest", f"{block}, patched"], rows
+    )
+
+
 def sketched_mnist(result: dict) -> str:
     """Losses and errors of Sketched-SGD's appendix E.1 by the number of steps."""
     steps = result["steps"]
@@ -363,6 +507,12 @@ TABLES = {
         fit_times,
         bloom_policies,
         ncf_volumes,
+        headline_sizes,
+        headline_dense,
+        rank_traffic,
+        phase_shares,
+        hit_rates,
+        packed_gaps,
         sketched_mnist,
         strongly_convex,
     )

@@ -275,6 +275,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "residual|dense|threelc:multiplier=1", "residual|nonzero|sketchml",
                     "residual|topk:ratio=0.05|rowcol|ecsq:snr=20",
                     "residual|topk:ratio=0.05|rowcol|lossless", "dense|raw|lossless",
+                    "residual|dense|raw|ecsq:snr=10",
                     "momentum:rate=0.5|topk:ratio=0.05|delta_binary|raw",
                     "momentum:rate=0.5|dense|raw|block_int:bits=4,levels=square"),
     [](const auto& info) { return TestName(info.param); });

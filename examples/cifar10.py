@@ -4,6 +4,11 @@
     horovodrun -np 2 python examples/cifar10.py --data-dir cifar-10-batches-bin --model densenet40
     horovodrun -np 2 python examples/cifar10.py --model resnet50 --batch-size 8 --epochs 1 --steps 10
 
+The one of SKCompress' section 7.7, on eight GPUs:
+
+    horovodrun -np 8 python examples/cifar10.py --data-dir cifar-10-batches-bin --model resnet18 \
+        --optimizer adam --learning-rate 0.003 --batch-size 64 --compression none "skcompress(16)"
+
 --data-dir is the folder or the archive of CIFAR-10 as published, binary or Python version, or sheets of
 images (see workload/cifar.py). Without it the images are synthetic. ResNet-50 has the shape for ImageNet, 224
 x 224 pixels and 1,000 classes, and always trains on synthetic images: it is meant for timing.
@@ -13,7 +18,8 @@ over the ranks before each test; the bytes of that are not reported.
 
 The optimizer applies the weight decay, to all weights and equally on all ranks. It is not part of the
 gradients, so that neither the residual nor the momentum in a compressor's memory changes it. --weight-decay
-1e-4 shrinks weights as fast as a term of that factor in the loss does with momentum 0.9.
+1e-4 shrinks weights as fast as a term of that factor in the loss does with momentum 0.9. Adam multiplies them
+by 1 - learning rate * weight decay in a step, as AdamW does.
 """
 
 import argparse
@@ -49,6 +55,12 @@ MODELS = {
     "resnet18": resnet.resnet18,
     "resnet50": resnet50,
 }
+# Make the optimizer's maker from the weight decay. A term in the loss would pass through the momentum, which
+# multiplies it by 1 / (1 - momentum).
+OPTIMIZERS = {
+    "momentum": lambda decay: workload.sgd(MOMENTUM, decay / (1 - MOMENTUM)),
+    "adam": lambda decay: workload.adam(weight_decay=decay),
+}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -63,6 +75,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--weight-decay", type=float, default=1e-4, help="weight decay; see above (default %(default)s)"
     )
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: %(default)s")
     arguments = parser.parse_args()
     if arguments.model == "resnet50" and arguments.data_dir:
         parser.error(
@@ -105,8 +118,7 @@ def make_task(arguments: argparse.Namespace, compressor: tfc.Compressor) -> work
     return workload.Task(
         model=MODELS[arguments.model](train[0].shape[1:], num_classes),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        # A term in the loss would pass through the momentum, which multiplies it by 1 / (1 - momentum).
-        make_optimizer=workload.sgd(MOMENTUM, arguments.weight_decay / (1 - MOMENTUM)),
+        make_optimizer=OPTIMIZERS[arguments.optimizer](arguments.weight_decay),
         train=batches.prefetch(tf.data.AUTOTUNE),
         evaluate=evaluate,
     )

@@ -25,18 +25,26 @@ import rich.progress
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER, WHEELS = ROOT / "build" / "matrix", ROOT / "build" / "wheels"
 RESULTS, PAGE = ROOT / "docs" / "results" / "compatibility.json", ROOT / "docs" / "compatibility.md"
-# Of each minor version the last release, and the Pythons that it has wheels for.
-PYTHONS = {
-    "2.15.1": ("3.10", "3.11"),
-    **dict.fromkeys(("2.16.2", "2.17.1", "2.18.1", "2.19.1"), ("3.10", "3.11", "3.12")),
-    **dict.fromkeys(("2.20.0", "2.21.0"), ("3.10", "3.11", "3.12", "3.13")),
-}
+
+
+def read_versions() -> dict[str, tuple[str, ...]]:
+    """Returns the TensorFlows, and the Pythons that each has wheels for."""
+    lines = (ROOT / "scripts" / "tensorflow_versions.txt").read_text().splitlines()
+    newest = dict(line.split() for line in lines if not line.startswith("#"))
+    return {
+        tensorflow: tuple(f"3.{minor}" for minor in range(10, int(python.removeprefix("3.")) + 1))
+        for tensorflow, python in newest.items()
+    }
+
+
+PYTHONS = read_versions()
 JOB_SECONDS = 300
 # What fails in other packages, and why; the job fails as long as it does.
 KNOWN = {
     (tensorflow, "3.12", "tf_keras"): "after `set_random_seed` tf_keras 2.16 to 2.18 draws seeds with "
-    "`random.randint(1, 1e9)`, which Python 3.12 refuses, without this package, too; without that call "
-    "the job of 2.16.2 trains"
+    "`random.randint(1, 1e9)`, which Python 3.12 refuses, without this package, too; from 2.19 on it is "
+    "`int(1e9)`. These pairs are not refused at import: a program without that call trains, which was "
+    "tried with 2.16.2; in 2.17 and 2.18 the lines are the same, but no job without the call was run"
     for tensorflow in ("2.16.2", "2.17.1", "2.18.1")
 }
 
@@ -82,6 +90,12 @@ class Pair:
     def wheel_digest(self) -> str:
         """What tells wheels apart; raises as `wheel` does."""
         return hashlib.sha256(self.wheel.read_bytes()).hexdigest()
+
+    @property
+    def sources(self) -> str:
+        """What `make wheels` says that it has built the wheel of."""
+        told = WHEELS / f"sources-{self.python}"
+        return told.read_text().strip() if told.exists() else "sources that were not recorded"
 
 
 def run(
@@ -165,6 +179,7 @@ def try_pair(pair: Pair, python: str) -> list[dict]:
                 "python": pair.python,
                 "keras": keras,
                 "wheel": pair.wheel_digest,
+                "sources": pair.sources,
                 "seconds": round(time.monotonic() - begin, 1),
                 "failure": problem,
             }
@@ -214,6 +229,12 @@ def page(rows: Sequence[dict]) -> str:
         failures.setdefault(reason, []).append(where)
     for reason, places in failures.items():
         lines += ["", f"- {'; '.join(places)}: {reason}"]
+    built: dict[str, list[str]] = {}
+    for pair in dict.fromkeys((row["sources"], row["tensorflow"], row["python"]) for row in rows):
+        built.setdefault(pair[0], []).append(f"TensorFlow {pair[1]}, Python {pair[2]}")
+    for sources, pairs in built.items():
+        where = "all pairs" if len(built) == 1 else "; ".join(pairs)
+        lines += ["", f"Wheels of {where} were built of {sources}; what was changed later is not in them."]
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@
 #   scripts/setup.sh          all of it
 #   scripts/setup.sh tools    only compiler, libraries and build tools: enough for `make asan lint`
 #   scripts/setup.sh fuzz     the same, and clang with libFuzzer
-#   scripts/setup.sh docs     the tools, and the packages of the extra `docs`
+#   scripts/setup.sh docs     the build tools, and the packages of the extra `docs`; no compiler is needed
 #
 #   PYTHON=python3.12      interpreter of a new .venv (3.10 to 3.13)
 #   TF_VERSION=2.15.1      TensorFlow to use from now on (2.15.1 or later; 2.21.0 for a new .venv)
@@ -49,13 +49,17 @@ check_python() {
 # Prints the missing Debian packages, for tools that PyPI does not have.
 missing_packages() {
   local packages=()
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("$(debian_python)-venv")
+  if [[ $wanted == docs ]]; then
+    echo "${packages[@]}"
+    return
+  fi
   command -v c++ >/dev/null || packages+=(g++)
   command -v make >/dev/null || packages+=(make)
   [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || packages+=(libgtest-dev)
   [[ -e /usr/include/benchmark/benchmark.h || -e /usr/local/include/benchmark/benchmark.h ]] ||
     packages+=(libbenchmark-dev)
   [[ -e /usr/include/zlib.h || -e /usr/local/include/zlib.h ]] || packages+=(zlib1g-dev)
-  "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("$(debian_python)-venv")
   "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
     packages+=("$(debian_python)-dev")
   [[ $wanted != fuzz ]] || have_libfuzzer || packages+=(clang)

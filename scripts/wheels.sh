@@ -7,7 +7,7 @@
 #   scripts/wheels.sh sdist   archives the sources, and builds them without a network
 #
 #   PYTHONS="python3.10 python3.12"   interpreters (those of python3.10 to python3.13 that are here)
-#   TF_VERSIONS="2.15.1 2.21.0"       TensorFlows, one a minor version (the last release of each)
+#   TF_VERSIONS="2.15.1 2.21.0"       TensorFlows, one a minor version (those of scripts/tensorflow_versions.txt)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/stages.sh
@@ -16,9 +16,11 @@ folder=$PWD/build/wheels
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
 # Of the tests those that need neither Horovod nor the rest of the sources, and what they import.
 oracles=(python_tests/single/oracle_*.py)
-codec_tests=(python_tests/single/test_{op_library,core_bindings,paper_bounds}.py python_tests/single/test_oracle_*.py)
-tensorflow_tests=(python_tests/single/test_{op_library,ops,linear_ops,low_rank_ops}.py)
-read -ra tf_versions <<<"${TF_VERSIONS:-2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0}"
+codec_tests=(python_tests/single/test_{op_library,core_bindings,custom_packets,paper_bounds,sketched_sgd}.py
+  python_tests/single/test_oracle_*.py)
+tensorflow_tests=(python_tests/single/test_{op_library,ops,linear_ops,low_rank_ops,probe,public_types}.py)
+versions=scripts/tensorflow_versions.txt
+read -ra tf_versions <<<"${TF_VERSIONS:-$(awk '!/^#/ { printf "%s ", $1 }' "$versions")}"
 
 fail() {
   printf 'wheels: %s\n' "$*" >&2
@@ -41,6 +43,16 @@ find_pythons() {
 }
 
 minor_of() { "$1" -c 'import sys; print(sys.version_info[1])'; }
+
+# newest_python_of <TensorFlow>: the minor version of the last Python that it has wheels for.
+newest_python_of() { awk -v minor="${1%.*}." 'index($1, minor) == 1 { sub(/.*\./, "", $2); print $2 }' "$versions"; }
+
+# What a wheel is built of, in words.
+sources_of_now() {
+  local changed=''
+  git diff --quiet HEAD 2>/dev/null || changed=' with changes'
+  git show --no-patch --format="commit %h of %cs$changed" 2>/dev/null || echo "sources without a commit"
+}
 
 # Stages go on after an error (`set -e` does not hold in them), so that commands are chained by && in what follows.
 
@@ -77,6 +89,7 @@ build_wheel() {
   minor=$(minor_of "$1")
   # setuptools would put what lies in build/lib.* from another build into the wheel.
   rm -rf build/lib.* build/bdist.* "$folder"/{,linked/}*-cp3"$minor"-*.whl
+  sources_of_now >"$folder/sources-3.$minor"
   # TensorFlow's library, which the ops need, is in memory before they are loaded: it stays outside.
   make_environment "build-3.$minor" "$1" -c scripts/requirements-build.txt packaging pybind11 setuptools wheel &&
     TFC_WITH_CUDA=OFF TFC_TF_FOLDERS=$(IFS=';' && echo "${folders[*]}") PATH=$PWD/.venv/bin:$PATH \
@@ -118,10 +131,9 @@ test_codecs() {
 
 # test_tensorflow <TensorFlow>: with the last of the Pythons that it has wheels for.
 test_tensorflow() {
-  local version=$1 tf_minor python chosen='' newest=13 minor wheel
-  tf_minor=$(cut -d. -f2 <<<"$version")
-  ((tf_minor >= 20)) || newest=12
-  ((tf_minor >= 16)) || newest=11
+  local version=$1 python chosen='' newest minor wheel
+  newest=$(newest_python_of "$version")
+  [[ $newest ]] || fail "$versions has no release of the minor version of TensorFlow $version."
   for python in "${pythons[@]}"; do
     (($(minor_of "$python") > newest)) || chosen=$python
   done

@@ -15,7 +15,8 @@ LARGEST_SAFE_ERROR = 0.9875
 # (docs/no_loss.md, "How long is long enough").
 LEAST_DELAYS = 20
 
-_warned: "weakref.WeakSet[object]" = weakref.WeakSet()
+_told_of_error: "weakref.WeakSet[object]" = weakref.WeakSet()
+_told_of_end: "weakref.WeakSet[object]" = weakref.WeakSet()
 
 
 class AccuracyWarning(UserWarning):
@@ -23,7 +24,7 @@ class AccuracyWarning(UserWarning):
 
 
 def warn_of_loss(holders: Iterable[object], stats: Stats, planned_steps: int | None = None) -> None:
-    """Warns on rank 0, once for each holder of statistics, where training is likely to lose accuracy.
+    """Warns on rank 0, once of each reason and for each holder, where training is likely to lose accuracy.
 
     Does nothing collective.
 
@@ -32,12 +33,13 @@ def warn_of_loss(holders: Iterable[object], stats: Stats, planned_steps: int | N
       stats: Their sum.
       planned_steps: How many steps training will have when it ends, if that is known.
     """
-    if not comm.leads() or _warned.issuperset(holders):
+    if not comm.leads():
         return
-    message = _too_much_waits(stats) or _too_few_steps(stats, planned_steps)
-    if message:
-        _warned.update(holders)
-        warn(message, AccuracyWarning)
+    reasons = (_told_of_error, _too_much_waits(stats)), (_told_of_end, _too_few_steps(stats, planned_steps))
+    for told, message in reasons:
+        if message and not told.issuperset(holders):
+            told.update(holders)
+            warn(message, AccuracyWarning)
 
 
 def _too_much_waits(stats: Stats) -> str:

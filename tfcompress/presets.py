@@ -52,11 +52,11 @@ class Compression(PaperPresets):
         All of them send every element, with error feedback where it is rounded: accuracy is that of the
         uncompressed run in what was measured (docs/no_loss.md). Before the first step ranks time collectives
         and codecs, about a second; what may be the fastest is tried in training, 12 to 39 steps each, most
-        where steps are short, and up to twice as many where chance may hide a difference. Ranks look again after 500 steps, and whenever the time of steps changes by
-        half. One line on rank 0 tells the choice, `tfc.stats(...)` shows it. Costs 4 bytes of residual an
-        element where a candidate with a residual is near the fastest. Two runs may choose differently: pass
-        the preset that was chosen to repeat one. Elastic jobs, TF1-style graphs and one rank take `int8`;
-        Horovod's own wrappers refuse it.
+        where steps are short, and up to twice as many where chance may hide a difference. Ranks look again
+        after 500 steps, and whenever the time of steps changes by half. One line on rank 0 tells the choice,
+        `tfc.stats(...)` shows it. Costs 4 bytes of residual an element where a candidate with a residual is
+        near the fastest. Two runs may choose differently: pass the preset that was chosen to repeat one.
+        Elastic jobs, TF1-style graphs and one rank take `int8`; Horovod's own wrappers refuse it.
 
         Args:
           allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`,

@@ -19,6 +19,7 @@ EXACT = (
     "huffman|raw",
     "bloom:policy=p0|raw",
     "delta_adaptive|deflate:shuffle=1",
+    "rowcol|lossless",
 )
 LOSSY = (
     "delta_adaptive|fp16",
@@ -29,6 +30,7 @@ LOSSY = (
     "delta_adaptive|ternary",
     "delta_adaptive|sign",
     "delta_flag|log",
+    "rowcol|ecsq",
     "bloom:policy=p2|raw",
     "sketchml",
     "skcompress",

@@ -23,8 +23,11 @@ def result_of(tmp_path, program, *arguments):
 
 
 @pytest.mark.long
-def test_resnet20_on_made_up_images(tmp_path):
-    result = result_of(tmp_path, "cifar10.py", "--compression", "topk", "--steps", 12)
+@pytest.mark.parametrize(
+    "optimizer", [(), ("--optimizer", "adam", "--learning-rate", 0.003)], ids=["momentum", "adam"]
+)
+def test_resnet20_on_made_up_images(tmp_path, optimizer):
+    result = result_of(tmp_path, "cifar10.py", "--compression", "topk", "--steps", 12, *optimizer)
     assert result["steps"] == 24
     assert result["dense_bytes_per_step"] == 4 * 269_722
     assert 20 * result["payload_bytes_per_step"] < result["dense_bytes_per_step"]

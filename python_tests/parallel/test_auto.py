@@ -82,18 +82,20 @@ def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
 
 def test_what_a_checkpoint_held_is_sent_before_the_memory_is_left_alone(injected, rng):
     stages = injected([0.1, 1.0, 1.0], ready=["none", "int4"])
-    same = np.random.default_rng(5)  # On all ranks; what is too small has no memory.
-    held = {name: np.float32(same.standard_normal((1, *SHAPES[i]))) for i, name in enumerate(NAMES[:2])}
+    # The same on all ranks; only what has two dimensions has a memory.
+    held = {NAMES[0]: np.float32(np.random.default_rng(5).standard_normal((1, *SHAPES[0])))}
     stepper = Stepper(tfc.Compression.auto(min_elements=64), "sum")
     stepper.state.resume_pending(7, held)
-    differences = [
-        reduced - hvd.allreduce(tf.constant(array), op=hvd.Sum).numpy()
-        for arrays, each in steps(stepper, rng, 2)
-        for array, reduced in zip(arrays, each, strict=True)
+    first, second = [
+        [
+            reduced - hvd.allreduce(tf.constant(array), op=hvd.Sum).numpy()
+            for array, reduced in zip(*step, strict=True)
+        ]
+        for step in steps(stepper, rng, 2)
     ]
-    for name, first, second in zip(NAMES, differences, differences[len(NAMES) :], strict=True):
-        np.testing.assert_allclose(first, held[name][0] if name in held else 0 * first, atol=1e-3)
-        np.testing.assert_allclose(second, 0 * second, atol=1e-3)
+    for name, in_first, in_second in zip(NAMES, first, second, strict=True):
+        np.testing.assert_allclose(in_first, held[name][0] if name in held else 0 * in_first, atol=1e-3)
+        np.testing.assert_allclose(in_second, 0 * in_second, atol=1e-3)
     assert stages[1] == 0 and not stepper.state.memories.waiting()
 
 

@@ -144,9 +144,9 @@ def test_compression_stats_per_variable():
 @pytest.mark.parametrize(
     ("ratio", "told"),
     [
-        (1.0, None),
-        (0.05, f"training is to end after {3 * STEPS} steps, .*tfc.Compression.sparse()"),
-        (0.001, "kernel.*tfc.Compression.sparse()"),
+        (1.0, []),
+        (0.05, [f"training is to end after {3 * STEPS} steps, .*tfc.Compression.sparse()"]),
+        (0.001, ["kernel.*tfc.Compression.sparse()", f"training is to end after {3 * STEPS} steps"]),
     ],
 )
 def test_compression_stats_warn_once_on_one_rank_where_accuracy_suffers(ratio, told):
@@ -155,8 +155,8 @@ def test_compression_stats_warn_once_on_one_rank_where_accuracy_suffers(ratio, t
         warnings.simplefilter("always")
         fit(model, [tfc.callbacks.CompressionStats(summary=False)], epochs=3)
     messages = [str(each.message) for each in caught if each.category is tfc.AccuracyWarning]
-    assert len(messages) == (told is not None and hvd.rank() == 0)
-    assert all(re.search(told, message) for message in messages)
+    assert len(messages) == (len(told) if hvd.rank() == 0 else 0)
+    assert all(any(re.search(each, message) for message in messages) for each in told if messages)
 
 
 def test_compression_stats_need_a_source_of_statistics(fitted):

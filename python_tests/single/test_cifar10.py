@@ -203,6 +203,28 @@ def test_weight_decay_is_none_of_the_momentum():
     np.testing.assert_allclose(weight.value, np.array([2.0, -4.0]) * 0.95**2, rtol=1e-6)
 
 
+def test_adam_shrinks_weights_beside_its_steps():
+    optimizer = cifar10.OPTIMIZERS["adam"](0.1)(0.5)
+    weight = keras.Variable([2.0, -4.0])
+    for _ in range(2):
+        optimizer.apply([tf.zeros(2)], [weight])
+    np.testing.assert_allclose(weight.value, np.array([2.0, -4.0]) * 0.95**2, rtol=1e-6)
+    optimizer.apply([tf.constant([1.0, -1.0])], [weight])
+    before = np.array([2.0, -4.0]) * 0.95**3
+    assert weight.value[0] < before[0] and weight.value[1] > before[1]
+
+
+def test_the_command_line_chooses_the_optimizer(monkeypatch):
+    kinds = {"momentum": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
+    for name, kind in kinds.items():
+        monkeypatch.setattr(sys, "argv", ["cifar10.py", "--optimizer", name])
+        arguments = cifar10.parse_arguments()
+        optimizer = cifar10.OPTIMIZERS[arguments.optimizer](arguments.weight_decay)(0.003)
+        assert isinstance(optimizer, kind) and optimizer.weight_decay > 0
+    monkeypatch.setattr(sys, "argv", ["cifar10.py"])
+    assert cifar10.parse_arguments().optimizer == "momentum"
+
+
 def test_resnet50_takes_no_data(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["cifar10.py", "--model", "resnet50", "--data-dir", "."])
     with pytest.raises(SystemExit):

@@ -13,9 +13,12 @@ import tfcompress as tfc
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import headline_sizes  # noqa: E402
+import packed_gaps  # noqa: E402
 import paper_dense  # noqa: E402
 import paper_sizes  # noqa: E402
 import paper_tables  # noqa: E402
+import rank_traffic  # noqa: E402
 
 
 def run(name, folder, *arguments):
@@ -96,6 +99,72 @@ def test_tables_of_sizes_have_a_column_for_each_gradient(sizes, name):
     assert len({line.count("|") for line in text.splitlines()}) == 1
 
 
+def test_precisions_have_all_rows_of_table_7(sizes):
+    result, gradient = sizes
+    rows = {line.split("|")[1].strip(): line for line in paper_tables.precisions(result).splitlines()}
+    assert set(paper_tables.TABLE_7) <= set(rows)
+    assert rows["float64"] == "| float64 | 1041 | 0.6914 | - | - | - |"
+    own = gradient["sketches"]["128 buckets a sign, 2 rows, d/5 columns"]
+    assert rows["SKCompress"].startswith(f"| SKCompress | 89 | 0.6909 | {own['bytes']:.2f}, ")
+
+
+def test_headlines_count_whole_frames(rows_dump, tmp_path):
+    result = run("headline_sizes", tmp_path, rows_dump)
+    [(name, (n, k))] = result["gradients"].items()
+    assert (n, k) == (20_000, 3000) and name.endswith("step_000010")
+    assert len(result["rows"]) == len(headline_sizes.CODECS)
+    rows = {row["spec"]: row for row in result["rows"]}
+    exact = rows["nonzero|raw|raw"]
+    assert exact["error"] == 0 and exact["not_zero"] == k
+    assert 8 * k < exact["frame_bytes"] < 8 * k + 64
+    assert exact["times_fewer_than_12_bytes_a_pair"] == pytest.approx(1.5, abs=0.01)
+    text = paper_tables.headline_sizes(result)
+    assert len(text.splitlines()) == 2 + len(paper_tables.HEADLINES)
+    assert "| exact values, keys of SKCompress |" in text and ", 0, 100 % |" in text
+
+
+def test_dense_headlines_are_relative_to_the_first_spec():
+    totals = [{"num_bytes": 4000, "encode_ms": 0.5, "decode_ms": 0.25}]
+    totals.append({"num_bytes": 1000, "encode_ms": 0.125, "decode_ms": 1.0})
+    specs = ["topk:ratio=0.01|raw|raw", "topk:ratio=0.01|delta_adaptive|sign"]
+    rows = [{"spec": spec, "total": total} for spec, total in zip(specs, totals, strict=True)]
+    text = paper_tables.headline_dense({"results": rows})
+    assert text.startswith("| spec after `topk:ratio=0.01\\|` | bytes |")
+    assert "| `delta_adaptive\\|sign` | 1,000 | 0.25 | 0.12 | 1.00 |" in text
+
+
+def test_traffic_by_ranks_is_that_of_the_jobs():
+    def job(ranks, *moved):
+        shared = {"workload": "w", "parameters": 5, "steps": 10, "versions": {}, "ranks": ranks}
+        shared["batch_size"] = 12 // ranks
+        return [
+            shared | {"compression": name, "payload_bytes_per_step": each / 2, "wire_bytes_per_step": each}
+            for name, each in zip(("none", "a|b"), moved, strict=True)
+        ]
+
+    result = rank_traffic.condensed([job(2, 1000.0, 250.0), job(1, 0.0, 0.0)])
+    assert [row["ranks"] for row in result["rows"]] == [1, 2] and result["parameters"] == 5
+    text = paper_tables.rank_traffic(result).splitlines()
+    headings = "ranks | rows of a batch | `none`: payload | wire | `a\\|b`: payload | wire | times fewer"
+    assert text[0] == f"| {headings} |"
+    assert text[2:] == ["| 1 | 12 | 0 | 0 | 0 | 0 | - |", "| 2 | 6 | 500 | 1,000 | 125 | 250 | 4.0 |"]
+
+
+def test_shares_of_phases_stand_beside_table_iv():
+    milliseconds = {"compute": 1.0, "encode": 0.0, "communication": 2.0, "decode": 0.0, "update": 1.0}
+    row = {"bandwidth": "1gbit", "compression": "none", "step_ms": 3.5, "milliseconds": milliseconds}
+    text = paper_tables.phase_shares({"rows": [row, row | {"compression": "other"}]})
+    assert "| here, 1gbit | `none` | 4 ms a step | 25.0 % | 0.0 % | 50.0 % | 0.0 % | 25.0 % |" in text
+    assert "| Table IV, LR | `fastsgd` | 32 s an epoch | 71.6 % | 0.2 % | 12.5 % | 0.2 % | 15.6 % |" in text
+    assert "other" not in text
+
+
+def test_hit_rates_stand_beside_those_of_table_2():
+    rows = [{"compression": name, "mean": 0.5, "difference": 0.001} for name in paper_tables.HIT_RATES]
+    text = paper_tables.hit_rates({"title": "ncf", "rows": rows})
+    assert "|poly:degree=5` | 0.9519 | +0.0022 | 0.5000 | +0.0010 |" in text
+
+
 @pytest.fixture(scope="module")
 def convolution(tmp_path_factory):
     rng = np.random.default_rng(0)
@@ -133,6 +202,23 @@ def test_sketched_sgd_trains_linear_models_as_uncompressed_sgd_does(tmp_path):
     for model in ("svm", "logistic"):
         for method in ("true top-k", "sketched", "heavymix"):
             assert found[model, method] == pytest.approx(found[model, "uncompressed"], rel=0.1, abs=0.01)
+
+
+def test_packed_gaps_have_the_bits_of_the_widest_or_pay_for_exceptions():
+    lengths = packed_gaps.lengths_of(np.array([0, 2, 6, 1029]))
+    assert lengths.tolist() == [0, 1, 2, 10]
+    assert packed_gaps.packed_bits(lengths) == 8 + 4 * 10
+    # In two bits, with one exception: its position, and 8 bits more.
+    assert packed_gaps.patched_bits(lengths) == 24 + 4 * 2 + 8 + 8
+    assert packed_gaps.patched_bits(np.array([3, 3])) == 16 + 2 * 3
+
+
+def test_each_gradient_has_its_bits_of_packed_gaps(rows_dump):
+    [gradient] = paper_sizes.read_gradients(rows_dump, 0.01)
+    row = packed_gaps.measure(gradient)
+    assert row["bits"]["patched"] < row["bits"]["packed"] < 32
+    text = paper_tables.packed_gaps({"block": packed_gaps.BLOCK, "rows": [row]}).splitlines()
+    assert text[2].startswith("| step_000010, rows | 3,000 | 20,000 |") and text[2].count("|") == 7
 
 
 def test_losses_stand_beside_those_of_the_paper():

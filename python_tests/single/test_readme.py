@@ -94,6 +94,14 @@ def test_the_better_value_codec_has_the_numbers_of_the_codecs_page():
         )
 
 
+def test_the_smallest_codecs_have_the_numbers_of_the_page_that_compares_them():
+    rows = json.loads((ROOT / "docs" / "results" / "codec_choice.json").read_text())["rows"]
+    found = {row["codecs"]: row for row in rows}
+    native, fixed = found["rowcol|ecsq:snr=40"], found["delta_adaptive|uniform:bits=8"]
+    said = f"{native['bits']:.1f} bits an element for whole frames, where .* {fixed['bits']:.1f}, which"
+    assert re.search(rf"{said} are closer: {fixed['snr']:.0f} dB", README.replace("\n", " "))
+
+
 def test_numpy_snippet_runs():
     [snippet] = [s for s in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "import numpy" in s]
     output = subprocess.run(
