@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/float_mode.h"
 #include "core/pieces.h"
@@ -15,6 +16,9 @@ namespace {
 // Below this many decoded elements a tensor is summed by one thread, beside other small tensors;
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
+// Decoded frames wait for each other until they have this part of the tensor's elements, which take
+// 8 bytes each: half of what the tensor takes.
+constexpr uint64_t kAddedPart = 4;
 
 // sum[i] += scale * values[i]
 void AddScaled(const float* values, float scale, int64_t count, float* sum) {
@@ -30,26 +34,29 @@ void ScaleFirst(float scale, int64_t count, float* sum) {
   });
 }
 
-// Adds scale * decoded to `sum`, cut by blocks of the universe: no two threads meet at an element.
-// The first time `sum` counts as 0: a block is cleared right before elements of it are added.
-void AddScaled(const SparseTensor& decoded, float scale, bool first, Executor* executor,
-               Span<float> sum) {
+// Adds scale * decoded of the elements of a block of the universe, [begin, end).
+void AddBlock(const SparseTensor& decoded, float scale, int64_t begin, int64_t end, float* sum) {
   constexpr int64_t kPrefetchDistance = 32;  // Each element is in another line of memory.
   const float* values = decoded.values.data();
+  if (decoded.everything) return AddScaled(values + begin, scale, end - begin, sum + begin);
   const uint32_t* indices = decoded.indices.data();
   const auto size = static_cast<int64_t>(decoded.indices.size());
-  const auto add = [&](int64_t, int64_t begin, int64_t end) {
+  int64_t i = std::lower_bound(indices, indices + size, static_cast<uint32_t>(begin)) - indices;
+  for (; i < size && indices[i] < end; ++i) {
+    __builtin_prefetch(sum + indices[std::min(i + kPrefetchDistance, size - 1)], 1);
+    sum[indices[i]] += scale * values[i];
+  }
+}
+
+// Adds some ranks' decoded tensors to `sum` in their order, a block of the universe after the
+// other: it stays in the cache for all of them, and no two threads meet at an element. The first
+// time `sum` counts as 0: a block is cleared right before elements of it are added.
+void AddScaled(Span<const SparseTensor> decoded, float scale, bool first, Executor* executor,
+               Span<float> sum) {
+  ForEachBlock(executor, sum.size(), [&](int64_t, int64_t begin, int64_t end) {
     if (first) std::fill(sum.begin() + begin, sum.begin() + end, 0.0f);
-    if (decoded.everything) {
-      return AddScaled(values + begin, scale, end - begin, sum.data() + begin);
-    }
-    int64_t i = std::lower_bound(indices, indices + size, static_cast<uint32_t>(begin)) - indices;
-    for (; i < size && indices[i] < end; ++i) {
-      __builtin_prefetch(sum.data() + indices[std::min(i + kPrefetchDistance, size - 1)], 1);
-      sum.data()[indices[i]] += scale * values[i];
-    }
-  };
-  ForEachBlock(executor, sum.size(), add);
+    for (const SparseTensor& each : decoded) AddBlock(each, scale, begin, end, sum.data());
+  });
 }
 
 void Fill(float value, Executor* executor, Span<float> out) {
@@ -99,7 +106,8 @@ Status SumInChunks(const TensorFrames& frames, float scale, const SumTarget& tar
   });
 }
 
-// Sums a tensor over the ranks, one frame at a time in rank order; there is one at least.
+// Sums a tensor over the ranks in their order; there is one at least. Frames that have few elements
+// are added together.
 Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& target,
                  Executor* executor, bool* finite) {
   *finite = true;
@@ -111,12 +119,19 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
   const bool in_place = target.dtype == DType::kFloat32;
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
-  SparseTensor decoded;
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const Status status = DecodeFrame(frames[i], executor, &decoded);
+  std::vector<SparseTensor> decoded;
+  size_t num_decoded = 0;
+  for (size_t i = 0, num_elements = 0, num_added = 0; i < frames.size(); ++i) {
+    if (num_decoded == decoded.size()) decoded.emplace_back();
+    SparseTensor* own = &decoded[num_decoded++];
+    const Status status = DecodeFrame(frames[i], executor, own);
     if (!status.ok()) return status.WithContext(frames[i].name());
     *finite &= !frames[i].header.nonfinite;
-    AddScaled(decoded, scale, /*first=*/i == 0, executor, sum);
+    num_elements += own->values.size();
+    if (i + 1 < frames.size() && num_elements < target.n / kAddedPart) continue;
+    AddScaled({decoded.data(), num_decoded}, scale, /*first=*/num_added == 0, executor, sum);
+    num_added += std::exchange(num_decoded, 0);
+    num_elements = 0;
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);
