@@ -22,8 +22,7 @@ from comparison import report
 from network_summary import BASELINES, PHASES
 from options import DOCS
 from page_table import code, table
-
-from tfcompress.wire import allreduce_bytes
+from sharding import traffic
 
 README = DOCS.parent / "README.md"
 # Tables that stay until their numbers come: with `make bench BENCH_ARGS=--save`, and with the first GPU.
@@ -385,14 +384,14 @@ def row_sharding(result: dict) -> str:
 
 def sharding(result: dict) -> str:
     """Returns a table of the bytes and the decoding of a rank, on few ranks and on many."""
-    elements = result["setting"]["rows"] * result["setting"]["columns"]
-    shown = [2, 16, result["setting"]["largest"]]
+    setting = result["setting"]
+    shown = [2, 16, setting["largest"]]
     rows = []
     for name, simulated in result["simulated"].items():
         points = {point["ranks"]: point for point in simulated["points"]}
-        fewer = [allreduce_bytes(4 * elements, each) / points[each]["wire_bytes"] for each in shown]
+        fewer = [traffic(points[each], setting)[1] for each in shown]
         decode = [points[each]["decode_ms"] for each in shown]
-        cells = [f"{each:.1f}" for each in (*fewer, *decode)]
+        cells = [*fewer, *(f"{each:.1f}" for each in decode)]
         rows.append([code(name), *cells, f"{decode[-1] / decode[0]:.2f}"])
     columns = [f"fewer, {each} ranks" for each in shown] + [f"decode ms, {each}" for each in shown]
     return table(["exchange", *columns, f"{shown[-1]} to 2"], rows)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+import options
 import rich.progress
 from gradient_sizes import Gradients, read_gradients
 from namespace_job import JobError, run_ranks
@@ -88,8 +89,8 @@ def rotated(compared: list, number: int) -> list:
 def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """Trains a few steps without compression; returns the file of rank 0's gradients after the last one."""
     step = min(_DUMPED_STEP, arguments.steps)
-    options = ["--steps", str(step), "--dump-gradients", str(folder), "--dump-steps", str(step)]
-    run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], options))
+    dumping = ["--steps", str(step), "--dump-gradients", str(folder), "--dump-steps", str(step)]
+    run(arguments, Bandwidth.parse("unlimited"), _example(arguments, script, ["none"], dumping))
     path = folder / f"step_{step:06d}.npz"
     if not path.exists():
         raise JobError(f"{script.stem} has fewer than {step} steps in an epoch: set --steps lower")
@@ -98,9 +99,9 @@ def _dump(arguments: argparse.Namespace, script: pathlib.Path, folder: pathlib.P
 
 def _plan(arguments: argparse.Namespace, bandwidth: Bandwidth, gradients: pathlib.Path) -> dict[str, float]:
     """Lets the ranks predict their own exchanges; returns milliseconds by compressor, without `auto`."""
-    names = [name for name in arguments.compression if not _is_tried(name)]
-    options = ["--json", "--repeat", "5", "--threads", str(arguments.threads or 0), "--preset", *names]
-    command = shlex.join([sys.executable, "-m", "tfcompress", "plan", str(gradients), *options])
+    names = [name for name in arguments.compression if not options.is_tried(name)]
+    planning = ["--json", "--repeat", "5", "--threads", str(arguments.threads or 0), "--preset", *names]
+    command = shlex.join([sys.executable, "-m", "tfcompress", "plan", str(gradients), *planning])
     output = gradients.parent / "plan"
     run(arguments, bandwidth, ["sh", "-c", f"exec {command} > {shlex.quote(str(output))}.$HOROVOD_RANK"])
     found = json.loads(output.with_suffix(".0").read_text())["results"]
@@ -117,12 +118,8 @@ def _by_steps(arguments: argparse.Namespace, names: list[str]) -> Iterator[tuple
     """Yields the options that say how many steps are trained and measured, and who trains so."""
     trials = str(arguments.trial_steps)
     after_trials = ["--epochs", "2", "--steps", trials, "--warm-up-steps", trials]
-    for is_tried, some in itertools.groupby(names, _is_tried):
+    for is_tried, some in itertools.groupby(names, options.is_tried):
         yield after_trials if is_tried else ["--steps", str(arguments.steps)], list(some)
-
-
-def _is_tried(name: str) -> bool:
-    return name.partition("(")[0] == "auto"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +134,8 @@ class _Job:
 
     def run(self, names: list[str]) -> None:
         """Trains with these compressors, one after the other."""
-        options = [*self.steps, "--preload", "--output", str(self.output), "--count-interface", INTERFACE]
-        run(self.arguments, self.bandwidth, _example(self.arguments, self.script, names, options))
+        counting = [*self.steps, "--preload", "--output", str(self.output), "--count-interface", INTERFACE]
+        run(self.arguments, self.bandwidth, _example(self.arguments, self.script, names, counting))
 
 
 def _train(job: _Job, names: list[str], failures: dict[str, str]) -> Iterator[dict]:
@@ -179,10 +176,10 @@ def _check(result: dict) -> None:
 
 
 def _example(
-    arguments: argparse.Namespace, script: pathlib.Path, names: list[str], options: list[str]
+    arguments: argparse.Namespace, script: pathlib.Path, names: list[str], further: list[str]
 ) -> list[str]:
     """Returns the command of a rank; the example's own arguments take precedence."""
-    command = [sys.executable, str(script), "--epochs", "1", *options]
+    command = [sys.executable, str(script), "--epochs", "1", *further]
     return [*command, "--compression", *names, *arguments.example]
 
 

@@ -76,3 +76,8 @@ def add_measured(results: dict, points: list[dict]) -> None:
     """Adds the points of a real job, in place of earlier ones with as many ranks."""
     kept = [point for point in results["measured"] if point["ranks"] != points[0]["ranks"]]
     results["measured"] = sorted(kept + points, key=lambda point: point["ranks"])
+
+
+def is_tried(name: str) -> bool:
+    """Whether a compressor's first steps are trials of others: `auto`, with or without arguments."""
+    return name.partition("(")[0] == "auto"

@@ -74,10 +74,9 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def train(arguments: argparse.Namespace) -> dict:
     """Runs all jobs; returns the content of the JSON, without its rows."""
     import tfcompress as tfc
-    from tfcompress.auto import Auto
 
     made = {name: tfc.make_compressor(name) for name in arguments.compression}
-    warm_up = {name: _warm_up_steps(each) for name, each in made.items() if not isinstance(each, Auto)}
+    warm_up = {name: _warm_up_steps(each) for name, each in made.items() if not options.is_tried(name)}
     runs: list[dict] = []
     with rich.progress.Progress() as progress:
         bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
