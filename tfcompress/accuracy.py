@@ -57,9 +57,9 @@ def _too_few_steps(stats: Stats, planned_steps: int | None) -> str:
         return ""
     return (
         f"training is to end after {planned_steps:,} steps, and an element waits some {delay:.0f} from one "
-        f"sending to the next: training of fewer than {needed:,.0f} steps lost accuracy so. Train longer, "
-        "send more elements in a step by a larger ratio or tfc.Compression.sparse(), or all of them by "
-        "tfc.Compression.int8() or int4()"
+        f"sending to the next: training of fewer than some {round(needed, -1):,.0f} steps lost accuracy so. "
+        "Train longer, send more elements in a step by a larger ratio (tfc.Compression.sparse() sends a "
+        "tenth), or all of them by tfc.Compression.int8() or int4()"
     )
 
 
