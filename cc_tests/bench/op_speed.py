@@ -30,6 +30,7 @@ from tfcompress.measure import best_seconds, memcpy_seconds
 # Spec, and the targets: encode, decode of one rank, of each further rank; None for no target.
 SPECS = {
     "residual|topk:ratio=0.01|delta_binary|raw": (2, 0.5, None),
+    "residual|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64": (None, None, None),
     "dense|raw|qsgd": (3, 1.5, 1),
     "residual|dense|raw|qsgd": (4, 1.5, 1),
     "dense|raw|uniform": (3, 1.5, 1),
