@@ -220,7 +220,8 @@ def plot(results: dict, path: pathlib.Path) -> None:
     all_axes[0].plot([], [], "ko", markerfacecolor="none", label="measured, a real job")
     all_axes[0].legend(fontsize="small", loc="upper left")
     setting = results["setting"]
-    figure.suptitle(f"A gradient of {setting['rows']:,} x {setting['columns']:,}, top-k 1 % or all elements")
+    size = f"{setting['rows']:,} x {setting['columns']:,}"
+    figure.suptitle(f"A gradient of {size}; top-k 1 %, sparse 10 %, or all elements")
     figure.savefig(path, dpi=150)
 
 

@@ -90,7 +90,7 @@ def train(arguments: argparse.Namespace) -> dict:
                     short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
                     short += ["--warm-up-steps", str(steps)] if steps else []
                     for each in _run(arguments, seed, bandwidth, names, *short):
-                        runs.append(stretched(whole[each["compression"]], each))
+                        runs.append(stretched(whole[each["compression"]], each, steps))
                 trained = _run(arguments, seed, bandwidth, [name for name in made if name not in timed])
                 whole = whole or {each["compression"]: each for each in trained}
                 runs += trained
@@ -126,11 +126,14 @@ def _warm_up_steps(compressor: object) -> int:
     return max(getattr(compressor, "boundaries", ()), default=0)
 
 
-def stretched(whole: dict, timed: dict) -> dict:
+def stretched(whole: dict, timed: dict, warm_up_steps: int = 0) -> dict:
     """Returns a whole training as it would be on the link on which some of its steps were timed.
 
-    Its warm-up is stretched as those are that come after it.
+    Its warm-up is stretched as those are that come after it, which are most of its steps.
     """
+    name, steps = whole["compression"], whole["steps"]
+    if 2 * warm_up_steps > steps:
+        raise SystemExit(f"{name} warms up in {warm_up_steps} of {steps} steps: leave --timed-steps out")
     factor = timed["step_ms_median"] / whole["step_ms_median"]
     curve = [{**point, "seconds": factor * point["seconds"]} for point in whole["curve"]]
     return {**whole, **{key: timed[key] for key in ("bandwidth", "step_ms_median")}, "curve": curve}

@@ -117,6 +117,28 @@ TEST(DecodeSum, DoesNotDependOnTheExecutor) {
   for (size_t t = 0; t < serial.size(); ++t) EXPECT_EQ(parallel[t].storage, serial[t].storage);
 }
 
+// A sixth of the elements on each rank but the first two, which have none: groups of several ranks,
+// the first of which begins with empty frames, and one of a single rank.
+TEST(DecodeSum, AddsGroupsOfRanksInTheirOrder) {
+  constexpr size_t kN = 2 * kBlockElements + 9;
+  constexpr int kRanks = 6;
+  Bytes packets;
+  std::vector<float> expected(kN);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::vector<float> values(kN);
+    const std::vector<float> gradient = Gradient(kN, static_cast<uint64_t>(rank));
+    for (size_t i = rank; rank > 1 && i < kN; i += 6 - i % 2) values[i] = gradient[i];
+    for (size_t i = 0; i < kN; ++i) expected[i] += 0.3f * values[i];
+    Append("nonzero|delta_binary|raw", Tensor(DType::kFloat32, values), &packets);
+  }
+  ThreadExecutor threads(3);
+  for (Executor* executor : {SerialExecutor(), static_cast<Executor*>(&threads)}) {
+    std::vector<Tensor> sum = {Tensor(DType::kFloat32, std::vector<float>(kN, 9.0f))};
+    ASSERT_TRUE(Sum(packets, kRanks, &sum, 0.3f, executor).ok());
+    EXPECT_EQ(sum[0].values(), expected);
+  }
+}
+
 TEST(DecodeSum, ANonFiniteTensorLeavesItsNeighboursAlone) {
   std::vector<Tensor> gradients = Gradients(1);
   Tensor broken(DType::kFloat16,

@@ -75,7 +75,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--weight-decay", type=float, default=1e-4, help="weight decay; see above (default %(default)s)"
     )
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="momentum", help="default: %(default)s")
+    parser.add_argument(
+        "--optimizer",
+        choices=OPTIMIZERS,
+        default="momentum",
+        help="adam needs a lower --learning-rate than the default (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     if arguments.model == "resnet50" and arguments.data_dir:
         parser.error(

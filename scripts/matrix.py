@@ -30,7 +30,7 @@ RESULTS, PAGE = ROOT / "docs" / "results" / "compatibility.json", ROOT / "docs" 
 def read_versions() -> dict[str, tuple[str, ...]]:
     """Returns the TensorFlows, and the Pythons that each has wheels for."""
     lines = (ROOT / "scripts" / "tensorflow_versions.txt").read_text().splitlines()
-    newest = dict(line.split() for line in lines if not line.startswith("#"))
+    newest = dict(line.split() for line in lines if line.strip() and line[0] != "#")
     return {
         tensorflow: tuple(f"3.{minor}" for minor in range(10, int(python.removeprefix("3.")) + 1))
         for tensorflow, python in newest.items()

@@ -50,7 +50,7 @@ newest_python_of() { awk -v minor="${1%.*}." 'index($1, minor) == 1 { sub(/.*\./
 # What a wheel is built of, in words.
 sources_of_now() {
   local changed=''
-  git diff --quiet HEAD 2>/dev/null || changed=' with changes'
+  [[ -z $(git status --porcelain 2>/dev/null) ]] || changed=' with changes'
   git show --no-patch --format="commit %h of %cs$changed" 2>/dev/null || echo "sources without a commit"
 }
 

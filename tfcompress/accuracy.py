@@ -1,5 +1,6 @@
 """The warning that training loses accuracy: a compression keeps too much back, or for too long."""
 
+import math
 import weakref
 from collections.abc import Iterable
 
@@ -14,6 +15,8 @@ LARGEST_SAFE_ERROR = 0.9875
 # Training that has fewer steps than so many times those that an element waits lost accuracy
 # (docs/no_loss.md, "How long is long enough").
 LEAST_DELAYS = 20
+# What keeps less back than this for long, such as elements that are zero for long, is not told.
+LEAST_TOLD_ERROR = 0.5
 
 _told_of_error: "weakref.WeakSet[object]" = weakref.WeakSet()
 _told_of_end: "weakref.WeakSet[object]" = weakref.WeakSet()
@@ -51,13 +54,15 @@ def _too_much_waits(stats: Stats) -> str:
 
 
 def _too_few_steps(stats: Stats, planned_steps: int | None) -> str:
-    delay = stats.total.delay_steps
-    needed = LEAST_DELAYS * (delay or 0.0)
-    if planned_steps is None or delay is None or delay <= 1 or planned_steps >= needed:
+    delay, error = stats.total.delay_steps, stats.total.compression_error
+    if planned_steps is None or delay is None or error is None or not math.isfinite(delay):
+        return ""
+    needed = 10 * math.ceil(LEAST_DELAYS * delay / 10)
+    if error < LEAST_TOLD_ERROR or planned_steps >= needed:
         return ""
     return (
         f"training is to end after {planned_steps:,} steps, and an element waits some {delay:.0f} from one "
-        f"sending to the next: training of fewer than some {round(needed, -1):,.0f} steps lost accuracy so. "
+        f"sending to the next: training of fewer than some {needed:,} steps lost accuracy so. "
         "Train longer, send more elements in a step by a larger ratio (tfc.Compression.sparse() sends a "
         "tenth), or all of them by tfc.Compression.int8() or int4()"
     )

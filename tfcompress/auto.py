@@ -101,7 +101,7 @@ class Contest:
         bypasses = [has_memory and each.transport is Transport.ALLREDUCE for each in policies]
         if any(bypasses):
             empties = len(policies)
-            policies.append(Compressor("dense|raw|raw"))
+            policies.append(Compressor("dense|raw|raw", clip_norm=policies[0].clip_norm))
             bypasses.append(False)
         contenders = [
             Contender(name, stage, empties if bypasses[stage] else None)

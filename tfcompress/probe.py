@@ -39,8 +39,8 @@ class Finalists:
     first: list[str]
     seconds: dict[str, float]
 
-    def __str__(self) -> str:
-        """What is said where one was taken without a trial."""
+    def told(self) -> str:
+        """Returns what is said where one was taken without a trial."""
         [name] = self.ready
         others = ", ".join(f"{each} {1e3 * s:.3g}" for each, s in self.seconds.items() if each != name)
         return f"{name}: its exchange is expected to take {1e3 * self.seconds[name]:.3g} ms a step; {others}"

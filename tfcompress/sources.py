@@ -23,8 +23,8 @@ def stats(source: Any, residual_norms: bool = True, planned_steps: int | None = 
         that Horovod's all-reduce carried uncompressed count with their full size.
       residual_norms: Whether to read all residuals for their norms (default). Without, the call reads three
         small variables and can be made at every step.
-      planned_steps: How many steps training will have when it ends, for the warning that they are too few
-        (default: not known).
+      planned_steps: How many steps (of `tfc.LocalSteps`: rounds) training will have when it ends, for the
+        warning that they are too few (default: not known); without a reading of the residuals there is none.
 
     Warns:
       AccuracyWarning: On rank 0, once for each optimizer or tape, where residuals were read: the compression

@@ -162,14 +162,14 @@ class StepState:
         """Returns what is applied to a list of gradients: one candidate, or a contest of several."""
         key = (plan, gradients)
         if key not in self._settled:
-            ready, first = [plan.fallback], []
-            told: object = f"{plan.fallback}, unmeasured"
             if comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1:
-                told = found = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
-                ready, first = found.ready, found.first
-            if len(ready) == 1:
-                self._tell_choice(told)
-            self._settled[key] = plan.settled(ready, first)
+                found = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
+                if len(found.ready) == 1:
+                    self._tell_choice(found.told())
+                self._settled[key] = plan.settled(found.ready, found.first)
+            else:
+                self._tell_choice(f"{plan.fallback}, unmeasured")
+                self._settled[key] = plan.settled([plan.fallback], [])
         return self._settled[key]
 
     def _tell_choice(self, choice: object) -> None:

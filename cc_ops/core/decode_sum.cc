@@ -16,9 +16,9 @@ namespace {
 // Below this many decoded elements a tensor is summed by one thread, beside other small tensors;
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
-// Decoded frames wait for each other until they have this part of the tensor's elements, which take
-// 8 bytes each: half of what the tensor takes.
-constexpr uint64_t kAddedPart = 4;
+// Decoded frames wait for each other until they have a quarter of the tensor's elements. These take
+// 8 bytes each: half of what the tensor takes, and the last frame on top.
+constexpr uint64_t kElementsOfGroup = 4;
 
 // sum[i] += scale * values[i]
 void AddScaled(const float* values, float scale, int64_t count, float* sum) {
@@ -51,7 +51,7 @@ void AddBlock(const SparseTensor& decoded, float scale, int64_t begin, int64_t e
 // Adds some ranks' decoded tensors to `sum` in their order, a block of the universe after the
 // other: it stays in the cache for all of them, and no two threads meet at an element. The first
 // time `sum` counts as 0: a block is cleared right before elements of it are added.
-void AddScaled(Span<const SparseTensor> decoded, float scale, bool first, Executor* executor,
+void AddFrames(Span<const SparseTensor> decoded, float scale, bool first, Executor* executor,
                Span<float> sum) {
   ForEachBlock(executor, sum.size(), [&](int64_t, int64_t begin, int64_t end) {
     if (first) std::fill(sum.begin() + begin, sum.begin() + end, 0.0f);
@@ -128,10 +128,11 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
     if (!status.ok()) return status.WithContext(frames[i].name());
     *finite &= !frames[i].header.nonfinite;
     num_elements += own->values.size();
-    if (i + 1 < frames.size() && num_elements < target.n / kAddedPart) continue;
-    AddScaled({decoded.data(), num_decoded}, scale, /*first=*/num_added == 0, executor, sum);
+    if (i + 1 < frames.size() && num_elements < target.n / kElementsOfGroup) continue;
+    AddFrames({decoded.data(), num_decoded}, scale, /*first=*/num_added == 0, executor, sum);
     num_added += std::exchange(num_decoded, 0);
     num_elements = 0;
+    decoded.resize(1);  // Its memory serves the next frame; that of the others is given back.
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
   if (!in_place) NarrowFromFloat(sum, target.dtype, executor, target.data);

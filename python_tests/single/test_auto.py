@@ -271,6 +271,8 @@ def test_auto_passes_its_policy_on():
     policy = {"min_elements": 5, "seed": 9, "exclude": ("bias",), "clip_norm": 1.5}
     auto = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30, **policy)
     assert len(compressors_of(auto)) == 5 + 2 * 4
+    contest = auto.settled(["none", "int4"], ["none"])
+    assert [each.clip_norm for each in contest.policies] == [1.5] * 3, "also where the memory is emptied"
     for each in compressors_of(auto):
         config = each.get_config()
         assert {name: config[name] for name in policy} == policy

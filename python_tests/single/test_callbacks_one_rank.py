@@ -203,6 +203,9 @@ def test_too_few_steps_are_told_once():
         accuracy.warn_of_loss([holder], safe, planned_steps=20_000)
         dense = make_stats(1, 50, names=("a",), measured=[[64, 4, 25, 1, 1000, 1000]])
         accuracy.warn_of_loss([holder], dense, planned_steps=3)
+        nothing_sent = make_stats(1, 50, names=("a",), measured=[[64, 1, 1, 0.9, 1000, 0]])
+        accuracy.warn_of_loss([holder], nothing_sent, planned_steps=3)
+        accuracy.warn_of_loss([holder], stats_of_errors(0.4), planned_steps=3)
         accuracy.warn_of_loss([holder], make_stats(2, 100), planned_steps=3)
     with pytest.warns(tfc.AccuracyWarning) as told:
         accuracy.warn_of_loss([holder], safe, planned_steps=19_999)

@@ -68,7 +68,7 @@ def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_lin
         names = [word for word in words[: words.index("--batch-size")] if not word.startswith("-")]
         warm_up = int(words[words.index("--warm-up-steps") + 1]) if "--warm-up-steps" in words else 0
         started.append((bandwidth.label, names, steps, warm_up))
-        shared = dict.fromkeys(time_to_accuracy.SHARED, 0) | {"replicas_identical": True}
+        shared = dict.fromkeys(time_to_accuracy.SHARED, 0) | {"replicas_identical": True, "steps": 200}
         step_ms = {"1gbit": 100.0, "100mbit": 900.0}[bandwidth.label]
         trained = [run(name, [0.5, 0.9], steps * step_ms / 2e3, bandwidth.label) for name in names]
         results = [{**shared, **each, "step_ms_median": step_ms} for each in trained]
@@ -86,6 +86,13 @@ def test_further_links_time_some_steps_of_what_takes_the_same_steps_on_every_lin
     rows = time_to_accuracy.summarise(result["runs"], within=0.0)
     slow = {row["compression"]: row["training_seconds"] for row in rows if row["bandwidth"] == "100mbit"}
     assert slow == pytest.approx(dict.fromkeys(["none", "int4", "sparse", "auto"], 9.0))
+
+
+def test_what_is_mostly_warm_up_is_not_stretched():
+    whole, timed = ({**run("smallest", [0.5], 10), "step_ms_median": 1.0, "steps": 1900} for _ in range(2))
+    assert time_to_accuracy.stretched(whole, timed, 950)["curve"] == whole["curve"]
+    with pytest.raises(SystemExit, match="smallest warms up in 951 of 1900 steps"):
+        time_to_accuracy.stretched(whole, timed, 951)
 
 
 def test_from_a_file_it_writes_numbers_table_and_figure(tmp_path, monkeypatch, capsys):

@@ -27,7 +27,7 @@ class CompressionStats(Callback):
     - `delay_steps`: steps between two sendings of an element.
 
     After an epoch rank 0 warns once, by `tfc.AccuracyWarning`, of a variable whose compression error is above
-    what is safe, or of an end of training after too few steps for what waits; the message says what to do.
+    what is safe, or of an end of `fit` after too few steps for what waits; the message says what to do.
     """
 
     def __init__(
@@ -78,12 +78,16 @@ class CompressionStats(Callback):
             print(self._read(residual_norms=True).since(self._at_train_begin).summary(), flush=True)
 
     def _planned_steps(self, epoch: int) -> int | None:
-        """Steps when training ends, if further epochs are as long as this one; None where no end is known."""
-        if not self.params or "epochs" not in self.params:
+        """Steps when `fit` ends, if all epochs are as long as this one; None where no end is known.
+
+        Statistics begin anew where training goes on from a file: epochs before count as long as this one.
+        """
+        epochs = (getattr(self, "params", None) or {}).get("epochs")
+        if epochs is None:
             return None
         now = self._read(residual_norms=False)
         of_epoch = now.since(self._at_epoch_begin).total.steps
-        return now.total.steps + (self.params["epochs"] - epoch - 1) * of_epoch
+        return max(now.total.steps, (epoch + 1) * of_epoch) + (epochs - epoch - 1) * of_epoch
 
     def _read(self, residual_norms: bool, planned_steps: int | None = None) -> Stats:
         source = self.model.optimizer if self._source is None else self._source
