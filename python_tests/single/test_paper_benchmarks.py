@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import headline_sizes  # noqa: E402
 import packed_gaps  # noqa: E402
 import paper_dense  # noqa: E402
+import paper_numbers  # noqa: E402
 import paper_sizes  # noqa: E402
 import paper_tables  # noqa: E402
 import rank_traffic  # noqa: E402
@@ -102,7 +103,7 @@ def test_tables_of_sizes_have_a_column_for_each_gradient(sizes, name):
 def test_precisions_have_all_rows_of_table_7(sizes):
     result, gradient = sizes
     rows = {line.split("|")[1].strip(): line for line in paper_tables.precisions(result).splitlines()}
-    assert set(paper_tables.TABLE_7) <= set(rows)
+    assert set(paper_numbers.TABLE_7) <= set(rows)
     assert rows["float64"] == "| float64 | 1041 | 0.6914 | - | - | - |"
     own = gradient["sketches"]["128 buckets a sign, 2 rows, d/5 columns"]
     assert rows["SKCompress"].startswith(f"| SKCompress | 89 | 0.6909 | {own['bytes']:.2f}, ")
@@ -160,7 +161,7 @@ def test_shares_of_phases_stand_beside_table_iv():
 
 
 def test_hit_rates_stand_beside_those_of_table_2():
-    rows = [{"compression": name, "mean": 0.5, "difference": 0.001} for name in paper_tables.HIT_RATES]
+    rows = [{"compression": name, "mean": 0.5, "difference": 0.001} for name in paper_numbers.HIT_RATES]
     text = paper_tables.hit_rates({"title": "ncf", "rows": rows})
     assert "|poly:degree=5` | 0.9519 | +0.0022 | 0.5000 | +0.0010 |" in text
 
@@ -224,11 +225,11 @@ def test_each_gradient_has_its_bits_of_packed_gaps(rows_dump):
 def test_losses_stand_beside_those_of_the_paper():
     row = {"mean": 0.25, "difference": 0.0, "lowest": 0.24, "highest": 0.26, "ratio": 8.5}
     row["wire_bytes_per_step"] = 1000.4
-    names = [*paper_tables.TABLE_4["svm"], *paper_tables.TABLE_VII["svm"], "zipml(8)"]
+    names = [*paper_numbers.TABLE_4["svm"], *paper_numbers.TABLE_VII["svm"], "zipml(8)"]
     result = {"title": "news_svm, 2 ranks", "rows": [row | {"compression": name} for name in names]}
     text = paper_tables.skcompress_losses(result).splitlines()
     assert [line.split("|")[1].strip() for line in text[2:]] == [
-        f"`{name}`" for name in paper_tables.TABLE_4["svm"]
+        f"`{name}`" for name in paper_numbers.TABLE_4["svm"]
     ]
     assert text[2] == (
         "| `skcompress` | 0.9784 | -0.0001 | 0.2500 | +0.0000 | 0.2400 to 0.2600 | 1,000 | 8.5 |"
