@@ -218,7 +218,7 @@ def plot(results: dict, path: pathlib.Path) -> None:
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(True, which="major", alpha=0.3)
     all_axes[0].plot([], [], "ko", markerfacecolor="none", label="measured, a real job")
-    all_axes[0].legend(fontsize="small", loc="upper left")
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     setting = results["setting"]
     size = f"{setting['rows']:,} x {setting['columns']:,}"
     figure.suptitle(f"A gradient of {size}; top-k 1 %, sparse 10 %, or all elements")
