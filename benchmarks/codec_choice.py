@@ -7,7 +7,6 @@ frames are counted, with headers and checksums. The error is that of the sent el
 in the residual either way.
 """
 
-import argparse
 import math
 import pathlib
 
@@ -139,15 +138,8 @@ def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
     plt.close(figure)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = options.make_parser(__doc__)
-    options.add_gradients(parser)
-    options.add_pages_folder(parser)
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = parse_arguments()
+    arguments = options.parse_gradients(__doc__)
     gradients = [found for path in find_files(arguments.gradients) if (found := variables(path))]
     lines = {
         name: [measure(gradients, codecs, arguments.ratio) for codecs in specs]

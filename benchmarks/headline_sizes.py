@@ -7,7 +7,6 @@ an int32 and a float64, as in SKCompress and FastSGD; frames count with headers.
 """
 
 import argparse
-import pathlib
 
 import numpy as np
 import options
@@ -50,9 +49,7 @@ def measure(name: str, sent: Rows, codecs: str) -> dict:
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     options.add_pages_folder(parser)
-    parser.add_argument(
-        "files", nargs="+", type=pathlib.Path, metavar="FILE", help="dumps, or folders of them"
-    )
+    options.add_dumps(parser)
     return parser.parse_args()
 
 

@@ -7,7 +7,6 @@ equal ones added. Value sections are counted: indices cost the same with all cod
 float32, and rounded to bfloat16 and float16, since those of mixed precision are widened to float32.
 """
 
-import argparse
 import pathlib
 
 import numpy as np
@@ -73,15 +72,8 @@ def measure(name: str, arrays: dict[str, np.ndarray], sparsifier: str, precision
     }
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = options.make_parser(__doc__)
-    options.add_gradients(parser)
-    options.add_pages_folder(parser)
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = parse_arguments()
+    arguments = options.parse_gradients(__doc__)
     cases = []
     for path in find_files(arguments.gradients):
         name = path.stem

@@ -47,6 +47,21 @@ def add_gradients(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def parse_gradients(description: str) -> argparse.Namespace:
+    """Parses the arguments of a benchmark that compares codecs on gradients and writes for the pages."""
+    parser = make_parser(description)
+    add_gradients(parser)
+    add_pages_folder(parser)
+    return parser.parse_args()
+
+
+def add_dumps(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    """Adds the files of dumped gradients, as positional arguments."""
+    parser.add_argument(
+        "files", nargs=nargs, type=pathlib.Path, metavar="FILE", help="dumps, or folders of them"
+    )
+
+
 def add_pages_folder(parser: argparse.ArgumentParser) -> None:
     """Adds the folder of the pages that show the results."""
     parser.add_argument(

@@ -8,7 +8,6 @@ are those of FastPFor's sources: 8 bits for a width, and patched 16 or 24 for a 
 Padding of pages and of the last block is not counted, so that real files are larger.
 """
 
-import argparse
 import pathlib
 
 import numpy as np
@@ -58,15 +57,8 @@ def measure(gradient: Gradient) -> dict:
     return {"gradient": gradient.name, "n": n, "k": len(keys), "bits": per_key}
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = options.make_parser(__doc__)
-    options.add_gradients(parser)
-    options.add_pages_folder(parser)
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = parse_arguments()
+    arguments = options.parse_gradients(__doc__)
     files: list[pathlib.Path] = find_files(arguments.gradients)
     gradients = [each for path in files for each in read_gradients(path, arguments.ratio)]
     rows = [measure(each) for each in rich.progress.track(gradients, "gradients")]

@@ -152,9 +152,7 @@ def parse_arguments() -> argparse.Namespace:
         "--setting", choices=["convolution", "ncf"], default="convolution", help="default: %(default)s"
     )
     options.add_pages_folder(parser)
-    parser.add_argument(
-        "files", nargs="+", type=pathlib.Path, metavar="FILE", help="dumps, or folders of them"
-    )
+    options.add_dumps(parser)
     return parser.parse_args()
 
 

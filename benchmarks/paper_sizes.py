@@ -224,9 +224,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     parser.add_argument("--name", default="paper_sizes", help="name of the results (default %(default)s)")
     options.add_pages_folder(parser)
-    parser.add_argument(
-        "files", nargs="*", type=pathlib.Path, metavar="FILE", help="dumps, or folders of them"
-    )
+    options.add_dumps(parser, "*")
     return parser.parse_args()
 
 

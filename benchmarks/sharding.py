@@ -188,7 +188,8 @@ def make_table(results: dict) -> rich.table.Table:
 
 def traffic(point: dict, setting: dict) -> list[str]:
     """Returns kilobytes on the wire, and how many times fewer they are than a ring all-reduce's."""
-    plain = 16 * setting["rows"] * setting["columns"] * (point["ranks"] - 1) / point["ranks"]
+    ranks = point["ranks"]
+    plain = 16 * setting["rows"] * setting["columns"] * (ranks - 1) / ranks
     return [f"{point['wire_bytes'] / 1e3:,.1f}", f"{plain / point['wire_bytes']:.1f}"]
 
 

@@ -126,7 +126,7 @@ def _warm_up_steps(compressor: object) -> int:
     return max(getattr(compressor, "boundaries", ()), default=0)
 
 
-def stretched(whole: dict, timed: dict, warm_up_steps: int = 0) -> dict:
+def stretched(whole: dict, timed: dict, warm_up_steps: int) -> dict:
     """Returns a whole training as it would be on the link on which some of its steps were timed.
 
     Its warm-up is stretched as those are that come after it, which are most of its steps.

@@ -2,7 +2,7 @@
 
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tfcompress import comm
 from tfcompress.notices import warn
@@ -26,7 +26,7 @@ class AccuracyWarning(UserWarning):
     """A compression keeps so much of the gradients back, or for so long, that accuracy is likely lost."""
 
 
-def warn_of_loss(holders: Iterable[object], stats: Stats, planned_steps: int | None = None) -> None:
+def warn_of_loss(holders: Sequence[object], stats: Stats, planned_steps: int | None = None) -> None:
     """Warns on rank 0, once of each reason and for each holder, where training is likely to lose accuracy.
 
     Does nothing collective.

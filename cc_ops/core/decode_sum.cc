@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "core/float_mode.h"
 #include "core/pieces.h"
@@ -16,9 +15,9 @@ namespace {
 // Below this many decoded elements a tensor is summed by one thread, beside other small tensors;
 // above it the threads share the tensor.
 constexpr uint64_t kSmallTensorElements = kBlockElements;
-// Decoded frames wait for each other until they have a quarter of the tensor's elements. These take
-// 8 bytes each: half of what the tensor takes, and the last frame on top.
-constexpr uint64_t kElementsOfGroup = 4;
+// Decoded frames wait for each other until they have one in so many of the tensor's elements. These
+// take 8 bytes each: half of what the tensor takes, and the last frame on top.
+constexpr uint64_t kGroupShare = 4;
 
 // sum[i] += scale * values[i]
 void AddScaled(const float* values, float scale, int64_t count, float* sum) {
@@ -120,18 +119,19 @@ Status SumTensor(const TensorFrames& frames, float scale, const SumTarget& targe
   const Span<float> sum(in_place ? static_cast<float*>(target.data) : wide.data(),
                         static_cast<size_t>(target.n));
   std::vector<SparseTensor> decoded;
-  size_t num_decoded = 0;
-  for (size_t i = 0, num_elements = 0, num_added = 0; i < frames.size(); ++i) {
+  size_t num_decoded = 0, num_elements = 0;  // Of the frames that wait.
+  bool first = true;
+  for (size_t i = 0; i < frames.size(); ++i) {
     if (num_decoded == decoded.size()) decoded.emplace_back();
     SparseTensor* own = &decoded[num_decoded++];
     const Status status = DecodeFrame(frames[i], executor, own);
     if (!status.ok()) return status.WithContext(frames[i].name());
     *finite &= !frames[i].header.nonfinite;
     num_elements += own->values.size();
-    if (i + 1 < frames.size() && num_elements < target.n / kElementsOfGroup) continue;
-    AddFrames({decoded.data(), num_decoded}, scale, /*first=*/num_added == 0, executor, sum);
-    num_added += std::exchange(num_decoded, 0);
-    num_elements = 0;
+    if (i + 1 < frames.size() && num_elements < target.n / kGroupShare) continue;
+    AddFrames({decoded.data(), num_decoded}, scale, first, executor, sum);
+    first = false;
+    num_decoded = num_elements = 0;
     decoded.resize(1);  // Its memory serves the next frame; that of the others is given back.
   }
   if (!*finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, sum);
