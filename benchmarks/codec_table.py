@@ -1,4 +1,4 @@
-"""Writes docs/codecs.md, the registry's description of every codec and measurements here, and README's table.
+"""Writes docs/codecs.md, the registry's description of every codec and measurements here.
 
     python benchmarks/codec_table.py            # a few minutes on one core
     python benchmarks/codec_table.py --facts    # keeps measurements, measures only what has none
@@ -24,10 +24,7 @@ from tfcompress.catalogue import KINDS
 from tfcompress.measure import entropy_bits, memcpy_seconds, squared_norm
 
 ROOT = pathlib.Path(__file__).parents[1]
-PAGE, README = ROOT / "docs" / "codecs.md", ROOT / "README.md"
-# The table in README.md is between these marks.
-KIND_NAMES = dict(zip(KINDS, ("sparsifier", "index", "value", "joint", "linear", "memory"), strict=True))
-CODECS = ("<!-- codecs: written by benchmarks/codec_table.py -->", "<!-- /codecs -->")
+PAGE = ROOT / "docs" / "codecs.md"
 # What the examples dumped, and the share of the elements of a dense gradient that would be sent.
 GRADIENTS, RATIO = pathlib.Path(__file__).parent / "gradients", 0.01
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
@@ -316,17 +313,6 @@ def with_new_facts(text: str) -> str:
     return page(measured_tables(known_rows(text))) + text[text.index("\nMeasured on ") :]
 
 
-def with_codecs(readme: str) -> str:
-    """Returns README.md with the table of the registry."""
-    rows = [
-        [KIND_NAMES[title], f"`{entry.name}`", entry.doc.replace("|", "\\|")]
-        for title, entries in KINDS.items()
-        for entry in entries()
-    ]
-    lines = [CODECS[0], "", *table(["kind", "name", "what"], rows), "", CODECS[1]]
-    return re.sub(f"{CODECS[0]}.*?{CODECS[1]}", lambda _: "\n".join(lines), readme, flags=re.DOTALL)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -336,8 +322,6 @@ def main() -> None:
         "--facts", action="store_true", help="measure nothing: keep the measurements of the page"
     )
     arguments = parser.parse_args()
-    if not arguments.check:
-        README.write_text(with_codecs(README.read_text()))
     if arguments.facts:
         PAGE.write_text(with_new_facts(PAGE.read_text()))
         return
@@ -347,8 +331,6 @@ def main() -> None:
             raise SystemExit(
                 f"{PAGE.name} does not agree with the registry: run {pathlib.Path(__file__).name}"
             )
-        if README.read_text() != with_codecs(README.read_text()):
-            raise SystemExit(f"{README.name} does not agree with the registry: run with --facts")
         return
     PAGE.write_text(page(measured_tables({})) + notes())
 

@@ -29,7 +29,7 @@ README = DOCS.parent / "README.md"
 NOT_SAVED_YET = ("speed", "gpu")
 # Elements of a gradient for which targets were set, on one thread.
 TARGET_ELEMENTS = 10_000_000
-# The core's codecs that README.md shows.
+# The core's codecs of the table beside the ops.
 CORE_DENSITY = "0.01"
 CORE_CODECS = {
     "sparsifier/topk": "`topk` selection",

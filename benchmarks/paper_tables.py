@@ -392,6 +392,26 @@ def sketched_mnist(result: dict) -> str:
     return table(["model", "method", *losses_at, "of the seeds", "train error", "test error"], rows)
 
 
+def sketched_ranks(result: dict) -> str:
+    """What an update changes and moves, and where training ends, by the number of workers (Figure 4)."""
+    rows = [
+        [
+            row["model"],
+            row["method"],
+            row["ranks"],
+            f"{row['updated']:.0f}",
+            f"{row['times_fewer']:.1f}",
+            f"{row['test_loss']:.4f}",
+            f"{row['least_test_loss']:.4f} to {row['largest_test_loss']:.4f}",
+            f"{100 * row['test_error']:.2f} %",
+        ]
+        for row in sorted(result["rows"], key=lambda row: (row["model"], row["method"], row["ranks"]))
+    ]
+    updated = f"updated of {result['n']:,}"
+    headings = ["model", "method", "workers", updated, "times fewer numbers", "test loss", "of the seeds"]
+    return table([*headings, "test error"], rows)
+
+
 def strongly_convex(result: dict) -> str:
     """Excess loss and slope of each method on the quadratic of Theorem 1."""
     plain = result["curves"][0]["losses"][-1]
@@ -432,6 +452,7 @@ TABLES = {
         hit_rates,
         packed_gaps,
         sketched_mnist,
+        sketched_ranks,
         strongly_convex,
     )
 }

@@ -19,7 +19,7 @@ BUILD = ROOT / "build" / "release"
 DOCUMENT = (ROOT / "CONTRIBUTING.md").read_text()
 SECTION = DOCUMENT[DOCUMENT.index("## Add a codec") : DOCUMENT.index("## Tests")]
 # What the steps change, or read.
-COPIED = ("README.md", "docs", "benchmarks", "tfcompress", "cc_ops", "cc_tests/golden")
+COPIED = ("docs", "benchmarks", "tfcompress", "cc_ops", "cc_tests/golden")
 PYTHON_TESTS = ("test_codec_table.py", "test_readme.py")
 
 
@@ -126,10 +126,8 @@ def test_the_steps_are_all_that_a_codec_takes(tree):
     command = shlex.split(documented("python "))
     pages = run(tree, sys.executable, *command[1:])
     assert pages.returncode == 0, pages.stderr
-    rows = [
-        line for name in ("README.md", "docs/codecs.md") for line in (tree / name).read_text().splitlines()
-    ]
-    assert sum("`varint`" in row for row in rows) == 3  # README, the registry's facts, the measurements.
+    rows = (tree / "docs" / "codecs.md").read_text().splitlines()
+    assert sum("`varint`" in row for row in rows) == 2  # The registry's facts, the measurements.
 
     shutil.copytree(ROOT / "python_tests", tree / "python_tests")
     files = [f"python_tests/single/{name}" for name in PYTHON_TESTS]

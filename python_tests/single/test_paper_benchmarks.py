@@ -205,6 +205,20 @@ def test_sketched_sgd_trains_linear_models_as_uncompressed_sgd_does(tmp_path):
             assert found[model, method] == pytest.approx(found[model, "uncompressed"], rel=0.1, abs=0.01)
 
 
+def test_more_workers_update_more_elements_under_local_topk_alone(tmp_path):
+    result = run("sketched_ranks", tmp_path, "--quick")
+    rows = {(row["model"], row["method"], row["ranks"]): row for row in result["rows"]}
+    k = result["setting"]["k"]
+    for model in ("svm", "logistic"):
+        assert k <= rows[model, "local top-k", 2]["updated"] <= 2 * k
+        assert rows[model, "local top-k", 8]["updated"] > rows[model, "local top-k", 2]["updated"]
+        assert {rows[model, "sketched", ranks]["updated"] for ranks in (2, 8)} == {k}
+        for ranks in (2, 8):
+            plain = rows[model, "uncompressed", ranks]
+            assert plain["times_fewer"] == 1
+            assert rows[model, "sketched", ranks]["test_loss"] == pytest.approx(plain["test_loss"], rel=0.1)
+
+
 def test_packed_gaps_have_the_bits_of_the_widest_or_pay_for_exceptions():
     lengths = packed_gaps.lengths_of(np.array([0, 2, 6, 1029]))
     assert lengths.tolist() == [0, 1, 2, 10]

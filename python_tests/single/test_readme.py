@@ -1,4 +1,4 @@
-"""README.md: its tables are true, its snippets run."""
+"""README.md and the page that goes on from it: tables are true, snippets run."""
 
 import json
 import pathlib
@@ -11,11 +11,18 @@ import pytest
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README, CHOOSE, RESULTS = (
+    (ROOT / name).read_text() for name in ("README.md", "docs/choose.md", "docs/results.md")
+)
+
+
+def result_rows(name):
+    result = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+    return {row["compression"]: row for row in result["rows"]}
 
 
 def test_preset_table_gives_the_presets_specs():
-    rows = re.findall(r"^\| `(\w+)\(.*\)` \| `(\S+)` \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)\(.*\)` \| `(\S+)` \|", CHOOSE, re.MULTILINE)
     assert {name for name, _ in rows} == {
         name
         for cls in tfc.Compression.__mro__
@@ -39,13 +46,24 @@ def test_the_first_sentence_is_true_of_the_measurements():
     assert (round(min(ratios.values())), round(max(ratios.values()))) == (int(lowest), int(highest))
 
 
-def result_rows(name):
-    result = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
-    return {row["compression"]: row for row in result["rows"]}
+def test_its_choice_has_the_measured_numbers():
+    section = README[README.index("## Presets") : README.index("## Codecs")]
+    said = dict(re.findall(r"^\| .* \| `(\w+)\(\).*?\| (.*) \|$", section, re.MULTILINE))
+    adam, momentum = result_rows("no_loss_mlp_adam"), result_rows("no_loss_mlp_momentum")["sparse"]
+    assert said["int8"].startswith(f"{adam['int8']['ratio']:.1f} and {adam['int4']['ratio']:.1f} times")
+    assert adam["sparse"]["difference"] > 0 and round(adam["sparse"]["ratio"]) == round(momentum["ratio"])
+    behind = f"{-100 * momentum['difference']:.2f} points behind under SGD"
+    assert said["sparse"] == f"{momentum['ratio']:.0f} times fewer: ahead under Adam, {behind}"
+    smallest = result_rows("convergence_fashion_adam")["smallest(warmup_steps=468)"]
+    behind = f"{-100 * smallest['difference']:.1f} points behind"
+    assert said["smallest"] == f"{smallest['ratio']:.0f} times fewer, {behind}"
+    ncf = result_rows("convergence_ncf")["skcompress"]
+    behind = f"{-100 * ncf['difference']:.1f} points of HR@10 behind"
+    assert said["skcompress"] == f"NeuMF: {ncf['ratio']:.1f} times fewer than dense tables, {behind}"
 
 
 def test_recommended_presets_have_the_measured_numbers():
-    section = README[README.index("Which to take") : README.index("| preset | spec | from |")]
+    section = CHOOSE[CHOOSE.index("## By job") : CHOOSE.index("## By the number of ranks")]
     jobs = dict(re.findall(r"^\| ([\w ,]+) \| `(.*?)`", section, re.MULTILINE))
     assert len(jobs) == 9
     for preset in jobs.values():
@@ -90,7 +108,7 @@ def test_the_better_value_codec_has_the_numbers_of_the_codecs_page():
             rf"^\| `{name}` \| ([\d. to]+) \| ([\d to]+) \|$", page, re.MULTILINE
         ).groups()
         assert re.search(
-            rf"`{name}` (has )?{bits} bits( a value)? and {decibels} dB", README.replace("\n", " ")
+            rf"`{name}` (has )?{bits} bits( a value)? and {decibels} dB", RESULTS.replace("\n", " ")
         )
 
 
@@ -99,7 +117,7 @@ def test_the_smallest_codecs_have_the_numbers_of_the_page_that_compares_them():
     found = {row["codecs"]: row for row in rows}
     native, fixed = found["rowcol|ecsq:snr=40"], found["delta_adaptive|uniform:bits=8"]
     said = f"{native['bits']:.1f} bits an element for whole frames, where .* {fixed['bits']:.1f}, which"
-    assert re.search(rf"{said} are closer: {fixed['snr']:.0f} dB", README.replace("\n", " "))
+    assert re.search(rf"{said} are closer: {fixed['snr']:.0f} dB", RESULTS.replace("\n", " "))
 
 
 def test_numpy_snippet_runs():
