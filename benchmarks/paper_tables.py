@@ -337,6 +337,20 @@ def phase_shares(result: dict) -> str:
     return table(["", "compression", "in all", *PHASES], rows)
 
 
+def breakdown(result: dict) -> str:
+    """Milliseconds of a step in three parts, by link, as in DeepReduce's Figure 11."""
+    rows = []
+    for row in result["rows"]:
+        of = row["milliseconds"]
+        parts = (of["compute"] + of["update"], of["encode"] + of["decode"], of["communication"])
+        faster = f"{row['throughput_to']['none']:.2f}"
+        wire = f"{row['wire']['expected']:,.0f}"
+        names = [row["bandwidth"], code(row["compression"])]
+        rows.append([*names, wire, f"{row['step_ms']:.0f}", faster, *(f"{each:.0f}" for each in parts)])
+    headings = ["link", "compression", "wire B/step", "step, ms", "times as fast as `none`"]
+    return table([*headings, "forward, backward, update", "encode, decode", "communication"], rows)
+
+
 def shares(times: Iterable[float]) -> list[str]:
     found = list(times)
     return [f"{100 * each / sum(found):.1f} %" for each in found]
@@ -449,6 +463,7 @@ TABLES = {
         headline_dense,
         rank_traffic,
         phase_shares,
+        breakdown,
         hit_rates,
         packed_gaps,
         sketched_mnist,

@@ -11,8 +11,9 @@ from tfcompress.wire import allgather_bytes, allreduce_bytes
 # Candidates whose exchange is expected to take so many times as long as the shortest one's are tried in
 # training; the model is not better than that.
 _CLOSE = 2.0
-# What is taken without a trial has to be faster by so much: the model's errors are mostly common to all.
-_CLEARLY = 1.3
+# What is sparse has to be faster by so much: it may cost accuracy, the exchange is only a part of a step, and
+# no trial comes after. The model's errors are mostly common to all.
+_CLEARLY = 2.0
 # Links get slower and faster by so much during training: those close then are kept ready.
 _DRIFT = 4.0
 # An exchange shorter than this counts as this long: what surrounds it takes as much.
@@ -263,7 +264,7 @@ def expected_seconds(
 
 
 def clearly_fastest(candidates: Mapping[str, float], others: Mapping[str, float]) -> str | None:
-    """Returns the fastest of the candidates, if all others are expected to take more than 1.3 times as long.
+    """Returns the fastest of the candidates, if all others are expected to take more than twice as long.
 
     Args:
       candidates: Seconds by name.

@@ -204,6 +204,11 @@ def test_what_is_sparse_is_clearly_faster_or_not_taken(candidates):
     assert taken(1, candidates={"none": []}) is None, "nothing is known of the model"
 
 
+def test_an_exchange_that_is_not_twice_as_fast_is_not_worth_what_sparse_may_cost():
+    assert clearly_fastest({"sparse": 0.1}, {"none": 0.5, "int4": 0.19}) is None
+    assert clearly_fastest({"sparse": 0.1, "other": 0.11}, {"none": 0.5, "int4": 0.21}) == "sparse"
+
+
 # ---- Contest -----------------------------------------------------------------------------------------------
 
 

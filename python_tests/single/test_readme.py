@@ -53,7 +53,10 @@ def test_its_choice_has_the_measured_numbers():
     assert said["int8"].startswith(f"{adam['int8']['ratio']:.1f} and {adam['int4']['ratio']:.1f} times")
     assert adam["sparse"]["difference"] > 0 and round(adam["sparse"]["ratio"]) == round(momentum["ratio"])
     behind = f"{-100 * momentum['difference']:.2f} points behind under SGD"
-    assert said["sparse"] == f"{momentum['ratio']:.0f} times fewer: ahead under Adam, {behind}"
+    assert said["sparse"].startswith(f"{momentum['ratio']:.0f} times fewer: ahead under Adam, {behind}")
+    large = json.loads((ROOT / "docs" / "results" / "time_to_accuracy_large_mlp.json").read_text())["rows"]
+    final = {row["compression"]: row["final"] for row in large}
+    assert f"{100 * (final['none'] - final['sparse']):.2f} behind" in said["sparse"]
     smallest = result_rows("convergence_fashion_adam")["smallest(warmup_steps=468)"]
     behind = f"{-100 * smallest['difference']:.1f} points behind"
     assert said["smallest"] == f"{smallest['ratio']:.0f} times fewer, {behind}"
