@@ -19,7 +19,7 @@ BUILD = ROOT / "build" / "release"
 DOCUMENT = (ROOT / "CONTRIBUTING.md").read_text()
 SECTION = DOCUMENT[DOCUMENT.index("## Add a codec") : DOCUMENT.index("## Tests")]
 # What the steps change, or read.
-COPIED = ("docs", "benchmarks", "tfcompress", "cc_ops", "cc_tests/golden")
+COPIED = ("README.md", "docs", "benchmarks", "tfcompress", "cc_ops", "cc_tests/golden")
 PYTHON_TESTS = ("test_codec_table.py", "test_readme.py")
 
 
