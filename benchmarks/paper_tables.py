@@ -412,7 +412,7 @@ def sketched_ranks(result: dict) -> str:
         [
             row["model"],
             row["method"],
-            row["ranks"],
+            str(row["ranks"]),
             f"{row['updated']:.0f}",
             f"{row['times_fewer']:.1f}",
             f"{row['test_loss']:.4f}",

@@ -217,6 +217,8 @@ def test_more_workers_update_more_elements_under_local_topk_alone(tmp_path):
             plain = rows[model, "uncompressed", ranks]
             assert plain["times_fewer"] == 1
             assert rows[model, "sketched", ranks]["test_loss"] == pytest.approx(plain["test_loss"], rel=0.1)
+    text = paper_tables.sketched_ranks(result)
+    assert len({line.count("|") for line in text.splitlines()}) == 1 and "| sketched | 8 | 2 |" in text
 
 
 def test_packed_gaps_have_the_bits_of_the_widest_or_pay_for_exceptions():
