@@ -129,7 +129,10 @@ def run(arguments: argparse.Namespace) -> dict:
         **{key: first[key] for key in shared},
         "kernel": platform.release(),
         "cores": os.cpu_count(),
-        "arguments": arguments.example,
+        # Of paths the last part: the others are of one machine.
+        "arguments": [
+            pathlib.PurePath(word).name if word.startswith("/") else word for word in arguments.example
+        ],
         "repeats": arguments.repeats,
         "threads": arguments.threads,
         "cycle_time_ms": arguments.cycle_time,

@@ -54,9 +54,8 @@ def test_its_choice_has_the_measured_numbers():
     assert adam["sparse"]["difference"] > 0 and round(adam["sparse"]["ratio"]) == round(momentum["ratio"])
     behind = f"{-100 * momentum['difference']:.2f} points behind under SGD"
     assert said["sparse"].startswith(f"{momentum['ratio']:.0f} times fewer: ahead under Adam, {behind}")
-    large = json.loads((ROOT / "docs" / "results" / "time_to_accuracy_large_mlp.json").read_text())["rows"]
-    final = {row["compression"]: row["final"] for row in large}
-    assert f"{100 * (final['none'] - final['sparse']):.2f} behind" in said["sparse"]
+    large = result_rows("time_to_accuracy_large_mlp")
+    assert f"{100 * (large['none']['final'] - large['sparse']['final']):.2f} behind" in said["sparse"]
     smallest = result_rows("convergence_fashion_adam")["smallest(warmup_steps=468)"]
     behind = f"{-100 * smallest['difference']:.1f} points behind"
     assert said["smallest"] == f"{smallest['ratio']:.0f} times fewer, {behind}"
