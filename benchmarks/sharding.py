@@ -6,8 +6,8 @@
 What rank 0 does is done here with the real codecs, on one thread: it encodes what it sends, and decodes what
 it gets. Gathered: the frames of all ranks. Sharded: the pieces of its shard from all ranks, then the sums
 of all shards; of what others encode, only what rank 0 gets is made. Gradients have rows and columns that are
-large together, as those of dense layers have, and half of each is common to all ranks. Bytes are those that
-the links of a rank carry, in and out, as `tfc.stats` counts them.
+large together, as those of dense layers have, and half of each is common to all ranks. Payload is what rank 0
+encodes, wire bytes those that the links of a rank carry, in and out, as `tfc.stats` counts both.
 """
 
 import dataclasses
@@ -97,6 +97,7 @@ def play_gathered(setting: Setting, spec: str, num_ranks: int) -> dict:
     others = sum(map(len, packets[1:]))
     return {
         "ranks": num_ranks,
+        "payload_bytes": len(packets[0]),
         # On a ring each packet but the own one comes in, and goes out again or is the own one.
         "wire_bytes": 2 * others,
         "decode_ms": decode_ms(packets, setting.rows * setting.columns),
@@ -114,9 +115,13 @@ def play_sharded(setting: Setting, spec: str, num_ranks: int, spec_of_sums: str)
         total += tfc.decode(pieces[-1]).reshape(total.shape)
     mine = tfc.encode(total, spec_of_sums)
     sums = [mine] * num_ranks  # Those of other shards are of nearly the same size.
-    in_and_out = sum(map(len, sent)) + sum(map(len, pieces)) + 2 * sum(map(len, sums[1:]))
-    rounds = [decode_ms(pieces, total.size), decode_ms([b"".join(sums)], total.size, num_ranks)]
-    return {"ranks": num_ranks, "wire_bytes": in_and_out, "decode_ms": sum(rounds)}
+    num_sent = sum(map(len, sent))
+    return {
+        "ranks": num_ranks,
+        "payload_bytes": num_sent + len(mine),
+        "wire_bytes": num_sent + sum(map(len, pieces)) + 2 * sum(map(len, sums[1:])),
+        "decode_ms": decode_ms(pieces, total.size) + decode_ms([b"".join(sums)], total.size, num_ranks),
+    }
 
 
 def simulate(setting: Setting) -> dict[str, dict]:
@@ -154,15 +159,9 @@ def measure(setting: Setting) -> list[dict]:
             tape = tfc.DistributedGradientTape(plain, compression=compressor)
             tape.gradient(loss, [variable])
         total = tfc.stats(tape).total
+        counted = {key: total.per_step(key) for key in ("payload_bytes", "wire_bytes")}
         decode = total.milliseconds("decode")
-        points.append(
-            {
-                "exchange": name,
-                "ranks": hvd.size(),
-                "wire_bytes": total.per_step("wire_bytes"),
-                "decode_ms": decode,
-            }
-        )
+        points.append({"exchange": name, "ranks": hvd.size(), **counted, "decode_ms": decode})
     return points if hvd.rank() == 0 else []
 
 
@@ -172,18 +171,21 @@ def make_table(results: dict) -> rich.table.Table:
         title=f"One rank in a step, a gradient of {setting['rows']:,} x {setting['columns']:,}",
         caption="fewer: times fewer than Horovod's all-reduce moves on as many ranks; to 2: against 2 ranks",
     )
-    for heading in ("exchange", "ranks", "wire kB", "fewer", "decode ms", "to 2"):
+    for heading in ("exchange", "ranks", "payload kB", "wire kB", "fewer", "decode ms", "to 2"):
         table.add_column(heading, justify="left" if heading == "exchange" else "right")
     for name, simulated in results["simulated"].items():
         first = simulated["points"][0]
         for point in simulated["points"]:
-            bytes_and_ratio = traffic(point, setting)
             times = [f"{point['decode_ms']:.2f}", f"{point['decode_ms'] / first['decode_ms']:.2f}"]
-            table.add_row(name, str(point["ranks"]), *bytes_and_ratio, *times)
+            table.add_row(name, *bytes_cells(point, setting), *times)
         table.add_section()
     for point in results["measured"]:
-        table.add_row(f"{point['exchange']}, measured", str(point["ranks"]), *traffic(point, setting))
+        table.add_row(f"{point['exchange']}, measured", *bytes_cells(point, setting))
     return table
+
+
+def bytes_cells(point: dict, setting: dict) -> list[str]:
+    return [str(point["ranks"]), f"{point['payload_bytes'] / 1e3:,.1f}", *traffic(point, setting)]
 
 
 def traffic(point: dict, setting: dict) -> list[str]:

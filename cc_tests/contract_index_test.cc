@@ -23,10 +23,14 @@ class IndexContract : public testing::TestWithParam<IndexSetting> {
   // Decoders are found by id and have default parameters: everything must be in the section.
   const IndexCodec& decoder() const { return *DecoderById<IndexCodec>(GetParam().id); }
 
+  static CodecContext ContextOf(const IndexCase& input, Executor* executor = SerialExecutor()) {
+    return {kIndexSeed, executor, Grid{input.width, 0}};
+  }
+
   Encoded Encode(const IndexCase& input, Executor* executor = SerialExecutor()) const {
     Encoded encoded;
     const auto decoded =
-        codec().Encode(input.indices, input.n, {kIndexSeed, executor}, &encoded.section);
+        codec().Encode(input.indices, input.n, ContextOf(input, executor), &encoded.section);
     EXPECT_TRUE(decoded.ok()) << decoded.status().message();
     if (!decoded.ok()) return encoded;
     EXPECT_EQ(decoded.value().changed.has_value(), !IsExact(codec()));
@@ -77,7 +81,7 @@ TEST_P(IndexContract, AppendsToWhatIsThere) {
     const Bytes prefix = {1, 2, 3};
     Bytes out = prefix;
     std::vector<uint32_t> decoded;
-    ASSERT_TRUE(codec().Encode(input.indices, input.n, {kIndexSeed}, &out).ok());
+    ASSERT_TRUE(codec().Encode(input.indices, input.n, ContextOf(input), &out).ok());
     expected.insert(expected.begin(), prefix.begin(), prefix.end());
     EXPECT_EQ(out, expected) << input.name;
     // From here on the section lies unaligned.

@@ -159,6 +159,15 @@ std::vector<uint32_t> RandomSubset(uint32_t n, double probability, uint64_t seed
   return indices;
 }
 
+std::vector<uint32_t> RandomProduct(uint32_t num_rows, uint32_t width, uint64_t seed) {
+  const std::vector<uint32_t> rows = RandomSubset(num_rows, 0.25, seed);
+  const std::vector<uint32_t> columns = RandomSubset(width, 0.25, seed + 1);
+  std::vector<uint32_t> indices;
+  for (const uint32_t row : rows)
+    for (const uint32_t column : columns) indices.push_back(row * width + column);
+  return indices;
+}
+
 std::vector<float> NormalValues(size_t count, uint64_t seed) {
   Random random(seed);
   std::vector<float> values(count);
@@ -199,6 +208,7 @@ const std::vector<IndexCase>& IndexCases() {
       {"several blocks, thin", kSeveralBlocks, RandomSubset(kSeveralBlocks, 0.001, 4)},
       {"several blocks, one used", kSeveralBlocks, Range(140000, 140100)},
       {"several blocks of indices", kSeveralBlocks, RandomSubset(kSeveralBlocks, 0.7, 5)},
+      {"matrix", 200 * 300, RandomProduct(200, 300, 6), 300},
   };
   return *cases;
 }
@@ -210,6 +220,7 @@ const std::vector<IndexCase>& SmallIndexCases() {
       {"some", 300, {0, 3, 4, 5, 17, 60, 61, 128, 129, 200, 255, 256, 290, 299}},
       {"all", 43, Range(0, 43)},
       {"long gaps", 70000, {1, 2, 300, 66000, 69999}},
+      {"matrix", 40 * 20, RandomProduct(40, 20, 7), 20},
   };
   return *cases;
 }

@@ -64,10 +64,11 @@ struct IndexCase {
   std::string name;
   uint32_t n;
   std::vector<uint32_t> indices;
+  uint32_t width = 0;  // Of a matrix.
 };
 
 // Supports: at the ends of the universe, empty, full, single, thin, dense, clustered, of several
-// blocks.
+// blocks; of a matrix.
 const std::vector<IndexCase>& IndexCases();
 // Supports small enough to try every prefix and every flipped bit.
 const std::vector<IndexCase>& SmallIndexCases();
@@ -83,6 +84,8 @@ const std::vector<ValueCase>& SmallValueCases();
 
 // Draws each index of [0, n) with this probability.
 std::vector<uint32_t> RandomSubset(uint32_t n, double probability, uint64_t seed);
+// Draws rows and columns of a matrix: the indices of the elements that stand in both.
+std::vector<uint32_t> RandomProduct(uint32_t num_rows, uint32_t width, uint64_t seed);
 // Roughly normal floats.
 std::vector<float> NormalValues(size_t count, uint64_t seed);
 // A vector like a gradient: many zeros, heavy tails, values of very different size.

@@ -34,10 +34,33 @@ std::vector<float> Input() {
   return values;
 }
 
+// The outer product of some rows' and some columns' factors, in sixteenths: a matrix of 30 rows.
+constexpr uint32_t kMatrixWidth = 40;
+
+std::vector<float> Matrix() {
+  Random random(2026);
+  const auto draw_factors = [&](size_t count) {
+    std::vector<float> factors(count);
+    for (float& factor : factors) {
+      const bool is_used = random.Below(4) == 0;
+      factor = static_cast<float>(random.Below(15)) - 7;
+      if (!is_used) factor = 0;
+    }
+    return factors;
+  };
+  const std::vector<float> rows = draw_factors(30), columns = draw_factors(kMatrixWidth);
+  std::vector<float> values;
+  for (const float row : rows)
+    for (const float column : columns) values.push_back(row * column / 16);
+  return values;
+}
+
+enum class GoldenInput { kVector, kMatrix, kRows };
+
 struct Golden {
   std::string file;  // Without extension.
   std::string spec;
-  bool is_rows = false;
+  GoldenInput input = GoldenInput::kVector;
 };
 
 // "index_bloom", and "index_bloom_policy_p0" for the choices of a parameter.
@@ -63,20 +86,26 @@ std::vector<Golden> Goldens() {
   AddGoldens<IndexCodec>("index", "nonzero|", "|raw", &goldens);
   AddGoldens<ValueCodec>("value", "nonzero|raw|", "", &goldens);
   AddGoldens<SparseCodec>("joint", "nonzero|", "", &goldens);
-  goldens.push_back({"rows_raw", "topk|raw|raw", true});
-  goldens.push_back({"rows_dense", "dense|raw|fp16", true});
-  goldens.push_back({"rows_bloom", "topk|bloom:policy=p0,fpr=0.1|bf16", true});
+  for (const char* value : {"raw", "ecsq", "lossless"}) {
+    goldens.push_back({std::string("matrix_rowcol_") + value,
+                       std::string("nonzero|rowcol|") + value, GoldenInput::kMatrix});
+  }
+  goldens.push_back({"rows_raw", "topk|raw|raw", GoldenInput::kRows});
+  goldens.push_back({"rows_dense", "dense|raw|fp16", GoldenInput::kRows});
+  goldens.push_back({"rows_bloom", "topk|bloom:policy=p0,fpr=0.1|bf16", GoldenInput::kRows});
   return goldens;
 }
 
-Bytes Encode(const std::string& spec) {
+// The frame of a vector, or of a matrix of this width.
+Bytes Encode(const std::string& spec, const std::vector<float>& input = Input(),
+             uint32_t width = 0) {
   const auto compressor = Compressor::FromSpec(spec);
   EXPECT_TRUE(compressor.ok()) << compressor.status().message();
-  const std::vector<float> input = Input();
   Bytes frame;
+  const CodecContext context = {kSeed, SerialExecutor(), Grid{width, 0}};
   const Status status =
       EncodeFrame(*compressor.value(), {input.data(), DType::kFloat32, input.size()}, MemorySlots{},
-                  {kSeed}, &frame);
+                  context, &frame);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }
@@ -104,6 +133,18 @@ Bytes EncodeRows(const std::string& spec) {
                                          slices, nullptr, {kSeed}, &frame, &counts);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
+}
+
+Bytes Encode(const Golden& golden) {
+  switch (golden.input) {
+    case GoldenInput::kVector:
+      return Encode(golden.spec);
+    case GoldenInput::kMatrix:
+      return Encode(golden.spec, Matrix(), kMatrixWidth);
+    case GoldenInput::kRows:
+      return EncodeRows(golden.spec);
+  }
+  return {};
 }
 
 // Decodes a frame to lines "index value" or "row value ..."; nine digits identify a float.
@@ -147,7 +188,7 @@ class GoldenTest : public testing::TestWithParam<Golden> {};
 TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
   const auto bytes_path = GoldenFolder() / (GetParam().file + ".bin");
   const auto text_path = GoldenFolder() / (GetParam().file + ".txt");
-  const Bytes encoded = GetParam().is_rows ? EncodeRows(GetParam().spec) : Encode(GetParam().spec);
+  const Bytes encoded = Encode(GetParam());
   if (Updates()) {
     std::string text;
     ASSERT_TRUE(DecodeToText(encoded, &text).ok());
@@ -159,6 +200,14 @@ TEST_P(GoldenTest, DecodesAndReencodesToTheSame) {
   const Bytes golden = ReadFile(bytes_path);
   EXPECT_EQ(encoded, golden) << GetParam().spec << " no longer gives the same bytes";
   ExpectDecodes(bytes_path);
+}
+
+TEST(GoldenMatrix, IsEncodedAsOne) {
+  const auto num_bytes = [](uint32_t width) {
+    const Bytes frame = Encode("nonzero|rowcol|raw", Matrix(), width);
+    return GetField<uint32_t>(frame, frame_fields::kNumIndexBytes);
+  };
+  EXPECT_LT(num_bytes(kMatrixWidth), num_bytes(0) * 3 / 4);
 }
 
 // Whatever is registered now: a codec that is renamed or removed still has to decode what it wrote.

@@ -19,6 +19,7 @@ namespace {
 using namespace frame_fields;
 
 constexpr uint32_t kHonestN = 3000;
+constexpr uint32_t kHonestColumns = 50;
 constexpr uint64_t kHonestRows = 700;
 constexpr uint64_t kHonestWidth = 3;
 
@@ -57,7 +58,8 @@ bool LooksAtEveryElement(const std::string& spec) {
   return spec.find("bloom") != std::string::npos;
 }
 
-Bytes MustEncode(const std::string& spec, const std::vector<float>& gradient) {
+// The frame of a vector, or of a matrix of this width.
+Bytes MustEncode(const std::string& spec, const std::vector<float>& gradient, uint32_t width = 0) {
   const auto compressor = Compressor::FromSpec(spec).value();
   std::vector<std::vector<float>> slots(compressor->memory().num_slots(),
                                         std::vector<float>(gradient.size()));
@@ -66,7 +68,7 @@ Bytes MustEncode(const std::string& spec, const std::vector<float>& gradient) {
   Bytes frame;
   const Status status =
       EncodeFrame(*compressor, {gradient.data(), DType::kFloat32, gradient.size()},
-                  Span<float* const>(slot_data), {1}, &frame);
+                  Span<float* const>(slot_data), {1, SerialExecutor(), Grid{width, 0}}, &frame);
   EXPECT_TRUE(status.ok()) << status.message();
   return frame;
 }
@@ -96,6 +98,11 @@ TEST_P(HostileFrame, CostsWhatTensorAndBytesJustify) {
   ExpectLiesCostLittle(spec, MustEncode(spec, Gradient(kHonestN, 1)));
   // One run, one bucket, no bit a value: what may be coded in the fewest bytes.
   ExpectLiesCostLittle(spec, MustEncode(spec, std::vector<float>(kHonestN, 1.0f)));
+  // A matrix, which has classes of rows and columns.
+  std::vector<float> matrix(kHonestN);
+  for (const uint32_t i : RandomProduct(kHonestN / kHonestColumns, kHonestColumns, 1))
+    matrix[i] = 1;
+  ExpectLiesCostLittle(spec, MustEncode(spec, matrix, kHonestColumns));
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, HostileFrame, testing::ValuesIn(SpecsOfEachPart()),

@@ -33,3 +33,9 @@ def programs_of(page: pathlib.Path) -> list[Block]:
 def commands_of(page: pathlib.Path) -> list[Block]:
     """The blocks that a shell runs."""
     return list(_blocks_of(page, ("", "bash")))
+
+
+def changed_programs_of(page: pathlib.Path) -> list[str]:
+    """What the blocks with changes of a program leave of it."""
+    changes = [block.text.splitlines() for block in _blocks_of(page, ("diff",))]
+    return ["\n".join(line[1:] for line in lines if not line.startswith("-")) for lines in changes]

@@ -20,7 +20,7 @@ parallel=python_tests/parallel
 # TF_USE_LEGACY_KERAS=1 chooses tf_keras for a whole run. These files are about what Keras itself does,
 keras_files=("$parallel"/test_{tf_keras,checkpoint}.py)
 # these train with an optimizer of any Keras,
-training_files=("$parallel"/test_{callbacks,faults,linear,local_steps,policy,semantics,stock,tables}.py)
+training_files=("$parallel"/test_{auto,callbacks,faults,linear,local_steps,policy,semantics,stock,tables}.py)
 # and so do these jobs; the others are examples, which choose their Keras themselves.
 keras_jobs=(python_tests/jobs/test_{elastic,killed,resume}.py)
 

@@ -19,10 +19,11 @@ _MORE_OF_SUMS = 2.0
 class Compression(PaperPresets):
     """Named compressors, to be passed as `compression=`.
 
-    `none`, `fp16` and `bf16` are attributes, as Horovod's are; every other preset is a function whose
-    arguments default to the paper's setting. All take the policy of `Compressor` in the same order:
-    `min_elements`, `seed`, `exclude`, `row_sparsifier`, `row_residual`, `clip_norm`, and `exchange`, or
-    `payload_dtype` where payloads are summed. The docstrings say what a preset costs and where not to use it,
+    `none`, `fp16` and `bf16` are attributes, as Horovod's are; every other preset is a function. Arguments
+    of the papers' presets default to the paper's setting but for those that docs/papers.md#settings lists.
+    All take the policy of `Compressor` in the same order: `min_elements`, `seed`, `exclude`,
+    `row_sparsifier`, `row_residual`, `clip_norm`, and `exchange`, or `payload_dtype` where payloads are
+    summed. The docstrings say what a preset costs and where not to use it,
     from the measurements in docs/results.md, docs/convergence.md and docs/codecs.md.
 
     Attributes:
@@ -60,7 +61,7 @@ class Compression(PaperPresets):
 
         Args:
           allow: What may be sent: "dense", every element; "sparse", also the largest ones only: `sparse`,
-            with its codecs or with those for slower links, where its exchange is expected to be 1.3 times as
+            with its codecs or with those for slower links, where its exchange is expected to be twice as
             fast as that of any other, which is told before the first step. Beside an optimizer whose momentum
             its memory cannot take every element is sent. Under a tape nothing has told what the optimizer is,
             and the memory has no momentum: that costs accuracy, see `topk`.

@@ -62,7 +62,9 @@ def test_a_sharded_rank_moves_in_proportion_to_an_all_reduce(tmp_path):
     """Bytes stay in proportion to a ring all-reduce's, but for the frames' headers."""
     simulated = results_of("sharding", tmp_path)["simulated"]
     ranks = np.array([point["ranks"] for point in simulated["topk"]["points"]])
+    payloads = np.array([point["payload_bytes"] for point in simulated["topk"]["points"]])
     of_two = {name: np.array([p["wire_bytes"] for p in each["points"]]) for name, each in simulated.items()}
+    np.testing.assert_allclose(of_two["topk"], 2 * (ranks - 1) * payloads, rtol=0.02)
     of_two = {name: each / each[0] for name, each in of_two.items()}
     ring = 2 * (ranks - 1) / ranks
     np.testing.assert_allclose(of_two["topk"], ranks - 1, rtol=0.02)

@@ -458,6 +458,22 @@ def test_missing_extras_are_named(missing, arguments, npy):
     assert "pip install 'tfcompress[cli]'" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("setting", "begin"), [("NO_COLOR", "error: "), ("FORCE_COLOR", "\x1b[1;31merror:")])
+def test_an_error_is_one_line_that_can_be_copied(setting, begin, npy, monkeypatch, capsys):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(setting, "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    spec = f"topk:ratio=0.1|{'x' * 60}|raw"
+    monkeypatch.setattr(sys, "argv", ["tfcompress", "bench", str(npy), spec])
+    with pytest.raises(SystemExit) as ended:
+        cli.run_program()
+    output = capsys.readouterr()
+    assert (ended.value.code, output.out) == (1, "")
+    assert output.err.startswith(begin) and output.err.count("\n") == 1 and "x" * 60 in output.err
+
+
 @pytest.mark.parametrize("command", [[], ["list"], ["inspect"], ["bench"], ["plan"], ["doctor"]])
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as ended:

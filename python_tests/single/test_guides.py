@@ -1,5 +1,6 @@
 """The documentation site: the guides' programs run, and every public name is in the API reference."""
 
+import functools
 import pathlib
 import pydoc
 import re
@@ -7,12 +8,13 @@ import shlex
 import subprocess
 
 import pytest
-from pages import DOCS, PAGES, commands_of, programs_of
+from pages import DOCS, PAGES, changed_programs_of, commands_of, programs_of
 
 import tfcompress as tfc
 from tfcompress import cli
 
 ROOT = pathlib.Path(__file__).parents[2]
+WITH_CHANGES = [page for page in (ROOT / "README.md", *DOCS.rglob("*.md")) if changed_programs_of(page)]
 NOT_RUN = [block for page in PAGES for block in programs_of(page) + commands_of(page) if block.reason]
 
 
@@ -46,6 +48,14 @@ def test_commands_of_a_page_are_those_of_a_shell(page):
     for block in commands_of(page):
         done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, ""), block
+
+
+@pytest.mark.parametrize("page", WITH_CHANGES, ids=lambda page: page.stem)
+def test_changes_of_a_program_leave_one_that_compiles_with_public_names(page):
+    for program in changed_programs_of(page):
+        compile(program, str(page), "exec")
+    for path in re.findall(r"\btfc\.([\w.]+)", page.read_text()):
+        functools.reduce(getattr, path.split("."), tfc)
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.text.split()[0])

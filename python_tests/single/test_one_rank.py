@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tfcompress as tfc
-from tfcompress import comm
+from tfcompress import comm, notices
 from tfcompress.state import parameter_of
 from tfcompress.step_state import StepState
 
@@ -149,3 +149,16 @@ def test_shards_are_refused_in_elastic_jobs(monkeypatch):
         states[0].stages_of([tf.zeros([3000])], parameters, states[0].plan)
     [route] = states[1].stages_of([tf.zeros([3000])], parameters, states[1].plan).all_routes()
     assert route.transport.name == "GATHER"
+
+
+@pytest.mark.parametrize("is_elastic", [False, True])
+def test_auto_takes_int8_where_nothing_can_be_measured(is_elastic, monkeypatch, capsys):
+    notices.tell.cache_clear()
+    parameters = [parameter_of(tf.Variable(tf.zeros([30, 100]), name="kernel"))]
+    monkeypatch.setattr(comm, "is_elastic", lambda: is_elastic)
+    chosen, int8 = (
+        state.stages_of([tf.zeros([30, 100])], parameters, state.plan)
+        for state in (StepState(tfc.Compression.auto()), StepState(tfc.Compression.int8()))
+    )
+    assert chosen.key() == int8.key()
+    assert "Compression.auto() on 1 ranks took int8, unmeasured" in capsys.readouterr().err

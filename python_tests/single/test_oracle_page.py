@@ -206,6 +206,18 @@ class TestExamplesOfTheEntropyCodes:
         read = oracle_index.INDEX_READERS[oracle_index.INDEX_IDS[name]]
         assert read(section, n, len(indices)).tolist() == indices
 
+    def test_a_matrix(self):
+        indices, values = [9, 10, 13, 25, 26, 29], [1, -2, 4, 2, -4, 8]
+        section = bytes.fromhex("36 02 05 d7 bc b8 c1 90 03 00")
+        assert oracle_rowcol.write_rowcol(indices, 32, width=8) == section
+        assert oracle_rowcol.read_rowcol(section, 32, 6).tolist() == indices
+        section = bytes.fromhex("803f 003f 00 26 82 a3 b1 c6 40 01 00")
+        assert oracle_rowcol.write_ecsq(values, indices, section[:5], width=8) == section
+        assert oracle_rowcol.read_ecsq(section, 6, indices).tolist() == values
+        section = bytes.fromhex("82 17 96 00 1d 82 d7 26 d5 b0 04 00")
+        assert oracle_lossless.write_lossless(values, indices, width=8) == section
+        assert oracle_lossless.read_lossless(section, 6, indices).tolist() == values
+
     def test_words_of_bytes(self):
         words = oracle_index_entropy.index_words(4)
         assert words == {0: "0", 1: "110", 2: "111", 3: "10"}

@@ -128,13 +128,3 @@ def test_numpy_snippet_runs():
         [sys.executable, "-c", snippet], check=True, capture_output=True, text=True
     ).stdout
     assert "bytes instead of 400000" in output
-
-
-def test_usage_diff_parses_and_uses_public_names():
-    [diff] = re.findall(r"```diff\n(.*?)```", README, re.DOTALL)
-    new = "\n".join(line[1:] for line in diff.splitlines() if not line.startswith("-"))
-    compile(new, "README.md", "exec")
-    for path in re.findall(r"tfc\.([\w.]+)", README):
-        found = tfc
-        for name in path.split("."):
-            found = getattr(found, name)
