@@ -1,4 +1,4 @@
-"""Bits of a key where gaps are packed in blocks of 128, as FastPFor's codecs do, beside `delta_adaptive`.
+"""Bits of a key where gaps are packed in blocks of 128, as FastPFor's codecs do, beside our codecs of gaps.
 
     python benchmarks/packed_gaps.py
 
@@ -19,7 +19,7 @@ import tfcompress as tfc
 
 BLOCK = 128
 BYTE = 8
-OURS = "delta_adaptive"
+OURS = ("delta_adaptive", "delta_flag", "delta_binary")
 
 
 def lengths_of(keys: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ def measure(gradient: Gradient) -> dict:
     lengths = lengths_of(keys)
     blocks = np.split(lengths, range(BLOCK, len(lengths), BLOCK))
     bits = {
-        OURS: BYTE * len(tfc.codecs.encode_indices(OURS, keys, n)[0]),
+        **{name: BYTE * len(tfc.codecs.encode_indices(name, keys, n)[0]) for name in OURS},
         "packed": sum(map(packed_bits, blocks)),
         "patched": sum(map(patched_bits, blocks)),
     }

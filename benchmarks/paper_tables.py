@@ -373,15 +373,15 @@ def hit_rates(result: dict) -> str:
 
 
 def packed_gaps(result: dict) -> str:
-    """Bits of a key of our codec and of gaps packed in blocks, on each gradient."""
+    """Bits of a key of our codecs of gaps and of gaps packed in blocks, on each gradient."""
     rows = [
         [row["gradient"], f"{row['k']:,}", f"{row['n']:,}", *(f"{bits:.2f}" for bits in row["bits"].values())]
         for row in result["rows"]
     ]
     block = f"{result['block']} gaps"
-    return table(
-        ["gradient", "keys", "of", "`delta_adaptive`", f"{block} by the widest", f"{block}, patched"], rows
-    )
+    packed = {"packed": f"{block} by the widest", "patched": f"{block}, patched"}
+    codes = [packed.get(name, code(name)) for name in result["rows"][0]["bits"]]
+    return table(["gradient", "keys", "of", *codes], rows)
 
 
 def sketched_mnist(result: dict) -> str:

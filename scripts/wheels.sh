@@ -14,7 +14,7 @@ source scripts/stages.sh
 
 folder=$PWD/build/wheels
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
-# Of the tests those that need neither Horovod nor the rest of the sources, and what they import.
+# Of the tests those of codecs and ops, which need neither Horovod nor the rest of the sources, and what they import.
 oracles=(python_tests/single/oracle_*.py)
 codec_tests=(python_tests/single/test_{op_library,core_bindings,custom_packets,paper_bounds,sketched_sgd}.py
   python_tests/single/test_oracle_*.py)
