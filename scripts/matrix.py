@@ -43,8 +43,9 @@ JOB_SECONDS = 300
 KNOWN = {
     (tensorflow, "3.12", "tf_keras"): "after `set_random_seed` tf_keras 2.16 to 2.18 draws seeds with "
     "`random.randint(1, 1e9)`, which Python 3.12 refuses, without this package, too; from 2.19 on it is "
-    "`int(1e9)`. These pairs are not refused at import: a program without that call trains, which was "
-    "tried with 2.16.2; in 2.17 and 2.18 the lines are the same, but no job without the call was run"
+    "`int(1e9)`. These pairs are not refused at import, but named by `tfcompress doctor`: a program without "
+    "that call trains, which was tried with 2.16.2; in 2.17 and 2.18 the lines are the same, but no job "
+    "without the call was run"
     for tensorflow in ("2.16.2", "2.17.1", "2.18.1")
 }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -76,7 +77,7 @@ def diagnose(timeout: float = TIMEOUT_SECONDS) -> list[Finding]:
     ranks = (
         exchange_on_two_ranks(timeout) if ready else Finding(_RANKS, "skipped", "what they need is not there")
     )
-    return [*findings, *loaded, ranks]
+    return [*findings, *loaded, *_tf_keras_findings(), ranks]
 
 
 def load_parts(timeout: float) -> list[Finding]:
@@ -135,6 +136,18 @@ def _cuda_finding() -> Finding:
     if cuda.is_available():
         return Finding("CUDA variants", "ok", "built, and there is a GPU")
     return Finding("CUDA variants", "note", f"codecs run on the CPU: {cuda.obstacle()}")
+
+
+def _tf_keras_findings() -> list[Finding]:
+    try:
+        version = importlib.metadata.version("tf_keras")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    release = tuple(map(int, version.split(".")[:2]))
+    if sys.version_info < (3, 12) or release >= (2, 19):
+        return []
+    found = f"{version}: layers fail on this Python after `set_random_seed`; from 2.19 on they do not"
+    return [Finding("tf_keras", "note", found, f"{_PIP} 'tensorflow>=2.19' 'tf_keras>=2.19'")]
 
 
 def _finding(name: str, outcome: dict[str, str]) -> Finding:

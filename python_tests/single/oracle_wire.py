@@ -32,9 +32,6 @@ class Reader:
     def u8(self) -> int:
         return self.take(1)[0]
 
-    def u16(self) -> int:
-        return int.from_bytes(self.take(2), "little")
-
     def u32(self) -> int:
         return int.from_bytes(self.take(4), "little")
 

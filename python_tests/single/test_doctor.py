@@ -1,5 +1,6 @@
 """`tfcompress doctor` on installations that lack something, and the two ranks' program on one rank."""
 
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -70,6 +71,28 @@ def test_horovod_alone_waits_for_tensorflow(doctor):
     found = doctor(sitecustomize=BLOCKED.format(names={"tensorflow"}))
     waiting = {name for name, state in states(found).items() if state == "skipped"}
     assert {"op library", "two ranks"} <= waiting and found["TensorFlow"]["state"] == "broken"
+
+
+@pytest.mark.parametrize(
+    ("python", "version", "is_named"),
+    [
+        ((3, 11), "2.18.0", False),
+        ((3, 12), "2.18.0", True),
+        ((3, 12), "2.19.0", False),
+        ((3, 12), None, False),
+    ],
+)
+def test_a_tf_keras_that_python_refuses_is_named(python, version, is_named, monkeypatch):
+    def installed(name):
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(sys, "version_info", python)
+    monkeypatch.setattr(importlib.metadata, "version", installed)
+    monkeypatch.setattr(diagnosis, "load_parts", lambda _: [Finding("TensorFlow", "broken", "", "")])
+    named = [finding for finding in diagnosis.diagnose() if finding.name == "tf_keras"]
+    assert [(finding.state, version in finding.found) for finding in named] == [("note", True)] * is_named
 
 
 def test_without_horovod(doctor):

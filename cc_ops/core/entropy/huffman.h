@@ -84,9 +84,6 @@ class HuffmanDecoder {
 
   explicit HuffmanDecoder(const HuffmanCode& code);
 
-  // The symbol whose word begins at bit 0 of `bits`.
-  Entry Lookup(uint64_t bits) const { return table_[bits & mask_]; }
-
   // Fills `symbols`. The caller checks at the end, with the reader, that there were enough bits.
   template <typename Symbol>
   void Decode(BitReader* reader, Span<Symbol> symbols) const;
