@@ -22,6 +22,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import convergence
+import matplotlib.lines
 import matplotlib.pyplot as plt
 import matplotlib.ticker
 import options
@@ -170,6 +171,8 @@ def summarise(arguments: argparse.Namespace) -> dict[str, dict]:
 def plot(results: dict[str, dict], path: pathlib.Path) -> None:
     """Draws the metric by bytes, a panel for each study: points are means of the seeds, bars their ranges."""
     columns = min(len(results), 2)
+    names = list(dict.fromkeys(row["compression"] for result in results.values() for row in result["rows"]))
+    markers = {name: {"color": f"C{i % 10}", "marker": "os^D"[i // 10]} for i, name in enumerate(names)}
     figure, panels = plt.subplots(
         -(-len(results) // columns),
         columns,
@@ -187,13 +190,14 @@ def plot(results: dict[str, dict], path: pathlib.Path) -> None:
         for row in result["rows"]:
             ends = [[row["mean"] - row["lowest"]], [row["highest"] - row["mean"]]]
             x = row["wire_bytes_per_step"] / 1e6
-            axes.errorbar(x, row["mean"], ends, marker="o", capsize=3, label=row["compression"])
+            axes.errorbar(x, row["mean"], ends, capsize=3, **markers[row["compression"]])
         axes.set(xscale="log", title=f"{name}, {result['parameters']:,} parameters")
         axes.set(xlabel="MB in and out of a rank, a step", ylabel=baseline["metric"].replace("_", " "))
         axes.grid(alpha=0.3)
         axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-        axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.01, 0.5))
         add_times(axes)
+    points = [matplotlib.lines.Line2D([], [], linestyle="", **each) for each in markers.values()]
+    figure.legend(points, names, fontsize="small", loc="outside lower center", ncols=columns)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

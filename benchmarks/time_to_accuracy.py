@@ -23,6 +23,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import matplotlib.ticker
 import network
 import options
 import rich.console
@@ -222,6 +223,7 @@ def plot(result: dict, path: pathlib.Path) -> None:
     metric = result["rows"][0]["metric"]
     curves = mean_curves(result["runs"], metric)
     bandwidths = list(dict.fromkeys(bandwidth for bandwidth, _ in curves))
+    colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(name for _, name in curves))}
     figure, panels = plt.subplots(
         1,
         len(bandwidths),
@@ -234,8 +236,11 @@ def plot(result: dict, path: pathlib.Path) -> None:
         for (of, name), curve in curves.items():
             if of == bandwidth:
                 seconds, values = zip(*((point["seconds"], point["metric"]) for point in curve), strict=True)
-                axes.plot(seconds, values, marker="o", label=name)
+                axes.plot(seconds, values, marker="o", color=colors[name], label=name)
         axes.set(title=bandwidth, xscale="log", xlabel="seconds of training")
+        axes.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
         axes.grid(alpha=0.3)
     panels[0][0].set(ylabel=metric.replace("_", " "))
     panels[0][-1].legend()
