@@ -232,8 +232,9 @@ def page(rows: Sequence[dict]) -> str:
     built: dict[str, list[str]] = {}
     for pair in dict.fromkeys((row["sources"], row["tensorflow"], row["python"]) for row in rows):
         built.setdefault(pair[0], []).append(f"TensorFlow {pair[1]}, Python {pair[2]}")
-    for sources, pairs in built.items():
-        where = "all pairs" if len(built) == 1 else "; ".join(pairs)
+    *fewer, most = sorted(built, key=lambda sources: len(built[sources]))
+    for sources in [*fewer, most]:
+        where = "; ".join(built[sources]) if sources in fewer else f"all {'other ' if fewer else ''}pairs"
         lines += ["", f"Wheels of {where} were built of {sources}; what was changed later is not in them."]
     return "\n".join(lines) + "\n"
 
