@@ -64,6 +64,18 @@ def test_its_choice_has_the_measured_numbers():
     assert said["skcompress"] == f"NeuMF: {ncf['ratio']:.1f} times fewer than dense tables, {behind}"
 
 
+def test_what_it_says_of_its_measurements_is_in_them():
+    second = result_rows("convergence_large_mlp")["sparse"]
+    assert f"with a second seed [{-100 * second['difference']:.2f}]" in README
+    rows = json.loads((ROOT / "docs" / "results" / "network_mlp.json").read_text())["rows"]
+    to_fp16 = {(row["compression"], row["bandwidth"]): row["throughput_to"]["fp16"] for row in rows}
+    int8, int4 = (
+        [f"{to_fp16[name, link]:.1f}" for link in ("100mbit", "1gbit")] for name in ("int8", "int4")
+    )
+    said = f"`int8` is {' and '.join(int8)} times as fast as `fp16` at 100 Mbit/s and at 1 Gbit/s, `int4` "
+    assert said + f"{' and '.join(int4)} times" in README
+
+
 def test_recommended_presets_have_the_measured_numbers():
     section = CHOOSE[CHOOSE.index("## By job") : CHOOSE.index("## By the number of ranks")]
     jobs = dict(re.findall(r"^\| ([\w ,]+) \| `(.*?)`", section, re.MULTILINE))
