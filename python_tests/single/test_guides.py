@@ -52,10 +52,14 @@ def test_commands_of_a_page_are_those_of_a_shell(page):
 
 @pytest.mark.parametrize("page", WITH_CHANGES, ids=lambda page: page.stem)
 def test_changes_of_a_program_leave_one_that_compiles_with_public_names(page):
-    for program in changed_programs_of(page):
-        compile(program, str(page), "exec")
+    [program] = changed_programs_of(page)
+    compile(program, str(page), "exec")
     for path in re.findall(r"\btfc\.([\w.]+)", page.read_text()):
         functools.reduce(getattr, path.split("."), tfc)
+
+
+def test_the_readme_shows_what_changes():
+    assert ROOT / "README.md" in WITH_CHANGES
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.text.split()[0])
