@@ -35,6 +35,8 @@ COMPRESSORS = (
     "int8",
     "int4",
     "sparse(warmup_steps=0)",
+    "int4(exchange='shard')",
+    "sparse(warmup_steps=0,exchange='shard')",
     "sketched_sgd(k=800,columns=1000,candidates=2)",  # The default sketch is larger than the model.
     "shared_randomk(0.05)",
     "powersgd",

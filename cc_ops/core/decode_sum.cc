@@ -198,40 +198,27 @@ Status DecodeSum(ByteSpan packets, int num_ranks, float scale, Span<const SumTar
 Status DecodePieces(ByteSpan packets, float scale, Span<const CutTensor> tensors,
                     Executor* executor, Span<DecodeStats> stats) {
   const FloatModeScope mode;
-  ByteReader reader(packets);
-  std::vector<PacketFrame> frames;
+  std::vector<Span<const int64_t>> cuts;
+  for (const CutTensor& tensor : tensors) cuts.push_back(tensor.cuts);
+  TFC_ASSIGN_OR_RETURN(const std::vector<PacketFrame> frames, ReadPieces(packets, cuts));
   std::vector<SumTarget> pieces;
-  std::vector<size_t> tensor_of;
-  const size_t num_ranks = tensors.empty() ? 0 : tensors[0].cuts.size() - 1;
-  for (size_t rank = 0; rank < num_ranks; ++rank) {
-    TFC_RETURN_IF_ERROR(CheckNoError(static_cast<int64_t>(rank), reader));
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const int64_t begin = tensors[i].cuts[rank];
-      const auto n = static_cast<uint64_t>(tensors[i].cuts[rank + 1] - begin);
-      if (n == 0) continue;
-      frames.emplace_back();
-      TFC_RETURN_IF_ERROR(ReadPacketFrame(
-          static_cast<int64_t>(rank), static_cast<int64_t>(i),
-          [n](const FrameHeader& header) { return CheckTensor(header, n, DType::kFloat32); },
-          &reader, &frames.back()));
-      pieces.push_back({tensors[i].sums + begin, DType::kFloat32, n});
-      tensor_of.push_back(i);
-    }
+  for (const PacketFrame& frame : frames) {
+    const CutTensor& tensor = tensors[frame.position];
+    pieces.push_back({tensor.sums + tensor.cuts[frame.rank], DType::kFloat32, frame.header.n});
   }
-  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
 
   std::vector<TensorFrames> of_pieces;
   for (size_t i = 0; i < pieces.size(); ++i) of_pieces.push_back({frames, i, pieces.size()});
   std::vector<DecodeStats> of_frames(pieces.size());
   TFC_RETURN_IF_ERROR(SumTensors(of_pieces, scale, pieces, executor, Span<DecodeStats>(of_frames)));
   for (size_t i = 0; i < pieces.size(); ++i) {
-    DecodeStats& of_tensor = stats[tensor_of[i]];
+    DecodeStats& of_tensor = stats[frames[i].position];
     of_tensor.num_bytes += of_frames[i].num_bytes;
     of_tensor.nanoseconds += of_frames[i].nanoseconds;
     of_tensor.finite &= of_frames[i].finite;
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Span<float> all(tensors[i].sums, static_cast<size_t>(tensors[i].cuts[num_ranks]));
+    const Span<float> all(tensors[i].sums, static_cast<size_t>(tensors[i].num_elements()));
     if (!stats[i].finite) Fill(std::numeric_limits<float>::quiet_NaN(), executor, all);
   }
   return OkStatus();

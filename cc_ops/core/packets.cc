@@ -24,6 +24,31 @@ Status CheckArguments(const PacketsView& packets, Span<const int64_t> positions)
   return OkStatus();
 }
 
+// Fails with DataLoss and the message if the packet of this rank begins with an error.
+Status CheckNoError(int64_t rank, const ByteReader& packet) {
+  ByteReader reader = packet;
+  uint32_t magic = 0, size = 0;
+  if (!reader.Read("magic", &magic).ok() || magic != kErrorMagic) return OkStatus();
+  ByteSpan text;
+  TFC_RETURN_IF_ERROR(reader.Read("length of an error", &size));
+  TFC_RETURN_IF_ERROR(reader.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
+  std::string message;
+  for (unsigned char c : text) message.push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
+  return DataLoss("rank ", rank, " could not sum its shard: ", message);
+}
+
+// Reads the next frame, and checks its tensor by `check(header)`. The status of a failure names
+// rank and position.
+Status ReadPacketFrame(int64_t rank, int64_t position,
+                       const std::function<Status(const FrameHeader& header)>& check,
+                       ByteReader* reader, PacketFrame* frame) {
+  frame->rank = rank;
+  frame->position = position;
+  Status status = ReadFrame(reader, frame);
+  if (status.ok()) status = check(frame->header);
+  return status.ok() ? status : status.WithContext(frame->name());
+}
+
 }  // namespace
 
 std::string FrameName(int64_t rank, int64_t position) {
@@ -52,28 +77,6 @@ void AppendError(const Status& status, Bytes* packet) {
   std::copy(text.begin(), text.end(), writer.Extend(text.size()));
 }
 
-Status CheckNoError(int64_t rank, const ByteReader& packet) {
-  ByteReader reader = packet;
-  uint32_t magic = 0, size = 0;
-  if (!reader.Read("magic", &magic).ok() || magic != kErrorMagic) return OkStatus();
-  ByteSpan text;
-  TFC_RETURN_IF_ERROR(reader.Read("length of an error", &size));
-  TFC_RETURN_IF_ERROR(reader.ReadSpan("error", std::min(size, kMaxErrorBytes), &text));
-  std::string message;
-  for (unsigned char c : text) message.push_back(c >= ' ' && c <= '~' ? static_cast<char>(c) : '?');
-  return DataLoss("rank ", rank, " could not sum its shard: ", message);
-}
-
-Status ReadPacketFrame(int64_t rank, int64_t position,
-                       const std::function<Status(const FrameHeader& header)>& check,
-                       ByteReader* reader, PacketFrame* frame) {
-  frame->rank = rank;
-  frame->position = position;
-  Status status = ReadFrame(reader, frame);
-  if (status.ok()) status = check(frame->header);
-  return status.ok() ? status : status.WithContext(frame->name());
-}
-
 Result<std::vector<PacketFrame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check) {
@@ -97,6 +100,28 @@ Result<std::vector<PacketFrame>> ReadPackets(
       ++i;
     }
     reader.SkipZeros();
+  }
+  TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
+  return frames;
+}
+
+Result<std::vector<PacketFrame>> ReadPieces(ByteSpan packets,
+                                            Span<const Span<const int64_t>> cuts) {
+  ByteReader reader(packets);
+  std::vector<PacketFrame> frames;
+  const size_t num_ranks = cuts.empty() ? 0 : cuts[0].size() - 1;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    TFC_RETURN_IF_ERROR(CheckNoError(static_cast<int64_t>(rank), reader));
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      const auto n = static_cast<uint64_t>(cuts[i][rank + 1] - cuts[i][rank]);
+      if (n == 0) continue;
+      PacketFrame frame;
+      TFC_RETURN_IF_ERROR(ReadPacketFrame(
+          static_cast<int64_t>(rank), static_cast<int64_t>(i),
+          [n](const FrameHeader& header) { return CheckTensor(header, n, DType::kFloat32); },
+          &reader, &frame));
+      frames.push_back(frame);
+    }
   }
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("packets"));
   return frames;

@@ -48,15 +48,6 @@ Status CheckTensor(const FrameHeader& header, uint64_t n, DType dtype);
 // What a rank sends instead of its sums where it could not read what others sent: every rank then
 // fails with that message, and none waits for one that has stopped. FORMAT.md, "Errors".
 void AppendError(const Status& status, Bytes* packet);
-// Fails with DataLoss and the message if the packet of this rank begins with an error.
-Status CheckNoError(int64_t rank, const ByteReader& packet);
-
-// Reads the next frame, and checks its tensor by `check(header)`. The status of a failure names
-// rank and position.
-Status ReadPacketFrame(int64_t rank, int64_t position,
-                       const std::function<Status(const FrameHeader& header)>& check,
-                       ByteReader* reader, PacketFrame* frame);
-
 // Returns the frames at `positions` of every packet, rank-major: frames[rank * positions.size() +
 // i], without the rank that is absent. Skips the others by their headers, without decoding them;
 // all of `packets` must be frames. `check(i, header)` fails for an unexpected tensor. Fails with
@@ -65,6 +56,12 @@ Status ReadPacketFrame(int64_t rank, int64_t position,
 Result<std::vector<PacketFrame>> ReadPackets(
     const PacketsView& packets, Span<const int64_t> positions,
     const std::function<Status(size_t i, const FrameHeader& header)>& check);
+
+// Returns the frames of sums of pieces: `packets` has, for each rank in order, those of its pieces
+// of all tensors, in their order. Piece r of a tensor is elements [cuts[r], cuts[r + 1]); one of no
+// elements has no frame. All `cuts`, one for each tensor, are equally many. Fails with DataLoss,
+// naming rank and tensor, for bytes that are not such packets, errors among them.
+Result<std::vector<PacketFrame>> ReadPieces(ByteSpan packets, Span<const Span<const int64_t>> cuts);
 
 }  // namespace tfcompress
 

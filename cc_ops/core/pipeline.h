@@ -59,6 +59,8 @@ Status DecodeSum(const PacketsView& packets, Span<const int64_t> positions, floa
 struct CutTensor {
   float* sums;
   Span<const int64_t> cuts;
+
+  int64_t num_elements() const { return cuts[cuts.size() - 1]; }
 };
 
 // Decodes what the ranks summed: `packets` has, for each rank in order, the frames of its pieces of

@@ -65,6 +65,9 @@ Status WithMemory(const Compensation& step, const Body& body) {
     case MemoryKind::kResidual:
       return body(ResidualMemory{slots[0]});
     case MemoryKind::kMomentum:
+      if (step.memory.rule == MemoryRule::kPlainSum) {
+        return body(ResidualMemory{slots[kResidualSlot]});
+      }
       if (step.memory.nesterov) {
         return body(
             MomentumMemory<NesterovMomentum>{slots[kResidualSlot], slots[kVelocitySlot], {rate}});
@@ -160,10 +163,11 @@ Compensation AsTheyAre(const float* values_dev, uint64_t size) {
           {}};
 }
 
-Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const DeviceSlot> slots,
-                    uint64_t n) {
-  if (slots.size() != static_cast<size_t>(NumSlots(memory))) {
-    return InvalidArgument("the memory needs ", NumSlots(memory), " slots, got ", slots.size());
+Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
+                    Span<const DeviceSlot> slots, uint64_t n) {
+  if (slots.size() != static_cast<size_t>(NumSlots(memory.kind))) {
+    return InvalidArgument("the memory needs ", NumSlots(memory.kind), " slots, got ",
+                           slots.size());
   }
   if (n == 0) return OkStatus();
   if (gradient_dev == nullptr) return InvalidArgument("the gradient is null");
@@ -171,6 +175,10 @@ Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const Devi
     return slot.before_dev != nullptr && slot.after_dev != nullptr;
   });
   if (!has_slots) return InvalidArgument("a slot of the memory has a null vector");
+  if (memory.rule == MemoryRule::kPlainSum && memory.kind == MemoryKind::kMomentum &&
+      slots[kVelocitySlot].before_dev != slots[kVelocitySlot].after_dev) {
+    return InvalidArgument("the velocity of a sum is updated in place");
+  }
   return OkStatus();
 }
 

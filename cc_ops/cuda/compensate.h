@@ -30,9 +30,10 @@ struct Compensation {
 Compensation AsTheyAre(const float* values_dev, uint64_t size);
 
 // Fails with InvalidArgument unless there are as many slots as the memory has and, if there are
-// elements, no vector is null.
-Status CheckVectors(MemoryKind memory, const void* gradient_dev, Span<const DeviceSlot> slots,
-                    uint64_t n);
+// elements, no vector is null and the velocity of a sum is the same vector after the step, since no
+// pass over the elements touches it.
+Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
+                    Span<const DeviceSlot> slots, uint64_t n);
 
 // The vector to compress after Settle: the memory's first slot, if it has one, else the gradient.
 DenseVector CompensatedVector(const Compensation& step);

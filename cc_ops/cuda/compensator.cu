@@ -34,7 +34,7 @@ Status Compensator::Compensate(const void* gradient_dev, Span<const DeviceSlot> 
                                const DeviceBuffer& workspace, bool* finite_dev,
                                cudaStream_t stream) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
-  TFC_RETURN_IF_ERROR(CheckVectors(memory_.kind, gradient_dev, slots, n_));
+  TFC_RETURN_IF_ERROR(CheckVectors(memory_, gradient_dev, slots, n_));
   if (finite_dev == nullptr) return InvalidArgument("the output for the finite flag is null");
   auto* state_dev = Workspace(workspace.data_dev).Take<EncodeState>(1);
   Compensation step = {{gradient_dev, dtype_, n_}, memory_, {}};

@@ -48,9 +48,11 @@ bool FrameEncoder::moves_values() const {
 
 bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKind::kDense; }
 
-Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype, uint64_t n) {
+Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype, uint64_t n,
+                                        MemoryRule rule) {
   FrameEncoder encoder;
   TFC_ASSIGN_OR_RETURN(encoder.spec_, DeviceSpecOf(compressor));
+  encoder.spec_.memory.rule = rule;
   TFC_RETURN_IF_ERROR(CheckNumElements("gradient", n));
   encoder.dtype_ = dtype;
   encoder.n_ = static_cast<uint32_t>(n);
@@ -114,7 +116,7 @@ Status FrameEncoder::CheckArguments(const void* gradient_dev, Span<const DeviceS
     return InvalidArgument("the frame needs room for ", max_frame_bytes_, " bytes, got ",
                            frame.data_dev == nullptr ? 0 : frame.num_bytes);
   }
-  return CheckVectors(spec_.memory.kind, gradient_dev, slots, n_);
+  return CheckVectors(spec_.memory, gradient_dev, slots, n_);
 }
 
 // Runs the two passes over n; with a memory, they write the compensated vector.

@@ -27,8 +27,10 @@ class FrameEncoder {
  public:
   // Fails with InvalidArgument if a part of the spec has no device variant (the message names it)
   // or if the tensor is too large for any frame.
-  static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype, uint64_t n);
+  static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype, uint64_t n,
+                                   MemoryRule rule = MemoryRule::kOfGradient);
 
+  uint64_t num_elements() const { return n_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
   // Bytes that the buffer of a frame must have.
   uint64_t max_frame_bytes() const { return max_frame_bytes_; }

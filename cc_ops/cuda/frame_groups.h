@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/frame.h"
+#include "core/packets.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/coded_values.h"
@@ -23,7 +23,7 @@ namespace device {
 
 // A frame to decode, whose header has been read.
 struct FrameTask {
-  Frame frame;
+  PacketFrame frame;
   DeviceDecoder decoder;  // Set if the frame has elements.
   uint64_t offset;        // Position of the frame in the packets.
 };

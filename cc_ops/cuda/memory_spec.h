@@ -12,10 +12,15 @@ namespace device {
 // The ids of the registry.
 enum class MemoryKind : uint8_t { kNone = 1, kResidual = 2, kMomentum = 3 };
 
+// What a step does to what is pending: the memory's own rule for a gradient or, for a sum of what
+// other ranks' memories let go, addition (tfcompress::Compensation).
+enum class MemoryRule : uint8_t { kOfGradient, kPlainSum };
+
 struct MemorySpec {
   MemoryKind kind;
   float rate;     // momentum
   bool nesterov;  // momentum
+  MemoryRule rule = MemoryRule::kOfGradient;
 };
 
 inline constexpr int kMaxSlots = 2;

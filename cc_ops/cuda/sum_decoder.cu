@@ -105,7 +105,8 @@ Marks MarksOf(const Marks& marks, uint32_t n) {
   return first;
 }
 
-// Fills the target with NaN, with the bits that the core uses for each type.
+}  // namespace
+
 Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
   if (target.dtype == DType::kFloat32) {
     return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kFloatNaNBits, target.n,
@@ -116,8 +117,6 @@ Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
   return LaunchThreads("fill", FillKernel<uint16_t>, target.n, stream, half, target.n,
                        static_cast<uint16_t*>(target.data_dev));
 }
-
-}  // namespace
 
 // What launches work on side by side, one element for each frame; on the host and on the device.
 struct SumDecoder::Tables {
@@ -152,16 +151,20 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
                        ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
                          return CheckTensor(header, targets[i].n, targets[i].dtype);
                        }));
+  return Make(packets.bytes, frames, targets, most_group_bytes);
+}
+
+Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> frames,
+                                    Span<const DeviceTarget> targets, uint64_t most_group_bytes) {
   SumDecoder decoder;
-  decoder.positions_.assign(positions.begin(), positions.end());
   decoder.targets_.assign(targets.begin(), targets.end());
-  decoder.num_packet_bytes_ = packets.bytes.size();
+  decoder.num_packet_bytes_ = packets.size();
   for (const DeviceTarget& target : targets) {
     if (target.dtype != DType::kFloat32)
       decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(target.n));
   }
   for (const PacketFrame& frame : frames) {
-    FrameTask task = {frame, {}, static_cast<uint64_t>(frame.bytes.data() - packets.bytes.data())};
+    FrameTask task = {frame, {}, static_cast<uint64_t>(frame.bytes.data() - packets.data())};
     if (frame.header.k > 0) {
       const Result<DeviceDecoder> known = DeviceDecoderOf(frame.header);
       if (!known.ok()) return known.status().WithContext(frame.name());
@@ -395,8 +398,8 @@ Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, cons
 }
 
 bool SumDecoder::IsFinite(size_t tensor) const {
-  for (size_t rank = 0; rank < num_ranks(); ++rank) {
-    if (tasks_[rank * num_tensors() + tensor].frame.header.nonfinite) return false;
+  for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
+    if (tasks_[i].frame.header.nonfinite) return false;
   }
   return true;
 }
@@ -435,12 +438,10 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
 
 Status SumDecoder::NameBrokenFrame() const {
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
-    for (size_t rank = 0; rank < num_ranks(); ++rank) {
+    for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
       SparseTensor ignored;
-      const Frame& frame = tasks_[rank * num_tensors() + tensor].frame;
-      TFC_RETURN_IF_ERROR(
-          DecodeFrame(frame, SerialExecutor(), &ignored)
-              .WithContext(FrameName(static_cast<int64_t>(rank), positions_[tensor])));
+      const PacketFrame& frame = tasks_[i].frame;
+      TFC_RETURN_IF_ERROR(DecodeFrame(frame, SerialExecutor(), &ignored).WithContext(frame.name()));
     }
   }
   return Internal("the device refuses index sections that the host accepts");
@@ -456,11 +457,8 @@ Status SumDecoder::Report(const void* host, Span<DecodeStats> stats) const {
   const auto* errors = static_cast<const uint32_t*>(host);
   if (errors[tasks_.size()] != 0) return NameBrokenFrame();
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
-    for (size_t rank = 0; rank < num_ranks(); ++rank) {
-      TFC_RETURN_IF_ERROR(
-          StatusOf(errors[rank * num_tensors() + tensor])
-              .WithContext(FrameName(static_cast<int64_t>(rank), positions_[tensor])));
-    }
+    for (size_t i = tensor; i < tasks_.size(); i += num_tensors())
+      TFC_RETURN_IF_ERROR(StatusOf(errors[i]).WithContext(tasks_[i].frame.name()));
   }
   return OkStatus();
 }

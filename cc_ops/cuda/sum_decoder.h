@@ -40,6 +40,9 @@ struct DeviceTarget {
   uint64_t n;
 };
 
+// Fills the target with NaN, with the bits that the core uses for each type.
+Status FillNaN(const DeviceTarget& target, cudaStream_t stream);
+
 // Decodes and sums the frames of some tensors, for packets whose headers it has read. For one use:
 // other packets need another SumDecoder.
 class SumDecoder {
@@ -51,6 +54,11 @@ class SumDecoder {
   // variant, which the message names. Of ranks whose frames are decoded side by side, a group has
   // as many as need `most_group_bytes` of the workspace together, one at least.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
+                                 Span<const DeviceTarget> targets,
+                                 uint64_t most_group_bytes = kMostGroupBytes);
+  // The same for frames that were read from `packets` and checked: of each rank in order, one for
+  // each target.
+  static Result<SumDecoder> Make(ByteSpan packets, Span<const PacketFrame> frames,
                                  Span<const DeviceTarget> targets,
                                  uint64_t most_group_bytes = kMostGroupBytes);
 
@@ -77,7 +85,6 @@ class SumDecoder {
 
   SumDecoder() = default;
   size_t num_tensors() const { return targets_.size(); }
-  size_t num_ranks() const { return targets_.empty() ? 0 : tasks_.size() / targets_.size(); }
   // One for each frame, and one of all groups.
   size_t num_errors() const { return tasks_.size() + 1; }
   FrameGroups FormGroups(uint64_t most_bytes) const;
@@ -113,7 +120,6 @@ class SumDecoder {
   Status NameBrokenFrame() const;
 
   std::vector<FrameTask> tasks_;  // Rank-major.
-  std::vector<int64_t> positions_;
   std::vector<DeviceTarget> targets_;
   size_t num_packet_bytes_ = 0;
   FrameGroups groups_;

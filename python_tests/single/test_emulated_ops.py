@@ -33,7 +33,7 @@ def run_emulated(*arguments: str, **variables: str) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("options", [["--first-parameters"], pytest.param([], marks=pytest.mark.long)])
 def test_the_tests_of_the_ops_pass(options):
-    tests = [str(HERE / name) for name in ("test_ops.py", "test_linear_ops.py")]
+    tests = [str(HERE / name) for name in ("test_ops.py", "test_linear_ops.py", "test_shard_ops.py")]
     result = run_emulated(
         "-m", "pytest", "-p", "emulated_ops", "-p", "no:cacheprovider", "-q", *options, *tests
     )

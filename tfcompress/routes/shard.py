@@ -78,33 +78,36 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         size, own = ranks.size_tensor(), ranks.position_tensor()
         cuts = _cuts(gradients, size)
         seeds = seeds_of(context, members)
-        vectors = [tf.cast(gradient, tf.float32) for gradient in gradients]
-        pieces = [
-            _Encoded(*ops.encode_pieces(vector, member.slots, cuts[i], own, seed, member.spec))
-            for i, (vector, member, seed) in enumerate(zip(vectors, members, seeds, strict=True))
-        ]
+    vectors = [tf.cast(gradient, tf.float32) for gradient in gradients]
+    pieces = [
+        _Encoded(*ops.encode_pieces(vector, member.slots, cuts[i], own, seed, member.spec))
+        for i, (vector, member, seed) in enumerate(zip(vectors, members, seeds, strict=True))
+    ]
+    with tf.device(HOST):
         packet = tf.concat([each.frames for each in pieces], axis=0)
         splits = tf.cast(tf.add_n([each.num_bytes for each in pieces]), tf.int32)
         received, to_owners = clock.timed(
             packet, lambda packet: ranks.alltoall_packet(packet, splits, f"{context.name}_pieces")
         )
-
         sizes = cuts[:, own + 1] - cuts[:, own]
-        *summed, error = ops.sum_pieces(received, size, own, sizes, len(members))
-        others = _Decoded(*summed)
-        sums = [
-            _encode_sum(member, vector, piece, other, cuts[i, own], ~seed)
-            for i, (member, vector, piece, other, seed) in enumerate(
-                zip(members, vectors, pieces, others.sums, seeds, strict=True)
-            )
-        ]
+        own_pieces = [(cuts[i, own], ~seed) for i, seed in enumerate(seeds)]
+    *summed, error = ops.sum_pieces(received, size, own, sizes, len(members))
+    others = _Decoded(*summed)
+    sums = [
+        _encode_sum(member, vector, piece, other, *own_piece)
+        for member, vector, piece, other, own_piece in zip(
+            members, vectors, pieces, others.sums, own_pieces, strict=True
+        )
+    ]
+    with tf.device(HOST):
         frames = tf.concat([each.frames for each in sums], axis=0)
         packet = tf.cond(tf.size(error) > 0, lambda: error, lambda: frames)
         gathered, to_all = clock.timed(
             packet, functools.partial(ranks.allgather_packet, name=f"{context.name}_sums")
         )
         shapes = [tf.shape(gradient, out_type=tf.int64) for gradient in gradients]
-        totals = _Decoded(*ops.decode_pieces(gathered, context.scale(), cuts, shapes))
+        scale = context.scale()
+    totals = _Decoded(*ops.decode_pieces(gathered, scale, cuts, shapes))
     updates = [
         update
         for member, encoded in zip(members, sums, strict=True)

@@ -76,10 +76,11 @@ Status WaitFor(cudaStream_t stream) {
   return device::FromCuda(error, "waiting for the stream");
 }
 
-Status CopyCompleteToHost(const void* from_dev, size_t num_bytes, void* to) {
+Status CopyCompleteToHost(Span<const DeviceBytes> copies) {
   cudaStream_t stream = nullptr;
   TFC_RETURN_IF_ERROR(CopyStream(&stream));
-  TFC_RETURN_IF_ERROR(CopyToHost(from_dev, num_bytes, to, stream));
+  for (const DeviceBytes& copy : copies)
+    TFC_RETURN_IF_ERROR(CopyToHost(copy.from_dev, copy.num_bytes, copy.to, stream));
   return WaitFor(stream);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/stream_timer.h"
 #include "cuda/workspace.h"
@@ -40,9 +41,15 @@ Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
 // Waits for what is on the stream, and leaves the core to other threads meanwhile.
 Status WaitFor(cudaStream_t stream);
+// Bytes on the device, and where on the host they go.
+struct DeviceBytes {
+  const void* from_dev;
+  size_t num_bytes;
+  void* to;
+};
 // Copies, and waits for it, what is complete on the device: not on the kernel's stream, where ops
 // that TensorFlow launched meanwhile come first.
-Status CopyCompleteToHost(const void* from_dev, size_t num_bytes, void* to);
+Status CopyCompleteToHost(Span<const DeviceBytes> copies);
 
 // Calls work(), which returns an absl::Status, and measures how long the work that it puts on the
 // kernel's stream takes. Waits for that work, even where it fails: it may use memory of the caller.

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <vector>
 
 #include "core/pipeline.h"
@@ -6,6 +7,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
+#include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
@@ -45,56 +47,24 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& en
   TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(*state, &num_bytes)));
   Tensor* frame;
   TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
-  return ToTensorFlow(CopyCompleteToHost(frame_dev.data_dev, num_bytes, frame->data()));
+  const DeviceBytes written = {frame_dev.data_dev, num_bytes, frame->data()};
+  return ToTensorFlow(CopyCompleteToHost({&written, 1}));
 }
 
-// Copies of gradient and slots on the host.
-class HostCopies {
- public:
-  absl::Status CopyFrom(OpKernelContext* ctx, const EncodeInputs& input) {
-    const size_t num_slot_bytes = input.gradient.n * sizeof(float);
-    const size_t num_bytes = input.gradient.n * DTypeBytes(input.gradient.dtype);
-    TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_bytes, &gradient_));
-    TF_RETURN_IF_ERROR(
-        ToTensorFlow(CopyToHost(input.gradient.data, num_bytes, gradient_.data(), StreamOf(ctx))));
-    slots_.resize(input.slots.before.size());
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_slot_bytes, &slots_[i]));
-      TF_RETURN_IF_ERROR(ToTensorFlow(
-          CopyToHost(input.slots.before[i], num_slot_bytes, slots_[i].data(), StreamOf(ctx))));
-    }
-    return ToTensorFlow(WaitFor(StreamOf(ctx)));
-  }
-
-  Status Encode(OpKernelContext* ctx, const EncodeInputs& input, Bytes* frame) {
-    std::vector<float*> slots;
-    for (Tensor& slot : slots_) slots.push_back(static_cast<float*>(slot.data()));
-    PoolExecutor executor(ctx);
-    const GradientView gradient{gradient_.data(), input.gradient.dtype, input.gradient.n};
-    return EncodeFrame(*input.compressor, gradient, slots, {input.seed, &executor, input.grid},
-                       frame);
-  }
-
-  Status CopySlotsTo(const SlotVectors& slots, uint64_t n, cudaStream_t stream) {
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      TFC_RETURN_IF_ERROR(
-          CopyToDevice(slots_[i].data(), n * sizeof(float), slots.after[i], stream));
-    }
-    return WaitFor(stream);
-  }
-
- private:
-  Tensor gradient_;
-  std::vector<Tensor> slots_;
-};
-
 absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
-  HostCopies copies;
-  TF_RETURN_IF_ERROR(copies.CopyFrom(ctx, input));
+  const GradientView& given = input.gradient;
+  HostCopies copies(ctx);
+  void* gradient;
+  std::vector<float*> slots;
+  TF_RETURN_IF_ERROR(copies.Take(given.data, given.n * DTypeBytes(given.dtype), &gradient));
+  TF_RETURN_IF_ERROR(copies.Take(input.slots.before, given.n, &slots));
+  TF_RETURN_IF_ERROR(copies.Wait());
+  PoolExecutor executor(ctx);
   Bytes bytes;
-  TF_RETURN_IF_ERROR(ToTensorFlow(copies.Encode(ctx, input, &bytes)));
-  TF_RETURN_IF_ERROR(
-      ToTensorFlow(copies.CopySlotsTo(input.slots, input.gradient.n, StreamOf(ctx))));
+  TF_RETURN_IF_ERROR(ToTensorFlow(EncodeFrame(*input.compressor, {gradient, given.dtype, given.n},
+                                              Span<float* const>(slots),
+                                              {input.seed, &executor, input.grid}, &bytes)));
+  TF_RETURN_IF_ERROR(copies.PutBack(slots, given.n, input.slots.after));
   Tensor* frame;
   TF_RETURN_IF_ERROR(AllocateFrame(ctx, bytes.size(), &frame));
   std::memcpy(frame->data(), bytes.data(), bytes.size());

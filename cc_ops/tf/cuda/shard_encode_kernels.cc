@@ -1,0 +1,224 @@
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <vector>
+
+#include "core/pieces.h"
+#include "cuda/cuda_status.h"
+#include "cuda/piece_encoder.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/coder_cache.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/cuda/device_slots.h"
+#include "tf/cuda/host_copies.h"
+#include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/stream_kernel.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/pool_executor.h"
+#include "tf/shard_io.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr int kFrames = 0;  // Output.
+
+absl::Status AllocateFrames(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frames) {
+  return ctx->allocate_output(kFrames, {static_cast<int64_t>(num_bytes)}, frames, Pinned());
+}
+
+absl::Status OutputFrames(OpKernelContext* ctx, const Bytes& frames) {
+  Tensor* output;
+  TF_RETURN_IF_ERROR(AllocateFrames(ctx, frames.size(), &output));
+  if (!frames.empty()) std::memcpy(output->data(), frames.data(), frames.size());
+  return absl::OkStatus();
+}
+
+// Copies the frames to the host, end to end.
+absl::Status CopyFrames(OpKernelContext* ctx, const device::PieceEncoder& encoder,
+                        const device::DeviceBuffer& frames_dev, const PieceCounts& counts) {
+  uint64_t total = 0;
+  for (int64_t num_bytes : counts.num_bytes) total += static_cast<uint64_t>(num_bytes);
+  Tensor* frames;
+  TF_RETURN_IF_ERROR(AllocateFrames(ctx, total, &frames));
+  std::vector<DeviceBytes> copies;
+  auto* to = static_cast<unsigned char*>(frames->data());
+  for (const auto& frame : encoder.frames()) {
+    const auto num_bytes = static_cast<size_t>(counts.num_bytes[frame.rank]);
+    copies.push_back(
+        {static_cast<const unsigned char*>(frames_dev.data_dev) + frame.offset, num_bytes, to});
+    to += num_bytes;
+  }
+  return ToTensorFlow(CopyCompleteToHost(copies));
+}
+
+absl::Status EncodePiecesOnDevice(OpKernelContext* ctx, const device::PieceEncoder& encoder,
+                                  const PieceInputs& in, PieceCounts* counts,
+                                  int64_t* nanoseconds) {
+  Tensor workspace_owner, frames_owner, states_owner;
+  device::DeviceBuffer workspace, frames;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frames_bytes(), &frames_owner, &frames));
+  const size_t state_bytes = encoder.frames().size() * sizeof(device::EncodeState);
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, state_bytes, &states_owner));
+  auto* const states = static_cast<device::EncodeState*>(states_owner.data());
+  const std::vector<device::DeviceSlot> slots = OnDevice(in.slots);
+  const auto launch = [&] {
+    return ToTensorFlow(encoder.Launch(in.gradient.data(), slots, in.seed, workspace, frames,
+                                       StreamOf(ctx), states));
+  };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
+  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Read(states, counts)));
+  return CopyFrames(ctx, encoder, frames, *counts);
+}
+
+absl::Status EncodePiecesOnHost(OpKernelContext* ctx, const PieceInputs& in, PieceCounts* counts) {
+  const uint64_t n = in.gradient.size();
+  HostCopies copies(ctx);
+  std::vector<float*> gradient, slots;
+  const float* const gradient_dev = in.gradient.data();
+  TF_RETURN_IF_ERROR(copies.Take({&gradient_dev, 1}, n, &gradient));
+  TF_RETURN_IF_ERROR(copies.Take(in.slots.before, n, &slots));
+  TF_RETURN_IF_ERROR(copies.Wait());
+  const std::vector<const float*> before(slots.begin(), slots.end());
+  PoolExecutor executor(ctx);
+  Bytes frames;
+  TF_RETURN_IF_ERROR(ToTensorFlow(EncodePieces(*in.compressor, {gradient[0], n}, in.cuts, in.own,
+                                               {before, Span<float* const>(slots)},
+                                               {in.seed, &executor, in.grid}, &frames, counts)));
+  TF_RETURN_IF_ERROR(copies.PutBack(slots, n, in.slots.after));
+  return OutputFrames(ctx, frames);
+}
+
+class DeviceEncodePiecesKernel : public StreamKernel {
+ public:
+  using StreamKernel::StreamKernel;
+
+ private:
+  absl::Status Run(OpKernelContext* ctx) override {
+    PieceInputs in;
+    TF_RETURN_IF_ERROR(ReadPieceInputs(ctx, &compressors_, GradientBuffer::kKeep, &in));
+    std::vector<int64_t> num_bytes(in.num_ranks());
+    PieceCounts counts{Span<int64_t>(num_bytes)};
+    int64_t nanoseconds = 0;
+    TF_RETURN_IF_ERROR(EncodeEither(ctx, in, &counts, &nanoseconds));
+    return OutputPieceCounts(ctx, num_bytes, counts.num_sent, nanoseconds);
+  }
+
+  absl::Status EncodeEither(OpKernelContext* ctx, const PieceInputs& in, PieceCounts* counts,
+                            int64_t* nanoseconds) {
+    const auto encoder = encoders_.Get(in.compressor, in.cuts, in.own);
+    if (encoder.ok()) return EncodePiecesOnDevice(ctx, *encoder.value(), in, counts, nanoseconds);
+    if (encoder.status().code() != StatusCode::kInvalidArgument)
+      return ToTensorFlow(encoder.status());
+    const auto work = [&] { return EncodePiecesOnHost(ctx, in, counts); };
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
+    WarnOnceOfHost("encoding '" + in.compressor->spec() + "'", encoder.status());
+    return absl::OkStatus();
+  }
+
+  CompressorCache compressors_;
+  CoderCache<device::PieceEncoder, Compressor, std::vector<int64_t>, int64_t> encoders_;
+};
+
+absl::Status EncodeSumOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
+                               OwnPieceInputs* in, int64_t* num_sent, int64_t* nanoseconds) {
+  Tensor workspace_owner, frame_owner, state_owner;
+  device::DeviceBuffer workspace, frame_dev;
+  TF_RETURN_IF_ERROR(
+      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
+  TF_RETURN_IF_ERROR(AllocatePinned(ctx, sizeof(device::EncodeState), &state_owner));
+  auto* const state = static_cast<device::EncodeState*>(state_owner.data());
+  float* const others = in->others.flat<float>().data();
+  std::vector<device::DeviceSlot> slots;
+  for (float* slot : in->slots) slots.push_back({slot, slot});
+  const auto launch = [&]() -> absl::Status {
+    if (slots.empty()) {
+      TF_RETURN_IF_ERROR(
+          ToTensorFlow(device::AddOwnPart(in->gradient, in->n, others, StreamOf(ctx))));
+    }
+    return ToTensorFlow(
+        encoder.Launch(others, slots, in->seed, workspace, frame_dev, StreamOf(ctx), state));
+  };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
+  uint64_t num_bytes = 0;
+  TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(*state, &num_bytes)));
+  *num_sent = state->k;
+  Tensor* frame;
+  TF_RETURN_IF_ERROR(AllocateFrames(ctx, num_bytes, &frame));
+  const DeviceBytes written = {frame_dev.data_dev, num_bytes, frame->data()};
+  return ToTensorFlow(CopyCompleteToHost({&written, 1}));
+}
+
+absl::Status EncodeSumOnHost(OpKernelContext* ctx, const OwnPieceInputs& in, int64_t* num_sent) {
+  HostCopies copies(ctx);
+  std::vector<float*> gradient, others, slots;
+  const float* const others_dev = in.others.flat<float>().data();
+  TF_RETURN_IF_ERROR(copies.Take({&others_dev, 1}, in.n, &others));
+  if (in.slots.empty()) {
+    TF_RETURN_IF_ERROR(copies.Take({&in.gradient, 1}, in.n, &gradient));
+  } else {
+    const std::vector<const float*> slots_dev(in.slots.begin(), in.slots.end());
+    TF_RETURN_IF_ERROR(copies.Take(slots_dev, in.n, &slots));
+  }
+  TF_RETURN_IF_ERROR(copies.Wait());
+  PoolExecutor executor(ctx);
+  Bytes frame;
+  TF_RETURN_IF_ERROR(ToTensorFlow(
+      EncodeSum(*in.compressor, gradient.empty() ? nullptr : gradient[0], Span<float* const>(slots),
+                {others[0], in.n}, {in.seed, &executor, in.grid}, &frame, num_sent)));
+  TF_RETURN_IF_ERROR(copies.PutBack(slots, in.n, in.slots));
+  return OutputFrames(ctx, frame);
+}
+
+absl::Status CopyOnDevice(OpKernelContext* ctx, const Tensor& from, void* to) {
+  return ToTensorFlow(device::FromCuda(
+      cudaMemcpyAsync(to, from.data(), from.TotalBytes(), cudaMemcpyDeviceToDevice, StreamOf(ctx)),
+      "copying a slot"));
+}
+
+class DeviceEncodeSumKernel : public StreamKernel {
+ public:
+  using StreamKernel::StreamKernel;
+
+ private:
+  absl::Status Run(OpKernelContext* ctx) override {
+    OwnPieceInputs in;
+    const auto copy = [ctx](const Tensor& from, void* to) { return CopyOnDevice(ctx, from, to); };
+    TF_RETURN_IF_ERROR(ReadOwnPieceInputs(ctx, &compressors_, copy, &in));
+    int64_t num_sent = 0, nanoseconds = 0;
+    TF_RETURN_IF_ERROR(in.n == 0 ? OutputFrames(ctx, {})
+                                 : EncodeEither(ctx, &in, &num_sent, &nanoseconds));
+    return OutputSumCounts(ctx, num_sent, nanoseconds);
+  }
+
+  absl::Status EncodeEither(OpKernelContext* ctx, OwnPieceInputs* in, int64_t* num_sent,
+                            int64_t* nanoseconds) {
+    const auto encoder =
+        encoders_.Get(in->compressor, DType::kFloat32, in->n, device::MemoryRule::kPlainSum);
+    if (encoder.ok()) return EncodeSumOnDevice(ctx, *encoder.value(), in, num_sent, nanoseconds);
+    if (encoder.status().code() != StatusCode::kInvalidArgument)
+      return ToTensorFlow(encoder.status());
+    const auto work = [&] { return EncodeSumOnHost(ctx, *in, num_sent); };
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
+    WarnOnceOfHost("encoding '" + in->compressor->spec() + "'", encoder.status());
+    return absl::OkStatus();
+  }
+
+  CompressorCache compressors_;
+  CoderCache<device::FrameEncoder, Compressor, DType, uint64_t, device::MemoryRule> encoders_;
+};
+
+[[maybe_unused]] const bool registered =
+    RegisterDeviceKernel<DeviceEncodePiecesKernel>(
+        "Tfcompress>EncodePieces",
+        {"cuts", "own", "seed", "spec", "frames", "num_bytes", "num_sent", "nanoseconds"}) &&
+    RegisterDeviceKernel<DeviceEncodeSumKernel>(
+        "Tfcompress>EncodeSum", {"begin", "seed", "spec", "frame", "num_sent", "nanoseconds"});
+
+}  // namespace
+}  // namespace tfcompress

@@ -1,0 +1,81 @@
+#include "tf/cuda/sum_packets.h"
+
+#include "cuda/sum_decoder.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/pool_executor.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+std::vector<device::DeviceTarget> OnDevice(const std::vector<SumTarget>& targets) {
+  std::vector<device::DeviceTarget> on_device;
+  for (const SumTarget& target : targets)
+    on_device.push_back({target.data, target.dtype, target.n});
+  return on_device;
+}
+
+absl::Status SumOnHost(OpKernelContext* ctx, const SumTask& task, std::vector<DecodeStats>* stats) {
+  std::vector<Tensor> owners;
+  std::vector<SumTarget> sums;
+  TF_RETURN_IF_ERROR(AllocateOnHost(ctx, task.targets, &owners, &sums));
+  PoolExecutor executor(ctx);
+  TF_RETURN_IF_ERROR(ToTensorFlow(DecodeSum(task.packets, task.positions, task.scale, sums,
+                                            &executor, Span<DecodeStats>(*stats))));
+  return CopySums(ctx, sums, task.targets);
+}
+
+}  // namespace
+
+absl::Status SumPackets(OpKernelContext* ctx, const std::string& subject, const SumTask& task,
+                        std::vector<DecodeStats>* stats) {
+  int64_t nanoseconds = 0;
+  const auto decoder =
+      device::SumDecoder::Make(task.packets, task.positions, OnDevice(task.targets));
+  if (decoder.ok()) {
+    TF_RETURN_IF_ERROR(
+        DecodeOnDevice(ctx, decoder.value(), task.packets.bytes, task.scale, stats, &nanoseconds));
+  } else if (decoder.status().code() == StatusCode::kInvalidArgument) {
+    const auto work = [&] { return SumOnHost(ctx, task, stats); };
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
+    WarnOnceOfHost(subject, decoder.status());
+  } else {
+    return ToTensorFlow(decoder.status());
+  }
+  ShareTime(nanoseconds, task.targets, stats);
+  return absl::OkStatus();
+}
+
+void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
+               std::vector<DecodeStats>* stats) {
+  double num_elements = 0;
+  for (const SumTarget& target : targets) num_elements += static_cast<double>(target.n);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double share = num_elements == 0 ? 0 : static_cast<double>(targets[i].n) / num_elements;
+    (*stats)[i].nanoseconds = static_cast<int64_t>(share * static_cast<double>(nanoseconds));
+  }
+}
+
+absl::Status CopySums(OpKernelContext* ctx, const std::vector<SumTarget>& from,
+                      const std::vector<SumTarget>& to_dev) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    TF_RETURN_IF_ERROR(ToTensorFlow(CopyToDevice(
+        from[i].data, from[i].n * DTypeBytes(from[i].dtype), to_dev[i].data, StreamOf(ctx))));
+  }
+  return ToTensorFlow(WaitFor(StreamOf(ctx)));
+}
+
+absl::Status AllocateOnHost(OpKernelContext* ctx, const std::vector<SumTarget>& like,
+                            std::vector<Tensor>* owners, std::vector<SumTarget>* targets) {
+  owners->resize(like.size());
+  *targets = like;
+  for (size_t i = 0; i < like.size(); ++i) {
+    TF_RETURN_IF_ERROR(AllocatePinned(ctx, like[i].n * DTypeBytes(like[i].dtype), &(*owners)[i]));
+    (*targets)[i].data = (*owners)[i].data();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tfcompress
