@@ -354,6 +354,22 @@ def speed_core(result: dict) -> str:
     return table(["", "encode", "decode", "bits an element sent", "limit of indices"], rows)
 
 
+def shard_speed(result: dict) -> str:
+    """Returns a table of the times of the four ops of a sharded exchange, in memcpys of the gradient."""
+    rows = [
+        [
+            code(row["spec"]),
+            str(row["ranks"]),
+            str(row["threads"]),
+            f"{row['memcpy_ms']:.2f}",
+            *(with_target(row[name], target) for name, target in row["targets"].items()),
+        ]
+        for row in result["rows"]
+    ]
+    ops = map(code, result["rows"][0]["targets"])
+    return table(["", "ranks", "threads", "memcpy ms", *ops], rows)
+
+
 def measured_on(result: dict) -> str:
     where = f"{result['cores']} cores of {result['processor']}"
     return f"Measured on {where}, load average {result['load']} when it began.\n\n"
@@ -426,6 +442,7 @@ TABLES = {
     "speed": speed,
     "speed_grid": speed_grid,
     "speed_core": speed_core,
+    "shard_speed": shard_speed,
     "convergence": convergence,
     "network": network,
     "steps": steps,

@@ -110,6 +110,16 @@ STUDIES = {
         "cifar10", "cifar10", "--batch-size 64 --learning-rate 0.1 --epochs 3 --decay", presets(293), 3
     ),
 }
+# Some of these compressors again, in trainings that are five times as long.
+LONG = "_long"
+_LONG_PRESETS = (*presets(0)[:5], "topk(0.01)")
+STUDIES |= {
+    name + LONG: dataclasses.replace(
+        study, arguments=f"{study.arguments} --epochs 10", compression=_LONG_PRESETS, seeds=2
+    )
+    for name, study in STUDIES.items()
+    if "--epochs 2" in study.arguments
+}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -225,8 +235,10 @@ def main() -> None:
     results = summarise(arguments)
     for result in results.values():
         convergence.report(result["rows"], result["title"])
-    if results:
-        plot(results, arguments.output / "figures" / "no_loss.png")
+    for suffix in ("", LONG):
+        panels = {name: each for name, each in results.items() if name.endswith(LONG) == bool(suffix)}
+        if panels:
+            plot(panels, arguments.output / "figures" / f"no_loss{suffix}.png")
 
 
 if __name__ == "__main__":

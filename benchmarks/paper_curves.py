@@ -1,9 +1,12 @@
-"""Draws a metric by epoch, a plot for each job: linear models as in SKCompress' Figure 12.
+"""Draws a metric by epoch, a plot for each job, or by time, a plot for each link (SKCompress, Fig. 11, 12).
 
     python benchmarks/paper_curves.py docs/results/convergence_news_*_curves.json
+    python benchmarks/paper_curves.py --name linear_models_times \
+        --steps docs/results/network_news.json docs/results/convergence_news_logistic_curves.json
 
 Reads results of `convergence.py` that have the points of each epoch (no --no-curves), and writes
-docs/figures/linear_models_losses.png.
+docs/figures/linear_models_losses.png. With --steps, results of `network.py` for the same job, the time of an
+epoch is that of its steps on each link; compressors without them are left out.
 """
 
 import argparse
@@ -25,14 +28,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--name", default="linear_models_losses", help="name of the figure (default %(default)s)"
     )
+    parser.add_argument("--steps", type=pathlib.Path, metavar="FILE", help="draw by time, on these links")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE", help="results, a plot each")
     return parser.parse_args()
 
 
 def plot(results: list[dict], metric: str, path: pathlib.Path) -> None:
     """Draws the metric of each result's compressors by epoch, side by side; equal curves are one line."""
-    size = (4 * len(results), 4)
-    figure, [plots] = plt.subplots(1, len(results), figsize=size, layout="constrained", squeeze=False)
+    figure, plots = panels(len(results))
     for axes, result in zip(plots, results, strict=True):
         lines: dict[str, list[list[float]]] = {}
         for name, runs in result["runs"].items():
@@ -43,13 +46,40 @@ def plot(results: list[dict], metric: str, path: pathlib.Path) -> None:
         # In the order of the first run, so that a compressor has one colour in all plots.
         for label in sorted(lines, key=lambda label: list(result["runs"]).index(label.split(", ")[0])):
             draw(axes, epochs, lines[label], label)
-        axes.set(title=result["title"].split(",")[0], xlabel="epoch", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.grid(alpha=0.3, which="both")
-        axes.legend()
+        finish(axes, result["title"].split(",")[0], "epoch")
     plots[0].set_ylabel(metric.replace("_", " "))
     figure.savefig(path, dpi=120)
+
+
+def plot_by_time(result: dict, steps: dict, metric: str, path: pathlib.Path) -> None:
+    """Draws the metric of a result's compressors by the time of their steps, the links side by side."""
+    links = list(dict.fromkeys(row["bandwidth"] for row in steps["rows"]))
+    milliseconds = {(row["bandwidth"], row["compression"]): row["step_ms"] for row in steps["rows"]}
+    figure, plots = panels(len(links))
+    for axes, link in zip(plots, links, strict=True):
+        for name, runs in result["runs"].items():
+            if (step := milliseconds.get((link, name))) is not None:
+                seconds = [step / 1e3 * point["step"] for point in runs[0]["curve"]]
+                values = [[point["metrics"][metric] for point in run["curve"]] for run in runs]
+                draw(axes, seconds, values, name)
+        finish(axes, link, "seconds of steps")
+    plots[0].set_ylabel(metric.replace("_", " "))
+    figure.savefig(path, dpi=120)
+
+
+def panels(count: int) -> tuple[plt.Figure, list[plt.Axes]]:
+    """Returns a figure of so many plots side by side."""
+    figure, [plots] = plt.subplots(1, count, figsize=(4 * count, 4), layout="constrained", squeeze=False)
+    return figure, list(plots)
+
+
+def finish(axes: plt.Axes, title: str, x_label: str) -> None:
+    """Labels a plot whose lines are drawn."""
+    axes.set(title=title, xlabel=x_label, yscale="log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend()
 
 
 def main() -> None:
@@ -57,7 +87,11 @@ def main() -> None:
     folder = arguments.output / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{arguments.name}.png"
-    plot([json.loads(file.read_text()) for file in arguments.files], arguments.metric, path)
+    results = [json.loads(file.read_text()) for file in arguments.files]
+    if arguments.steps is None:
+        plot(results, arguments.metric, path)
+    else:
+        plot_by_time(results[0], json.loads(arguments.steps.read_text()), arguments.metric, path)
     print(f"figure: {path}")
 
 

@@ -64,6 +64,24 @@ def all_losses(result: dict) -> str:
     return losses(result, {row["compression"]: () for row in result["rows"]}, [])
 
 
+def single_node(result: dict) -> str:
+    """Times and losses of scikit-learn on one core, and of ranks."""
+    rows = [
+        [
+            code(row["method"]) + (f", {code(row['compression'])}" if row["compression"] else ""),
+            str(row["cores"]),
+            f"{row['epoch_seconds']:.3f}",
+            f"{row['test_loss']:.4f}",
+            f"{row['lowest']:.4f} to {row['highest']:.4f}",
+            f"{row['epoch']:g}",
+            f"{row['seconds']:.2f}",
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["cores", "s an epoch", "least test loss", "of the seeds", "after epochs", "after s"]
+    return table(["logistic regression", *columns], rows)
+
+
 def model_of(result: dict) -> str:
     """Returns the model that the name of the result ends with."""
     return result["title"].split(",")[0].split("_")[-1]
@@ -450,6 +468,7 @@ TABLES = {
         fastsgd_losses,
         other_losses,
         all_losses,
+        single_node,
         skcompress_parts,
         sketch_sizes,
         precisions,

@@ -7,10 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "cc_tests" / "bench"))
+
+import shard_speed  # noqa: E402
 
 
 def results_of(name, folder, *, draws=True):
@@ -109,3 +113,14 @@ def test_compression_costs_no_more_than_the_theorem_says(strongly_convex, method
         assert curve["losses"][early] > 1.5 * plain["losses"][early]
         assert curve["losses"][-1] == pytest.approx(plain["losses"][-1], rel=0.2)
         np.testing.assert_array_less(curve["losses"], 2.5 * np.array(control["losses"]))
+
+
+@pytest.mark.parametrize("spec", shard_speed.SPECS[:2])
+def test_the_ops_of_shards_are_timed_on_a_whole_exchange(spec):
+    source = tf.Variable(tf.random.stateless_normal([3000], seed=(1, 2)))
+    step = shard_speed.Step(spec, source, ranks=3)
+    [total], *_ = step.decode_pieces()
+    error = tf.norm(total - 3 * source) / tf.norm(3 * source)
+    assert error < (0.02 if spec.endswith("block_int") else 0.2)
+    times = shard_speed.seconds(step, repeats=1)
+    assert list(times) == list(shard_speed.TARGETS)

@@ -74,6 +74,19 @@ def test_differences_are_those_to_the_same_seeds(tmp_path, monkeypatch):
     assert (tmp_path / "docs" / "figures" / "no_loss.png").stat().st_size > 10_000
 
 
+def test_long_trainings_are_five_times_as_long(tmp_path, monkeypatch):
+    long = {name: each for name, each in no_loss.STUDIES.items() if name.endswith(no_loss.LONG)}
+    assert len(long) == 5
+    for name, each in long.items():
+        short = no_loss.STUDIES[name.removesuffix(no_loss.LONG)]
+        assert each.arguments == f"{short.arguments} --epochs 10" and "--epochs 2" in short.arguments
+        assert set(each.compression) < set(short.compression)
+    save(tmp_path, "ncf_long", "a", [run("none", 1, 0.5), run("int8", 1, 0.75, 250.0)])
+    start(monkeypatch, tmp_path, "--seeds", "0")
+    figures = [path.name for path in (tmp_path / "docs" / "figures").iterdir()]
+    assert figures == ["no_loss_long.png"]
+
+
 def test_training_needs_data(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         start(monkeypatch, tmp_path)

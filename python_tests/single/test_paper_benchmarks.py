@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import tfcompress as tfc
 
@@ -15,11 +16,13 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import headline_sizes  # noqa: E402
 import packed_gaps  # noqa: E402
+import paper_curves  # noqa: E402
 import paper_dense  # noqa: E402
 import paper_numbers  # noqa: E402
 import paper_sizes  # noqa: E402
 import paper_tables  # noqa: E402
 import rank_traffic  # noqa: E402
+import single_node  # noqa: E402
 
 
 def run(name, folder, *arguments):
@@ -259,3 +262,37 @@ def test_losses_stand_beside_those_of_the_paper():
 def test_specs_of_the_tables_are_known():
     for spec in [*paper_dense.CONVOLUTION.values(), *paper_dense.SWEEP.values(), *paper_dense.NCF.values()]:
         assert tfc.describe_spec(spec)
+
+
+def curve(*losses):
+    """A run of as many epochs of ten steps."""
+    return [{"curve": [{"step": 10 * i, "metrics": {"test_loss": x}} for i, x in enumerate(losses, start=1)]}]
+
+
+def test_losses_by_time_take_the_steps_of_each_link(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(paper_curves, "draw", lambda axes, x, y, label: lines.append((label, x, y)))
+    result = {"runs": {"none": curve(2, 1), "topk": curve(3, 2), "not timed": curve(1, 1)}}
+    rows = [("1gbit", "none", 50.0), ("1gbit", "topk", 10.0), ("100mbit", "none", 200.0)]
+    steps = {"rows": [dict(zip(("bandwidth", "compression", "step_ms"), row, strict=True)) for row in rows]}
+    with pytest.warns(UserWarning, match="legend"):  # Nothing is drawn here.
+        paper_curves.plot_by_time(result, steps, "test_loss", tmp_path / "losses.png")
+    assert [label for label, *_ in lines] == ["none", "topk", "none"]
+    assert [x for _, x, _ in lines] == [pytest.approx(x) for x in ([0.5, 1.0], [0.1, 0.2], [2.0, 4.0])]
+    assert lines[1][2] == [[3, 2]]
+
+
+def test_a_single_node_reaches_the_same_losses_in_two_ways():
+    """Stochastic gradients and L-BFGS minimise the same objective."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((2000, 5)).astype(np.float32)
+    wanted = np.sign(features @ rng.standard_normal(5) + rng.standard_normal(2000)).astype(np.float32)
+    rows = scipy.sparse.csr_matrix(0.03 * features)
+    data = (rows, wanted)
+    by_row = [*single_node.by_row(data, data, epochs=20, seed=1)]
+    by_all_rows = [*single_node.by_all_rows(data, data)]
+    assert [point["epoch"] for point in by_row] == [*range(1, 21)]
+    assert by_row[-1]["test_loss"] == pytest.approx(by_all_rows[-1]["test_loss"], rel=0.02)
+    result = {"rows": [single_node.row_of("SGDClassifier", "", 1, [by_row, by_row[:2]])]}
+    [*_, row] = paper_tables.single_node(result).splitlines()
+    assert row.startswith("| `SGDClassifier` | 1 | ")
