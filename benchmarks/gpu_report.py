@@ -24,7 +24,7 @@ _PART = (
     r"+(?P<{0}_launches>\d+|-) launches"
 )
 _ROW = re.compile(
-    r"^(?P<spec>(?:float16 )?\S+) +(?P<bytes>\d+) B +(?P<workspace_mb>[\d.]+) MB "
+    r"^(?P<spec>(?:float16 |shards of )?\S+) +(?P<bytes>\d+) B +(?P<workspace_mb>[\d.]+) MB "
     + _PART.format("encode")
     + r" +(?P<encode_percent>[\d.]+) % +(?:met|MISSED)? +"
     + _PART.format("sum"),

@@ -9,7 +9,8 @@
 // A row has the bytes that a rank sends, the workspace to encode, and two parts: encoding, and
 // summing what 8 ranks sent. Launches are kernels, copies and memsets. The percentage is that of
 // the copy's bandwidth, counting the fewest bytes that an encoding must move: it reads the gradient
-// and the memory, and writes the memory and the frame. Targets are met or MISSED.
+// and the memory, and writes the memory and the frame. Targets are met or MISSED. Rows of shards
+// have what rank 0 does in both hops.
 //
 // Goes on after a spec that fails, and then exits with code 1; with code 77, without measurements,
 // if there is no GPU.
@@ -27,6 +28,7 @@
 #include "cuda/cuda_status.h"
 #include "platform.h"
 #include "resnet50.h"
+#include "shard_step.h"
 #include "step_arrays.h"
 
 namespace tfcompress {
@@ -70,6 +72,12 @@ constexpr const char* kSpecs[] = {
 constexpr const char* kHalfSpecs[] = {
     "residual|topk:ratio=0.01|delta_binary|raw",
     "residual|dense|raw|block_int:bits=8",
+};
+// By shards, whose rows have both hops.
+constexpr const char* kShardSpecs[] = {
+    "residual|dense|raw|block_int:bits=8",
+    "residual|dense|raw|block_int:bits=4,levels=square",
+    "residual|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
 };
 constexpr const char* kResNetSpecs[] = {
     "residual|topk:ratio=0.01|delta_binary|raw",
@@ -132,15 +140,17 @@ class Benchmark {
     TFC_RETURN_IF_ERROR(step.Make(spec));
     TFC_RETURN_IF_ERROR(step.Gather());
     row.num_bytes = step.packet_bytes();
-    row.workspace_bytes = step.workspace_bytes();
-    const size_t moved_each = DTypeBytes(arrays_.dtype()) + 2 * sizeof(float) * step.num_slots();
-    row.least_bytes = arrays_.num_elements() * moved_each + row.num_bytes;
-    TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
-    TFC_RETURN_IF_ERROR(Measure([&step] { return step.Encode(0); }, &row.encode));
-    const auto sum = [&step] { return step.Sum(); };
-    TFC_ASSIGN_OR_RETURN(row.sum.milliseconds, MeasureMilliseconds(sum, stream_));
-    TFC_RETURN_IF_ERROR(step.CheckSum());
-    row.sum.num_launches = CountLaunches([&step] { return step.LaunchSum(); }, stream_);
+    TFC_RETURN_IF_ERROR(Measure([&step] { return step.Encode(0); }, &step, &row));
+    return row;
+  }
+
+  Result<Row> MeasureShards(const std::string& spec) const {
+    ShardStep step(arrays_, stream_);
+    Row row;
+    TFC_RETURN_IF_ERROR(step.Make(spec));
+    TFC_RETURN_IF_ERROR(step.Exchange());
+    row.num_bytes = step.sent_bytes();
+    TFC_RETURN_IF_ERROR(Measure([&step] { return step.Encode(); }, &step, &row));
     return row;
   }
 
@@ -157,6 +167,21 @@ class Benchmark {
   }
 
  private:
+  // Measures both parts of a step whose bytes are there.
+  template <typename Step>
+  Status Measure(const std::function<Status()>& encode, Step* step, Row* row) const {
+    row->workspace_bytes = step->workspace_bytes();
+    const size_t moved_each = DTypeBytes(arrays_.dtype()) + 2 * sizeof(float) * step->num_slots();
+    row->least_bytes = arrays_.num_elements() * moved_each + row->num_bytes;
+    TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
+    TFC_RETURN_IF_ERROR(Measure(encode, &row->encode));
+    const auto sum = [step] { return step->Sum(); };
+    TFC_ASSIGN_OR_RETURN(row->sum.milliseconds, MeasureMilliseconds(sum, stream_));
+    TFC_RETURN_IF_ERROR(step->CheckSum());
+    row->sum.num_launches = CountLaunches([step] { return step->LaunchSum(); }, stream_);
+    return OkStatus();
+  }
+
   Status Measure(const std::function<Status()>& work, Part* part) const {
     TFC_ASSIGN_OR_RETURN(part->milliseconds, MeasureMilliseconds(work, stream_));
     part->num_launches = CountLaunches(work, stream_);
@@ -212,6 +237,8 @@ Status MeasureFloats(uint64_t n, cudaStream_t stream, double* copy_milliseconds,
     if (row.ok()) SetTargets(spec, &row.value());
     benchmark.Print(spec, row);
   }
+  for (const char* spec : kShardSpecs)
+    benchmark.Print(std::string("shards of ") + spec, benchmark.MeasureShards(spec));
   // For these, recovering stands in place of the sum.
   const std::string columns = std::to_string(std::max<uint64_t>(n / 250, 1));
   const std::string k = std::to_string(std::max<uint64_t>(n / 500, 1));

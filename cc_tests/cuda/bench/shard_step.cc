@@ -1,0 +1,148 @@
+#include "shard_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/compressor.h"
+#include "cuda/cuda_status.h"
+
+namespace tfcompress {
+namespace device {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+}  // namespace
+
+Status ShardStep::Make(const std::string& spec) {
+  TFC_ASSIGN_OR_RETURN(const auto compressor, Compressor::FromSpec(spec));
+  num_slots_ = compressor->memory().num_slots();
+  const auto num_ranks = static_cast<uint64_t>(arrays_.num_ranks());
+  for (uint64_t rank = 0; rank <= num_ranks; ++rank)
+    cuts_.push_back(static_cast<int64_t>(arrays_.size(0) * rank / num_ranks));
+  size_t workspace_bytes = 0, frame_bytes = 0, frames_bytes = 0;
+  for (uint64_t rank = 0; rank < num_ranks; ++rank) {
+    TFC_ASSIGN_OR_RETURN(PieceEncoder pieces,
+                         PieceEncoder::Make(*compressor, cuts_, static_cast<int64_t>(rank)));
+    TFC_ASSIGN_OR_RETURN(
+        FrameEncoder sum,
+        FrameEncoder::Make(*compressor, DType::kFloat32, static_cast<uint64_t>(PieceSize(rank)),
+                           MemoryRule::kPlainSum));
+    workspace_bytes = std::max({workspace_bytes, pieces.workspace_bytes(), sum.workspace_bytes()});
+    frames_bytes = std::max<size_t>(frames_bytes, pieces.max_frames_bytes());
+    frame_bytes = std::max<size_t>(frame_bytes, sum.max_frame_bytes());
+    pieces_.push_back(std::move(pieces));
+    sums_.push_back(std::move(sum));
+  }
+  TFC_RETURN_IF_ERROR(workspace_.Allocate(workspace_bytes));
+  TFC_RETURN_IF_ERROR(frames_.Allocate(frames_bytes));
+  TFC_RETURN_IF_ERROR(sum_frame_.Allocate(frame_bytes));
+  return states_.Allocate(num_ranks * sizeof(EncodeState));  // The last one is the sum's.
+}
+
+std::vector<DeviceSlot> ShardStep::SlotsAt(int64_t begin) const {
+  std::vector<DeviceSlot> slots;
+  for (int i = 0; i < num_slots_; ++i) {
+    const DeviceSlot whole = arrays_.slot(i, 0);
+    slots.push_back({whole.before_dev + begin, whole.after_dev + begin});
+  }
+  return slots;
+}
+
+Status ShardStep::EncodePieces(const PieceEncoder& encoder, int rank) const {
+  return encoder.Launch(static_cast<const float*>(arrays_.gradient_dev(rank, 0)), SlotsAt(0), kSeed,
+                        workspace_.buffer(), frames_.buffer(), stream_, states());
+}
+
+Status ShardStep::EncodeSum(size_t rank) const {
+  const int64_t begin = cuts_[rank];
+  const auto* const others = static_cast<const float*>(arrays_.gradient_dev(0, 0)) + begin;
+  return sums_[rank].Launch(others, SlotsAt(begin), kSeed, workspace_.buffer(), sum_frame_.buffer(),
+                            stream_, states() + arrays_.num_ranks() - 1);
+}
+
+Status ShardStep::Append(const void* frame_dev, uint64_t num_bytes, Bytes* packets) const {
+  const size_t begin = packets->size();
+  packets->resize(begin + num_bytes);
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(packets->data() + begin, frame_dev, num_bytes,
+                                           cudaMemcpyDeviceToHost, stream_));
+  return FromCuda(cudaStreamSynchronize(stream_), "frame");
+}
+
+Status ShardStep::Upload(const Bytes& packets, OwnedMemory* memory) const {
+  TFC_RETURN_IF_ERROR(memory->Allocate(packets.size()));
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(memory->buffer().data_dev, packets.data(),
+                                           packets.size(), cudaMemcpyHostToDevice, stream_));
+  return FromCuda(cudaStreamSynchronize(stream_), "packets");
+}
+
+Status ShardStep::Exchange() {
+  std::vector<int64_t> num_bytes(pieces_.size());
+  PieceCounts counts{Span<int64_t>(num_bytes)};
+  for (size_t rank = 0; rank < pieces_.size(); ++rank) {
+    TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
+    TFC_RETURN_IF_ERROR(EncodePieces(pieces_[rank], static_cast<int>(rank)));
+    TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+    TFC_RETURN_IF_ERROR(pieces_[rank].Read(states(), &counts));
+    if (rank == 0) {
+      for (int64_t each : num_bytes) sent_bytes_ += static_cast<uint64_t>(each);
+    } else if (num_bytes[0] > 0) {  // The first frame is that of rank 0.
+      TFC_RETURN_IF_ERROR(
+          Append(frames_.buffer().data_dev, static_cast<uint64_t>(num_bytes[0]), &received_));
+    }
+    if (PieceSize(rank) == 0) continue;
+    TFC_RETURN_IF_ERROR(EncodeSum(rank));
+    TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+    uint64_t of_sum = 0;
+    TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[arrays_.num_ranks() - 1], &of_sum));
+    TFC_RETURN_IF_ERROR(Append(sum_frame_.buffer().data_dev, of_sum, &gathered_));
+    if (rank == 0) sent_bytes_ += of_sum;
+  }
+  TFC_RETURN_IF_ERROR(Upload(received_, &received_dev_));
+  TFC_RETURN_IF_ERROR(Upload(gathered_, &gathered_dev_));
+  TFC_RETURN_IF_ERROR(ReadHeaders());
+  TFC_RETURN_IF_ERROR(
+      sum_workspace_.Allocate(std::max(own_->workspace_bytes(), all_->workspace_bytes())));
+  TFC_RETURN_IF_ERROR(received_host_.Allocate(own_->host_bytes()));
+  return gathered_host_.Allocate(all_->host_bytes());
+}
+
+Status ShardStep::Encode() const {
+  TFC_RETURN_IF_ERROR(EncodePieces(pieces_[0], 0));
+  return EncodeSum(0);
+}
+
+Status ShardStep::ReadHeaders() {
+  const DeviceTarget whole = arrays_.target(0);
+  const DeviceTarget piece = {whole.data_dev, whole.dtype, static_cast<uint64_t>(PieceSize(0))};
+  const int64_t position = 0;
+  const PacketsView view = {received_, arrays_.num_ranks(), 1, 0};
+  TFC_ASSIGN_OR_RETURN(own_, SumDecoder::Make(view, {&position, 1}, {&piece, 1}));
+  const CutTensor tensor = {static_cast<float*>(whole.data_dev), cuts_};
+  TFC_ASSIGN_OR_RETURN(all_, PieceDecoder::Make(gathered_, {&tensor, 1}));
+  return OkStatus();
+}
+
+Status ShardStep::LaunchSum() const {
+  TFC_RETURN_IF_ERROR(
+      own_->Launch(static_cast<const unsigned char*>(received_dev_.buffer().data_dev), 1.0f,
+                   sum_workspace_.buffer(), stream_, received_host_.data()));
+  return all_->Launch(static_cast<const unsigned char*>(gathered_dev_.buffer().data_dev),
+                      1.0f / static_cast<float>(arrays_.num_ranks()), sum_workspace_.buffer(),
+                      stream_, gathered_host_.data());
+}
+
+Status ShardStep::Sum() {
+  TFC_RETURN_IF_ERROR(ReadHeaders());
+  return LaunchSum();
+}
+
+Status ShardStep::CheckSum() const {
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+  TFC_RETURN_IF_ERROR(own_->Report(received_host_.data(), {}));
+  DecodeStats stats;
+  return all_->Report(gathered_host_.data(), {&stats, 1});
+}
+
+}  // namespace device
+}  // namespace tfcompress
