@@ -1,4 +1,3 @@
-#include <cstring>
 #include <vector>
 
 #include "core/pipeline.h"
@@ -7,6 +6,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
+#include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
@@ -20,36 +20,8 @@ namespace tfcompress {
 namespace {
 
 using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
 
-constexpr int kFrame = 0, kNanoseconds = 1;  // Outputs.
-
-absl::Status AllocateFrame(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frame) {
-  return ctx->allocate_output(kFrame, {static_cast<int64_t>(num_bytes)}, frame, Pinned());
-}
-
-absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
-                            const EncodeInputs& input, int64_t* nanoseconds) {
-  Tensor workspace_owner, frame_owner, state_owner;
-  device::DeviceBuffer workspace, frame_dev;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, sizeof(device::EncodeState), &state_owner));
-  auto* const state = static_cast<device::EncodeState*>(state_owner.data());
-  const std::vector<device::DeviceSlot> slots = OnDevice(input.slots);
-  const auto launch = [&] {
-    return ToTensorFlow(encoder.Launch(input.gradient.data, slots, input.seed, workspace, frame_dev,
-                                       StreamOf(ctx), state));
-  };
-  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  uint64_t num_bytes = 0;
-  TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(*state, &num_bytes)));
-  Tensor* frame;
-  TF_RETURN_IF_ERROR(AllocateFrame(ctx, num_bytes, &frame));
-  const DeviceBytes written = {frame_dev.data_dev, num_bytes, frame->data()};
-  return ToTensorFlow(CopyCompleteToHost({&written, 1}));
-}
+constexpr int kNanoseconds = 1;  // Output.
 
 absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
   const GradientView& given = input.gradient;
@@ -65,10 +37,7 @@ absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
                                               Span<float* const>(slots),
                                               {input.seed, &executor, input.grid}, &bytes)));
   TF_RETURN_IF_ERROR(copies.PutBack(slots, given.n, input.slots.after));
-  Tensor* frame;
-  TF_RETURN_IF_ERROR(AllocateFrame(ctx, bytes.size(), &frame));
-  std::memcpy(frame->data(), bytes.data(), bytes.size());
-  return absl::OkStatus();
+  return OutputFrames(ctx, bytes);
 }
 
 using EncoderCache = CoderCache<device::FrameEncoder, Compressor, DType, uint64_t>;
@@ -76,7 +45,12 @@ using EncoderCache = CoderCache<device::FrameEncoder, Compressor, DType, uint64_
 absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input, EncoderCache* encoders,
                           int64_t* nanoseconds) {
   const auto encoder = encoders->Get(input.compressor, input.gradient.dtype, input.gradient.n);
-  if (encoder.ok()) return EncodeOnDevice(ctx, *encoder.value(), input, nanoseconds);
+  if (encoder.ok()) {
+    int64_t num_sent = 0;  // It is in the frame.
+    return EncodeOnDevice(ctx, *encoder.value(),
+                          {input.gradient.data, OnDevice(input.slots), input.seed}, &num_sent,
+                          nanoseconds);
+  }
   if (encoder.status().code() != StatusCode::kInvalidArgument)
     return ToTensorFlow(encoder.status());
   const auto work = [&] { return EncodeOnHost(ctx, input); };

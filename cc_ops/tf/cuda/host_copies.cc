@@ -21,13 +21,6 @@ absl::Status HostCopies::Take(Span<const float* const> from_dev, uint64_t n,
   return absl::OkStatus();
 }
 
-absl::Status HostCopies::Allocate(uint64_t n, float** floats) {
-  owners_.emplace_back();
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx_, n * sizeof(float), &owners_.back()));
-  *floats = static_cast<float*>(owners_.back().data());
-  return absl::OkStatus();
-}
-
 absl::Status HostCopies::Wait() const { return ToTensorFlow(WaitFor(StreamOf(ctx_))); }
 
 absl::Status HostCopies::PutBack(Span<float* const> copies, uint64_t n,

@@ -20,8 +20,6 @@ class HostCopies {
   absl::Status Take(const void* from_dev, size_t num_bytes, void** copy);
   // Begins to copy vectors of n floats.
   absl::Status Take(Span<const float* const> from_dev, uint64_t n, std::vector<float*>* copies);
-  // Allocates n floats, uninitialized.
-  absl::Status Allocate(uint64_t n, float** floats);
   // Waits for what Take began.
   absl::Status Wait() const;
 

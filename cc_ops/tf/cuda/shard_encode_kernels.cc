@@ -1,6 +1,5 @@
 #include <cuda_runtime.h>
 
-#include <cstring>
 #include <vector>
 
 #include "core/pieces.h"
@@ -10,6 +9,7 @@
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/device_slots.h"
+#include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
@@ -22,19 +22,6 @@ namespace {
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
-
-constexpr int kFrames = 0;  // Output.
-
-absl::Status AllocateFrames(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frames) {
-  return ctx->allocate_output(kFrames, {static_cast<int64_t>(num_bytes)}, frames, Pinned());
-}
-
-absl::Status OutputFrames(OpKernelContext* ctx, const Bytes& frames) {
-  Tensor* output;
-  TF_RETURN_IF_ERROR(AllocateFrames(ctx, frames.size(), &output));
-  if (!frames.empty()) std::memcpy(output->data(), frames.data(), frames.size());
-  return absl::OkStatus();
-}
 
 // Copies the frames to the host, end to end.
 absl::Status CopyFrames(OpKernelContext* ctx, const device::PieceEncoder& encoder,
@@ -126,32 +113,13 @@ class DeviceEncodePiecesKernel : public StreamKernel {
 
 absl::Status EncodeSumOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
                                OwnPieceInputs* in, int64_t* num_sent, int64_t* nanoseconds) {
-  Tensor workspace_owner, frame_owner, state_owner;
-  device::DeviceBuffer workspace, frame_dev;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frame_bytes(), &frame_owner, &frame_dev));
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, sizeof(device::EncodeState), &state_owner));
-  auto* const state = static_cast<device::EncodeState*>(state_owner.data());
   float* const others = in->others.flat<float>().data();
-  std::vector<device::DeviceSlot> slots;
-  for (float* slot : in->slots) slots.push_back({slot, slot});
-  const auto launch = [&]() -> absl::Status {
-    if (slots.empty()) {
-      TF_RETURN_IF_ERROR(
-          ToTensorFlow(device::AddOwnPart(in->gradient, in->n, others, StreamOf(ctx))));
-    }
-    return ToTensorFlow(
-        encoder.Launch(others, slots, in->seed, workspace, frame_dev, StreamOf(ctx), state));
+  EncodeTask task = {others, {}, in->seed};
+  for (float* slot : in->slots) task.slots.push_back({slot, slot});
+  const auto add_own = [&](cudaStream_t stream) {
+    return in->slots.empty() ? device::AddOwnPart(in->gradient, in->n, others, stream) : OkStatus();
   };
-  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  uint64_t num_bytes = 0;
-  TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(*state, &num_bytes)));
-  *num_sent = state->k;
-  Tensor* frame;
-  TF_RETURN_IF_ERROR(AllocateFrames(ctx, num_bytes, &frame));
-  const DeviceBytes written = {frame_dev.data_dev, num_bytes, frame->data()};
-  return ToTensorFlow(CopyCompleteToHost({&written, 1}));
+  return EncodeOnDevice(ctx, encoder, task, num_sent, nanoseconds, add_own);
 }
 
 absl::Status EncodeSumOnHost(OpKernelContext* ctx, const OwnPieceInputs& in, int64_t* num_sent) {
