@@ -3,10 +3,10 @@
     python benchmarks/single_node.py --data-dir DIR      # DIR has 20newsgroups_bow.npz; some minutes
 
 All have the same rows, and lambda / 2 times the squared norm of the weights for the sum of all losses, of
-which the ranks count those weights whose feature is in the batch. scikit-learn takes a row at a time on one core (SGDClassifier, its own
-learning rates), or all rows in each step (LogisticRegression by L-BFGS). The ranks are those of
-`linear_models.py`, of one thread each, Adam, a tenth of the rows in a step. Times are of training, tests left
-out. Writes docs/results/single_node.json, and prints the table of docs/papers.md.
+which the ranks count those weights whose feature is in the batch. scikit-learn takes a row at a time on one
+core (SGDClassifier, its own learning rates), or all rows in each step (LogisticRegression by L-BFGS). The
+ranks are those of `linear_models.py`, of one thread each, Adam, a tenth of the rows in a step. Times are of
+training, tests left out. Writes docs/results/single_node.json, and prints the table of docs/papers.md.
 """
 
 import argparse
