@@ -1,3 +1,4 @@
+#include <memory>
 #include <vector>
 
 #include "core/pipeline.h"
@@ -5,12 +6,12 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/device_or_host.h"
 #include "tf/cuda/device_slots.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
-#include "tf/cuda/warn_once.h"
 #include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
@@ -44,19 +45,15 @@ using EncoderCache = CoderCache<device::FrameEncoder, Compressor, DType, uint64_
 
 absl::Status EncodeEither(OpKernelContext* ctx, const EncodeInputs& input, EncoderCache* encoders,
                           int64_t* nanoseconds) {
-  const auto encoder = encoders->Get(input.compressor, input.gradient.dtype, input.gradient.n);
-  if (encoder.ok()) {
+  const auto on_device = [&](const std::shared_ptr<const device::FrameEncoder>& encoder) {
     int64_t num_sent = 0;  // It is in the frame.
-    return EncodeOnDevice(ctx, *encoder.value(),
-                          {input.gradient.data, OnDevice(input.slots), input.seed}, &num_sent,
-                          nanoseconds);
-  }
-  if (encoder.status().code() != StatusCode::kInvalidArgument)
-    return ToTensorFlow(encoder.status());
-  const auto work = [&] { return EncodeOnHost(ctx, input); };
-  TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
-  WarnOnceOfHost("encoding '" + input.compressor->spec() + "'", encoder.status());
-  return absl::OkStatus();
+    return EncodeOnDevice(ctx, *encoder, {input.gradient.data, OnDevice(input.slots), input.seed},
+                          &num_sent, nanoseconds);
+  };
+  return OnDeviceOrHost(
+      ctx, "encoding '" + input.compressor->spec() + "'",
+      encoders->Get(input.compressor, input.gradient.dtype, input.gradient.n), on_device,
+      [&] { return EncodeOnHost(ctx, input); }, nanoseconds);
 }
 
 class DeviceEncodeKernel : public StreamKernel {

@@ -5,6 +5,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
@@ -53,18 +54,17 @@ absl::Status RecoverOnDevice(OpKernelContext* ctx, const device::LinearCoder& co
 absl::Status RecoverOnHost(OpKernelContext* ctx, const LinearRecoverInputs& inputs,
                            const Candidates& candidates) {
   const cudaStream_t stream = StreamOf(ctx);
-  const size_t num_bytes = inputs.summed.size() * sizeof(float);
-  Tensor copy;
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, num_bytes, &copy));
+  HostCopies copies(ctx);
+  void* summed;
   TF_RETURN_IF_ERROR(
-      ToTensorFlow(CopyToHost(inputs.summed.data(), num_bytes, copy.data(), stream)));
-  TF_RETURN_IF_ERROR(ToTensorFlow(WaitFor(stream)));
+      copies.Take(inputs.summed.data(), inputs.summed.size() * sizeof(float), &summed));
+  TF_RETURN_IF_ERROR(copies.Wait());
   PoolExecutor executor(ctx);
   std::vector<uint32_t> indices;
   std::vector<float> values;
-  TF_RETURN_IF_ERROR(ToTensorFlow(inputs.compressor->codec().Recover(
-      {static_cast<const float*>(copy.data()), inputs.summed.size()}, inputs.n,
-      {inputs.seed, &executor}, &indices, &values)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(
+      inputs.compressor->codec().Recover({static_cast<const float*>(summed), inputs.summed.size()},
+                                         inputs.n, {inputs.seed, &executor}, &indices, &values)));
   const std::vector<int64_t> wide(indices.begin(), indices.end());
   TF_RETURN_IF_ERROR(ToTensorFlow(
       CopyToDevice(wide.data(), wide.size() * sizeof(int64_t), candidates.indices, stream)));

@@ -7,10 +7,10 @@
 #include "cuda/cuda_status.h"
 #include "cuda/piece_decoder.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/cuda/device_or_host.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/sum_packets.h"
-#include "tf/cuda/warn_once.h"
 #include "tf/decode_sum_io.h"
 #include "tf/pool_executor.h"
 #include "tf/shard_io.h"
@@ -83,17 +83,12 @@ class DeviceDecodePiecesKernel : public StreamKernel {
   absl::Status DecodeEither(OpKernelContext* ctx, const CutSums& sums,
                             std::vector<DecodeStats>* stats) {
     int64_t nanoseconds = 0;
-    const auto decoder = device::PieceDecoder::Make(sums.packets, sums.tensors);
-    if (decoder.ok()) {
-      TF_RETURN_IF_ERROR(
-          DecodeOnDevice(ctx, decoder.value(), sums.packets, sums.scale, stats, &nanoseconds));
-    } else if (decoder.status().code() == StatusCode::kInvalidArgument) {
-      const auto work = [&] { return DecodePiecesOnHost(ctx, sums, stats); };
-      TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
-      WarnOnceOfHost("decoding in '" + name() + "'", decoder.status());
-    } else {
-      return ToTensorFlow(decoder.status());
-    }
+    const auto on_device = [&](const device::PieceDecoder& decoder) {
+      return DecodeOnDevice(ctx, decoder, sums.packets, sums.scale, stats, &nanoseconds);
+    };
+    TF_RETURN_IF_ERROR(OnDeviceOrHost(
+        ctx, "decoding in '" + name() + "'", device::PieceDecoder::Make(sums.packets, sums.tensors),
+        on_device, [&] { return DecodePiecesOnHost(ctx, sums, stats); }, &nanoseconds));
     ShareTime(nanoseconds, sums.targets, stats);
     return absl::OkStatus();
   }

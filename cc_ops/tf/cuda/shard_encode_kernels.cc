@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <vector>
 
 #include "core/pieces.h"
@@ -8,12 +9,12 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/device_or_host.h"
 #include "tf/cuda/device_slots.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
-#include "tf/cuda/warn_once.h"
 #include "tf/pool_executor.h"
 #include "tf/shard_io.h"
 
@@ -97,14 +98,13 @@ class DeviceEncodePiecesKernel : public StreamKernel {
 
   absl::Status EncodeEither(OpKernelContext* ctx, const PieceInputs& in, PieceCounts* counts,
                             int64_t* nanoseconds) {
-    const auto encoder = encoders_.Get(in.compressor, in.cuts, in.own);
-    if (encoder.ok()) return EncodePiecesOnDevice(ctx, *encoder.value(), in, counts, nanoseconds);
-    if (encoder.status().code() != StatusCode::kInvalidArgument)
-      return ToTensorFlow(encoder.status());
-    const auto work = [&] { return EncodePiecesOnHost(ctx, in, counts); };
-    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
-    WarnOnceOfHost("encoding '" + in.compressor->spec() + "'", encoder.status());
-    return absl::OkStatus();
+    const auto on_device = [&](const std::shared_ptr<const device::PieceEncoder>& encoder) {
+      return EncodePiecesOnDevice(ctx, *encoder, in, counts, nanoseconds);
+    };
+    return OnDeviceOrHost(
+        ctx, "encoding '" + in.compressor->spec() + "'",
+        encoders_.Get(in.compressor, in.cuts, in.own), on_device,
+        [&] { return EncodePiecesOnHost(ctx, in, counts); }, nanoseconds);
   }
 
   CompressorCache compressors_;
@@ -166,15 +166,13 @@ class DeviceEncodeSumKernel : public StreamKernel {
 
   absl::Status EncodeEither(OpKernelContext* ctx, OwnPieceInputs* in, int64_t* num_sent,
                             int64_t* nanoseconds) {
-    const auto encoder =
-        encoders_.Get(in->compressor, DType::kFloat32, in->n, device::MemoryRule::kPlainSum);
-    if (encoder.ok()) return EncodeSumOnDevice(ctx, *encoder.value(), in, num_sent, nanoseconds);
-    if (encoder.status().code() != StatusCode::kInvalidArgument)
-      return ToTensorFlow(encoder.status());
-    const auto work = [&] { return EncodeSumOnHost(ctx, *in, num_sent); };
-    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, nanoseconds));
-    WarnOnceOfHost("encoding '" + in->compressor->spec() + "'", encoder.status());
-    return absl::OkStatus();
+    const auto on_device = [&](const std::shared_ptr<const device::FrameEncoder>& encoder) {
+      return EncodeSumOnDevice(ctx, *encoder, in, num_sent, nanoseconds);
+    };
+    return OnDeviceOrHost(
+        ctx, "encoding '" + in->compressor->spec() + "'",
+        encoders_.Get(in->compressor, DType::kFloat32, in->n, device::MemoryRule::kPlainSum),
+        on_device, [&] { return EncodeSumOnHost(ctx, *in, num_sent); }, nanoseconds);
   }
 
   CompressorCache compressors_;

@@ -1,7 +1,7 @@
 #include "tf/cuda/sum_packets.h"
 
 #include "cuda/sum_decoder.h"
-#include "tf/cuda/warn_once.h"
+#include "tf/cuda/device_or_host.h"
 #include "tf/pool_executor.h"
 
 namespace tfcompress {
@@ -32,18 +32,12 @@ absl::Status SumOnHost(OpKernelContext* ctx, const SumTask& task, std::vector<De
 absl::Status SumPackets(OpKernelContext* ctx, const std::string& subject, const SumTask& task,
                         std::vector<DecodeStats>* stats) {
   int64_t nanoseconds = 0;
-  const auto decoder =
-      device::SumDecoder::Make(task.packets, task.positions, OnDevice(task.targets));
-  if (decoder.ok()) {
-    TF_RETURN_IF_ERROR(
-        DecodeOnDevice(ctx, decoder.value(), task.packets.bytes, task.scale, stats, &nanoseconds));
-  } else if (decoder.status().code() == StatusCode::kInvalidArgument) {
-    const auto work = [&] { return SumOnHost(ctx, task, stats); };
-    TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
-    WarnOnceOfHost(subject, decoder.status());
-  } else {
-    return ToTensorFlow(decoder.status());
-  }
+  const auto on_device = [&](const device::SumDecoder& decoder) {
+    return DecodeOnDevice(ctx, decoder, task.packets.bytes, task.scale, stats, &nanoseconds);
+  };
+  TF_RETURN_IF_ERROR(OnDeviceOrHost(
+      ctx, subject, device::SumDecoder::Make(task.packets, task.positions, OnDevice(task.targets)),
+      on_device, [&] { return SumOnHost(ctx, task, stats); }, &nanoseconds));
   ShareTime(nanoseconds, task.targets, stats);
   return absl::OkStatus();
 }

@@ -24,9 +24,7 @@ struct SumTask {
   const std::vector<SumTarget>& targets;  // On the device.
 };
 
-// Sums on the device, or on the host if the device's decoder refuses an argument: either a codec
-// has no device variant, which is logged once as the `subject`, or the argument is bad and the host
-// refuses it, too. Fails as DecodeSum does.
+// Sums on the device, or on the host as OnDeviceOrHost says. Fails as DecodeSum does.
 absl::Status SumPackets(tensorflow::OpKernelContext* ctx, const std::string& subject,
                         const SumTask& task, std::vector<DecodeStats>* stats);
 
