@@ -116,7 +116,7 @@ class Step:
         stage, trials = stages.at(step), stages.trials
         name = self.state.name_of(stages, parameters)
         if trials is not None:
-            stage, start = trials.begin(stage, name)
+            stage, is_timed = trials.begin(stage, name)
 
         def exchange(branch: int) -> tuple[list[Gradient], list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
             members = self._members(stages, branch, stage, gradients, parameters)
@@ -138,7 +138,7 @@ class Step:
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]
         if trials is not None:
-            trials.end(start, reduced)
+            trials.end(is_timed, reduced)
         # All or none: a packet that turns out to be broken leaves every variable as it was.
         return tf.tuple(reduced)
 

@@ -1,6 +1,7 @@
 """Lets a tuner decide the stages of a running step: times steps, and agrees on times with other ranks."""
 
 import math
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,6 +32,7 @@ class Trials:
         # every step would cost a short one several per cent.
         with tf.init_scope(), tf.device(HOST):
             self._present = make_variable(np.zeros(2, np.int64))
+            self._ended = make_variable(np.float64(time.time()))
 
     def stop(self) -> None:
         """Leaves the stages to the plan, also in steps that are traced already."""
@@ -38,9 +40,7 @@ class Trials:
         self._present.assign([0, 0])
 
     def begin(self, planned: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the stage of the step that begins, int64 scalar, and the time, float64 scalar.
-
-        The time is NaN in steps that are not timed.
+        """Returns the stage of the step that begins, int64 scalar, and whether the step is timed, bool scalar.
 
         Args:
           planned: The stage where there is no tuner any more.
@@ -51,17 +51,21 @@ class Trials:
             present = tf.cond(before[1] > 0, lambda: before - [0, 1], lambda: self._ask(name))
             self._present.assign(present)
             stage, num_left = tf.unstack(present)
-            start = tf.where(num_left > 0, tf.constant(math.nan, tf.float64), clock.time_after([stage]))
-            return tf.where(stage < 0, planned, stage), start
+            return tf.where(stage < 0, planned, stage), num_left <= 0
 
-    def end(self, start: tf.Tensor, results: Sequence[tf.Tensor | tf.IndexedSlices]) -> None:
-        """Takes the time of a step from `start` until its results are there."""
-        seconds = clock.time_after(results) - start
-        tf.cond(
-            tf.math.is_nan(start),
-            lambda: tf.constant(0, tf.int64),
-            lambda: call_python(self._observe, [seconds], [tf.int64], [[]])[0],
-        )
+    def end(self, is_timed: tf.Tensor, results: Sequence[tf.Tensor | tf.IndexedSlices]) -> None:
+        """Takes the time of a step: from the results of the one before until its own are there.
+
+        A begin would say less: an executor of one thread may come to it when half of the step is done.
+        """
+        with tf.device(HOST):
+            before, now = self._ended.read_value(), clock.time_after(results)
+            self._ended.assign(now)
+            tf.cond(
+                is_timed,
+                lambda: call_python(self._observe, [now - before], [tf.int64], [[]])[0],
+                lambda: tf.constant(0, tf.int64),
+            )
 
     def _ask(self, name: str) -> tf.Tensor:
         """Returns the stage that the tuner decides on, and how many steps follow this one: int64 [2]."""

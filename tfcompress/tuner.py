@@ -14,7 +14,8 @@ _ROUNDS = 3
 _MOST_ROUNDS = 6
 # After each round those stay in a trial whose best step is within this factor of the best.
 _STAYS = 1.5
-# A step that takes so many times as long as the best ends its contender's turn.
+# Two steps that each take so many times as long as the best end their contender's turn; one alone may have
+# had an evaluation or a checkpoint before it.
 _HOPELESS = 3.0
 # Of contenders that are as fast but for this, the first is chosen: the most exact. So it is where chance
 # alone may explain what they differ by: less than so many standard deviations of a test by ranks.
@@ -164,13 +165,14 @@ class Tuner:
     def _turn(self, contender: Contender, best: float) -> Generator[_Steps, float, list[float]]:
         """One turn of a contender in a trial: the seconds of its steps, the first of which does not count."""
         yield from self._enter(contender)
-        first = yield contender.stage, 1, True
+        last = yield contender.stage, 1, True
         seconds: list[float] = []
-        last = first
-        while last <= _HOPELESS * best and not _is_enough(seconds):
-            last = yield contender.stage, 1, True
+        while not _is_enough(seconds):
+            before, last = last, (yield contender.stage, 1, True)
             seconds.append(last)
-        return seconds or [first]
+            if min(before, last) > _HOPELESS * best:
+                break
+        return seconds
 
     def _stay(self, contender: Contender, num_steps: int) -> Generator[_Steps, float, bool]:
         """Stays with a contender for so many steps; returns whether times have changed before."""

@@ -1,5 +1,7 @@
 """`Compression.auto()` in training: trials change how gradients travel, and nothing else changes."""
 
+import time
+
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
@@ -80,6 +82,18 @@ def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
         assert not held.any(), "`none` was chosen, and the residual was emptied before"
 
 
+@pytest.mark.parametrize("function", [lambda run: run, tf.function], ids=["eager", "function"])
+def test_a_step_is_timed_from_the_end_of_the_one_before(injected, monkeypatch, rng, function):
+    """With all that a user's step does beside the exchange, wherever an executor begins."""
+    injected([1.0] * len(ALL) + [1.0])
+    timed = []
+    monkeypatch.setattr(Tuner, "observe", lambda self, seconds: timed.append(seconds))
+    stepper = Stepper(tfc.Compression.auto(min_elements=64))
+    for _ in steps(stepper, rng, 6, function):
+        time.sleep(0.1)
+    assert len(timed) == 6 and all(0.1 <= seconds < 60 for seconds in timed[1:])
+
+
 def test_what_a_checkpoint_held_is_sent_before_the_memory_is_left_alone(injected, rng):
     stages = injected([0.1, 1.0, 1.0], ready=["none", "int4"])
     # The same on all ranks; only what has two dimensions has a memory.
@@ -103,7 +117,7 @@ def test_a_gradient_that_is_not_finite_waits_in_no_memory(injected, rng):
     """Also where the step that would have emptied the memory is the one that rolls back."""
     stages = injected([1.0, 9.0, 9.0, 0.5, 0.5, 1.0], ready=["none", "int8", "int4"])
     stepper = Stepper(tfc.Compression.auto(min_elements=64))
-    for i, (_, reduced) in enumerate(steps(stepper, rng, 7)):
+    for i, (_, reduced) in enumerate(steps(stepper, rng, 9)):
         assert all(np.isfinite(each).all() for each in reduced), i
     arrays = [np.full(shape, np.nan if hvd.rank() == 1 else 1.0, np.float32) for shape in SHAPES]
     before = stepper.state.snapshot()[1]

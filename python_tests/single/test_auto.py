@@ -371,11 +371,23 @@ def test_the_slowest_rank_counts():
     assert training.present == "fp16"
 
 
-def test_a_hopeless_contender_takes_one_step():
+def test_a_hopeless_contender_takes_two_steps():
     training = job([1.0, 1.0, 100.0, 1.2])
     training.run(60)
-    assert training.stages.count(2) == 1
-    assert sum(training.seconds[stage][0] for stage in training.stages[:40]) < 160
+    assert training.stages.count(2) == 2
+    assert sum(training.seconds[stage][0] for stage in training.stages[:40]) < 260
+
+
+@pytest.mark.parametrize("after", range(1, 30))
+def test_a_pause_between_two_steps_rules_no_contender_out(after):
+    """As an evaluation or a checkpoint in the midst of a trial, wherever it comes."""
+    training = job([1.0, 1.0, 1.0, 0.5])
+    training.run(after)
+    usual, training.seconds = training.seconds, {stage: [60.0] * 2 for stage in training.seconds}
+    training.run(1)
+    training.seconds = usual
+    training.run(60)
+    assert training.present == "int4"
 
 
 def test_only_the_first_are_tried_while_times_stay():
