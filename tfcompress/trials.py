@@ -40,7 +40,7 @@ class Trials:
         self._present.assign([0, 0])
 
     def begin(self, planned: tf.Tensor, name: str) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the stage of the step that begins, int64 scalar, and whether the step is timed, bool scalar.
+        """Returns the stage of the step that begins, int64 scalar, and whether it is timed, bool scalar.
 
         Args:
           planned: The stage where there is no tuner any more.
