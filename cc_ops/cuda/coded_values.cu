@@ -1,7 +1,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/frame.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
@@ -13,10 +12,6 @@
 namespace tfcompress {
 namespace device {
 namespace {
-
-__device__ unsigned char* ValueSection(unsigned char* frame, const EncodeState* state) {
-  return frame + kFrameHeaderBytes + state->num_index_bytes;
-}
 
 // ---- Header of a section -----------------------------------------------------------------------
 
@@ -196,16 +191,17 @@ __device__ bool ReadParams(const ValueSectionView& view, ValueParams* params) {
   }
 }
 
-// One warp.
-__global__ void BeginSectionKernel(ValueSpec spec, const Extremes* extremes, SumBuffers first,
-                                   SumBuffers second, const EncodeState* state,
-                                   unsigned char* frame, ValueParams* params) {
-  if (state->k == 0) return;
+// One warp for a frame.
+__global__ void BeginSectionKernel(const EncodedFrame* frames, ValueSpec spec) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const uint32_t k = frame.state_dev->k;
+  if (k == 0) return;
   const ValueParams found =
-      IsMeasured(spec.kind) ? *params : ParamsOf(spec, state->k, *extremes, first, second);
+      IsMeasured(spec.kind) ? *frame.params_dev
+                            : ParamsOf(spec, k, *frame.extremes_dev, frame.sums[0], frame.sums[1]);
   if (ThisThread() != 0) return;
-  *params = found;
-  WriteParams(found, ValueSection(frame, state));
+  *frame.params_dev = found;
+  WriteParams(found, frame.ValueSection());
 }
 
 __device__ void ReadSection(const AddedValues& added, uint32_t bits, const float* table) {
@@ -264,18 +260,21 @@ __global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint3
 // ---- Norms, scales and means of buckets
 // ----------------------------------------------------------------
 
-__global__ void WriteNormsKernel(uint32_t bucket_size, SelectedValues values,
-                                 const EncodeState* state, unsigned char* frame) {
-  unsigned char* norms = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQsgd);
-  SumEachPart(values, state->k, bucket_size, SquareTerm{}, [&](uint64_t bucket, double sum) {
+__global__ void WriteNormsKernel(const EncodedFrame* frames, uint32_t bucket_size) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  unsigned char* norms = frame.ValueSection() + ValueSpec::HeaderBytes(ValueKind::kQsgd);
+  const auto store = [&](uint64_t bucket, double sum) {
     StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
-  });
+  };
+  SumEachPart(frame.values, frame.state_dev->k, bucket_size, SquareTerm{}, store);
 }
 
-__global__ void WriteScalesKernel(BlockIntLevels levels, uint32_t block_size, SelectedValues values,
-                                  const EncodeState* state, unsigned char* frame) {
-  const uint64_t k = state->k;
-  unsigned char* scales = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kBlockInt);
+__global__ void WriteScalesKernel(const EncodedFrame* frames, BlockIntLevels levels,
+                                  uint32_t block_size) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const SelectedValues values = frame.values;
+  const uint64_t k = frame.state_dev->k;
+  unsigned char* scales = frame.ValueSection() + ValueSpec::HeaderBytes(ValueKind::kBlockInt);
   if (levels.are_four()) {
     const auto square = [](float value) { return BlockIntLevels::Square(value); };
     SumEachPart(values, k, block_size, square, [&](uint64_t block, double sum) {
@@ -294,11 +293,12 @@ __global__ void WriteScalesKernel(BlockIntLevels levels, uint32_t block_size, Se
   });
 }
 
-__global__ void WriteMeansKernel(const ValueParams* params, const float* means,
-                                 const EncodeState* state, unsigned char* frame) {
-  if (state->k == 0) return;
-  unsigned char* table = ValueSection(frame, state) + ValueSpec::HeaderBytes(ValueKind::kQuantile);
-  for (uint64_t bucket = ThisThread(); bucket < params->spec.num_buckets; bucket += NumThreads())
+__global__ void WriteMeansKernel(const EncodedFrame* frames, const float* means) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  if (frame.state_dev->k == 0) return;
+  unsigned char* table = frame.ValueSection() + ValueSpec::HeaderBytes(ValueKind::kQuantile);
+  const uint32_t num_buckets = frame.params_dev->spec.num_buckets;
+  for (uint64_t bucket = ThisThread(); bucket < num_buckets; bucket += NumThreads())
     StoreAt(table, bucket, means[bucket]);
 }
 
@@ -329,16 +329,17 @@ __global__ void CheckBucketsKernel(const AddedValues* sections, uint32_t bits) {
 // A warp makes the codes of 32 groups: its lanes take values that stand side by side, then a group
 // each.
 template <typename Codes>
-__global__ void EncodeCodesKernel(SelectedValues values, const ValueParams* params, uint64_t seed,
-                                  const EncodeState* state, SentResidual residual,
-                                  unsigned char* frame) {
+__global__ void EncodeCodesKernel(const EncodedFrame* frames) {
   constexpr uint64_t kGroup = Codes::kGroup;
   constexpr uint64_t kWarpCodes = kWarpThreads * kGroup;
   __shared__ uint32_t codes_of_warps[kBlockWarps][kWarpCodes];
   uint32_t* const codes = codes_of_warps[threadIdx.x / kWarpThreads];
-  const uint64_t k = state->k;
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const uint64_t k = frame.state_dev->k;
   if (k == 0) return;
-  Codes codec(*params, ValueSection(frame, state), seed);
+  const SelectedValues values = frame.values;
+  const SentResidual residual = frame.Residual();
+  Codes codec(*frame.params_dev, frame.ValueSection(), frame.header.seed);
   for (uint64_t begin = ThisWarp() * kWarpCodes; begin < k; begin += NumWarps() * kWarpCodes) {
     for (uint64_t j = ThisLane(); j < kWarpCodes && begin + j < k; j += kWarpThreads) {
       const uint64_t i = begin + j;
@@ -415,42 +416,55 @@ Status WithCodes(ValueKind kind, const Body& body) {
   }
 }
 
-Status CollectStatistics(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                         const CodedBuffers& buffers, const EncodeState* state_dev,
-                         unsigned char* frame_dev, cudaStream_t stream) {
-  if (spec.kind == ValueKind::kQsgd) {
-    const uint64_t num_threads = 4 * CeilDiv(max_k, spec.bucket_size);
-    return LaunchThreads("write norms", WriteNormsKernel, num_threads, stream, spec.bucket_size,
-                         values, state_dev, frame_dev);
-  }
-  if (spec.kind == ValueKind::kBlockInt) {
-    const uint64_t num_threads = 4 * CeilDiv(max_k, spec.bucket_size);
-    return LaunchThreads("write scales", WriteScalesKernel, num_threads, stream,
-                         BlockIntLevels(spec.num_bits, spec.spacing), spec.bucket_size, values,
-                         state_dev, frame_dev);
-  }
-  if (IsMeasured(spec.kind)) return OkStatus();
-  const uint32_t* k_dev = &state_dev->k;
+// Extremes and sums over the values of a frame.
+Status CollectStatistics(const ValueSpec& spec, const EncodedFrame& frame,
+                         const CodedBuffers& buffers, cudaStream_t stream) {
+  const uint32_t most = frame.max_sent;
+  const uint32_t* k_dev = &frame.state_dev->k;
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
-  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, k_dev, buffers.extremes_dev, stream));
+  TFC_RETURN_IF_ERROR(FindExtremes(frame.values, most, k_dev, buffers.extremes_dev, stream));
   if (spec.NumSums() == 0) return OkStatus();
   if (spec.kind == ValueKind::kTernary)
-    return SumSquares(values, max_k, k_dev, buffers.sums[0], stream);
-  TFC_RETURN_IF_ERROR(SumOfSign(0, values, max_k, k_dev, buffers.sums[0], stream));
-  return SumOfSign(1, values, max_k, k_dev, buffers.sums[1], stream);
+    return SumSquares(frame.values, most, k_dev, buffers.sums[0], stream);
+  TFC_RETURN_IF_ERROR(SumOfSign(0, frame.values, most, k_dev, buffers.sums[0], stream));
+  return SumOfSign(1, frame.values, most, k_dev, buffers.sums[1], stream);
+}
+
+// Writes the norms of qsgd and the scales of block_int, and finds what other parameters follow
+// from.
+Status CollectStatistics(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                         Span<const CodedBuffers> buffers, cudaStream_t stream) {
+  const auto bucket_threads = [&](const EncodedFrame& frame) {
+    return 4 * CeilDiv(frame.max_sent, spec.bucket_size);
+  };
+  if (spec.kind == ValueKind::kQsgd) {
+    return LaunchFrames("write norms", WriteNormsKernel, frames, bucket_threads, stream,
+                        spec.bucket_size);
+  }
+  if (spec.kind == ValueKind::kBlockInt) {
+    return LaunchFrames("write scales", WriteScalesKernel, frames, bucket_threads, stream,
+                        BlockIntLevels(spec.num_bits, spec.spacing), spec.bucket_size);
+  }
+  if (IsMeasured(spec.kind)) return OkStatus();
+  for (size_t i = 0; i < frames.size(); ++i)
+    TFC_RETURN_IF_ERROR(CollectStatistics(spec, frames.on_host[i], buffers[i], stream));
+  return OkStatus();
 }
 
 // Writes what precedes the codes, except the norms of qsgd and the scales of block_int.
-Status BeginSection(const ValueSpec& spec, const CodedBuffers& buffers,
-                    const EncodeState* state_dev, unsigned char* frame_dev, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(Launch("begin value section", BeginSectionKernel, 1, kWarpThreads, stream,
-                             spec, buffers.extremes_dev, buffers.sums[0], buffers.sums[1],
-                             state_dev, frame_dev, buffers.params_dev));
+Status BeginSections(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                     Span<const CodedBuffers> buffers, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(Launch("begin value sections", BeginSectionKernel,
+                             dim3(1, static_cast<unsigned>(frames.size())), kWarpThreads, stream,
+                             frames.data_dev, spec));
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
-  return LaunchThreads("write means", WriteMeansKernel, buffers.quantizer.max_used_buckets(),
-                       stream, buffers.params_dev, buffers.quantizer.means_dev, state_dev,
-                       frame_dev);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const QuantizerBuffers& quantizer = buffers[i].quantizer;
+    TFC_RETURN_IF_ERROR(LaunchThreads("write means", WriteMeansKernel, quantizer.max_used_buckets(),
+                                      stream, frames.data_dev + i, quantizer.means_dev));
+  }
+  return OkStatus();
 }
 
 Status MeasureDexp(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
@@ -492,17 +506,16 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
                 buffers.params_dev);
 }
 
-Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                         uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                         const SentResidual& residual, unsigned char* frame_dev,
-                         cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(
-      CollectStatistics(spec, values, max_k, buffers, state_dev, frame_dev, stream));
-  TFC_RETURN_IF_ERROR(BeginSection(spec, buffers, state_dev, frame_dev, stream));
+Status EncodeCodedValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                         Span<const CodedBuffers> buffers, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(CollectStatistics(spec, frames, buffers, stream));
+  TFC_RETURN_IF_ERROR(BeginSections(spec, frames, buffers, stream));
   return WithCodes(spec.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;
-    return LaunchThreads("encode codes", EncodeCodesKernel<Codes>, CeilDiv(max_k, Codes::kGroup),
-                         stream, values, buffers.params_dev, seed, state_dev, residual, frame_dev);
+    const auto num_groups = [](const EncodedFrame& frame) {
+      return CeilDiv(frame.max_sent, Codes::kGroup);
+    };
+    return LaunchFrames("encode codes", EncodeCodesKernel<Codes>, frames, num_groups, stream);
   });
 }
 

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
 #include "cuda/dexp_curves.h"
-#include "cuda/encode_state.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/parts.h"
-#include "cuda/sent_slots.h"
 #include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_spec.h"
@@ -60,11 +60,8 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
                      const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
 // As EncodeValues of values.h, for a spec that IsCoded. Call MeasureValues first if it IsMeasured.
-// `seed` is the frame's.
-Status EncodeCodedValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                         uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                         const SentResidual& residual, unsigned char* frame_dev,
-                         cudaStream_t stream);
+Status EncodeCodedValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                         Span<const CodedBuffers> buffers, cudaStream_t stream);
 
 // For decoding: the levels or the table computed from the parameters of a section.
 struct ParamBuffers {

@@ -19,6 +19,7 @@ constexpr uint32_t kAtOnce = 4;
 // element, and writes it, or the state before the step if the vector is not finite.
 struct NoMemory {
   using State = float;
+  __device__ explicit NoMemory(const Compensation&) {}
   __device__ State Next(float gradient, uint32_t) const { return gradient; }
   __device__ void Write(uint32_t, State, bool) const {}
 };
@@ -27,6 +28,8 @@ struct ResidualMemory {
   using State = float;
   DeviceSlot residual;
 
+  __device__ explicit ResidualMemory(const Compensation& step)
+      : residual(step.slots[kResidualSlot]) {}
   __device__ State Next(float gradient, uint32_t i) const {
     return gradient + residual.before_dev[i];
   }
@@ -42,6 +45,10 @@ struct MomentumMemory {
   DeviceSlot velocity;
   Step step;
 
+  __device__ explicit MomentumMemory(const Compensation& given)
+      : residual(given.slots[kResidualSlot]),
+        velocity(given.slots[kVelocitySlot]),
+        step{given.memory.rate} {}
   __device__ State Next(float gradient, uint32_t i) const {
     return step(gradient, {residual.before_dev[i], velocity.before_dev[i]});
   }
@@ -54,29 +61,47 @@ struct MomentumMemory {
 __device__ inline float CompensatedOf(float state) { return state; }
 __device__ inline float CompensatedOf(const MomentumState& state) { return state.residual; }
 
-// Calls body(memory) with the step's memory as one of the types above.
+// Calls body(Memory*) with the type of the memory, one of those above.
 template <typename Body>
-Status WithMemory(const Compensation& step, const Body& body) {
-  const DeviceSlot* slots = step.slots;
-  const float rate = step.memory.rate;
-  switch (step.memory.kind) {
+Status WithMemory(const MemorySpec& memory, const Body& body) {
+  switch (memory.kind) {
     case MemoryKind::kNone:
-      return body(NoMemory{});
+      return body(static_cast<NoMemory*>(nullptr));
     case MemoryKind::kResidual:
-      return body(ResidualMemory{slots[0]});
+      return body(static_cast<ResidualMemory*>(nullptr));
     case MemoryKind::kMomentum:
-      if (step.memory.rule == MemoryRule::kPlainSum) {
-        return body(ResidualMemory{slots[kResidualSlot]});
-      }
-      if (step.memory.nesterov) {
-        return body(
-            MomentumMemory<NesterovMomentum>{slots[kResidualSlot], slots[kVelocitySlot], {rate}});
-      }
-      return body(
-          MomentumMemory<PlainMomentum>{slots[kResidualSlot], slots[kVelocitySlot], {rate}});
+      if (memory.rule == MemoryRule::kPlainSum) return body(static_cast<ResidualMemory*>(nullptr));
+      if (memory.nesterov) return body(static_cast<MomentumMemory<NesterovMomentum>*>(nullptr));
+      return body(static_cast<MomentumMemory<PlainMomentum>*>(nullptr));
   }
   return OkStatus();
 }
+
+// What a pass reads and writes beside the elements.
+struct Pass {
+  Compensation step;
+  EncodeState* state;
+  uint32_t* histogram;
+  uint32_t* words;
+  uint64_t* counts;
+};
+
+// Where a block finds its pass: in the parameters of the kernel, or in the frame of the block.
+struct OnePass {
+  Pass pass;
+
+  __device__ Pass Get() const { return pass; }
+};
+
+struct PassOfFrame {
+  const EncodedFrame* frames;
+
+  __device__ Pass Get() const {
+    const EncodedFrame& frame = frames[blockIdx.y];
+    return {frame.step, frame.state_dev, frame.histogram_dev, frame.candidate_words_dev,
+            frame.candidate_counts_dev};
+  }
+};
 
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
 // end are 0.
@@ -90,14 +115,17 @@ __device__ void Load(const DenseVector& gradient, const Memory& memory, uint64_t
   }
 }
 
-template <typename Memory>
-__global__ void __launch_bounds__(kBlockThreads)
-    InspectKernel(DenseVector gradient, Memory memory, Digit digit, uint32_t* histogram,
-                  EncodeState* state) {
+template <typename Memory, typename Source>
+__global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source, Digit digit) {
+  const Pass pass = source.Get();
+  const DenseVector gradient = pass.step.gradient;
+  const Memory memory(pass.step);
+  uint32_t* const histogram = pass.histogram;
+  const uint64_t num_tiles = NumTiles(gradient.n);
+  if (blockIdx.x * kBlockWarps >= num_tiles) return;
   __shared__ uint32_t counts[kMaxBuckets];
   ClearCounts(counts);
   bool finite = true;
-  const uint64_t num_tiles = NumTiles(gradient.n);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
     for (uint32_t word = 0; word < kTileWords; word += kAtOnce) {
@@ -112,16 +140,18 @@ __global__ void __launch_bounds__(kBlockThreads)
       }
     }
   }
-  if (!finite) atomicOr(&state->nonfinite, 1u);
+  if (!finite) atomicOr(&pass.state->nonfinite, 1u);
   if (histogram != nullptr) AddCounts(counts, histogram);
 }
 
-template <typename Memory>
-__global__ void __launch_bounds__(kBlockThreads)
-    SettleKernel(DenseVector gradient, Memory memory, const EncodeState* state, uint32_t* words,
-                 uint64_t* counts) {
-  const bool finite = state->nonfinite == 0;
-  const uint32_t min_magnitude = state->min_magnitude;
+template <typename Memory, typename Source>
+__global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
+  const Pass pass = source.Get();
+  const DenseVector gradient = pass.step.gradient;
+  const Memory memory(pass.step);
+  uint32_t* const words = pass.words;
+  const bool finite = pass.state->nonfinite == 0;
+  const uint32_t min_magnitude = pass.state->min_magnitude;
   const uint64_t num_tiles = NumTiles(gradient.n);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
@@ -144,15 +174,47 @@ __global__ void __launch_bounds__(kBlockThreads)
     }
     if (words == nullptr) continue;
     words[tile * kTileWords + ThisLane()] = own_word;
-    if (ThisLane() == 0) counts[tile] = count;
+    if (ThisLane() == 0) pass.counts[tile] = count;
   }
 }
 
-__global__ void ForgetSentKernel(const uint32_t* sent, const EncodeState* state, uint32_t n,
-                                 float* velocity) {
-  const uint32_t k = state->k;
-  if (!MasksVelocity(k, n)) return;
+__global__ void ForgetSentKernel(const EncodedFrame* frames) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const uint32_t* const sent = frame.sent_dev;
+  float* const velocity = frame.step.slots[kVelocitySlot].after_dev;
+  const uint32_t k = frame.state_dev->k;
+  if (sent == nullptr || !MasksVelocity(k, frame.step.gradient.n)) return;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) velocity[sent[i]] = 0;
+}
+
+PartItems ItemsOf(const Compensation& step) {
+  const uint64_t num_threads = NumTiles(step.gradient.n) * kWarpThreads;
+  return {num_threads, num_threads};
+}
+
+PartItems ItemsOf(const Parts<EncodedFrame>& frames) {
+  return CountItems(frames.on_host, [](const EncodedFrame& frame) {
+    return NumTiles(frame.step.gradient.n) * kWarpThreads;
+  });
+}
+
+template <typename Source>
+Status InspectAll(const MemorySpec& memory, const Source& source, const PartItems& threads,
+                  uint64_t num_passes, cudaStream_t stream) {
+  return WithMemory(memory, [&](auto* kind) {
+    using Memory = std::remove_pointer_t<decltype(kind)>;
+    return LaunchParts("inspect", InspectKernel<Memory, Source>, threads, num_passes, stream,
+                       source, kDigits[0]);
+  });
+}
+
+template <typename Source>
+Status SettleAll(const MemorySpec& memory, const Source& source, const PartItems& threads,
+                 uint64_t num_passes, cudaStream_t stream) {
+  return WithMemory(memory, [&](auto* kind) {
+    using Memory = std::remove_pointer_t<decltype(kind)>;
+    return LaunchParts("settle", SettleKernel<Memory, Source>, threads, num_passes, stream, source);
+  });
 }
 
 }  // namespace
@@ -189,21 +251,28 @@ DenseVector CompensatedVector(const Compensation& step) {
 
 Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
                cudaStream_t stream) {
-  return WithMemory(step, [&](const auto& memory) {
-    return LaunchWarps("inspect", InspectKernel<std::decay_t<decltype(memory)>>,
-                       NumTiles(step.gradient.n), stream, step.gradient, memory, kDigits[0],
-                       histogram_dev, state_dev);
-  });
+  const OnePass source = {{step, state_dev, histogram_dev, nullptr, nullptr}};
+  return InspectAll(step.memory, source, ItemsOf(step), 1, stream);
 }
 
-Status Settle(const Compensation& step, const Marks* marks, const EncodeState* state_dev,
+Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return InspectAll(frames.on_host[0].step.memory, PassOfFrame{frames.data_dev}, ItemsOf(frames),
+                    frames.size(), stream);
+}
+
+Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
               cudaStream_t stream) {
-  return WithMemory(step, [&](const auto& memory) {
-    return LaunchWarps("settle", SettleKernel<std::decay_t<decltype(memory)>>,
-                       NumTiles(step.gradient.n), stream, step.gradient, memory, state_dev,
-                       marks == nullptr ? nullptr : marks->words_dev,
-                       marks == nullptr ? nullptr : marks->ends_dev);
-  });
+  OnePass source = {{step, state_dev, nullptr, nullptr, nullptr}};
+  if (marks != nullptr) {
+    source.pass.words = marks->words_dev;
+    source.pass.counts = marks->ends_dev;
+  }
+  return SettleAll(step.memory, source, ItemsOf(step), 1, stream);
+}
+
+Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return SettleAll(frames.on_host[0].step.memory, PassOfFrame{frames.data_dev}, ItemsOf(frames),
+                   frames.size(), stream);
 }
 
 SentSlots SentSlotsOf(const Compensation& step) {
@@ -212,11 +281,12 @@ SentSlots SentSlotsOf(const Compensation& step) {
           has_velocity ? step.slots[kVelocitySlot].after_dev : nullptr};
 }
 
-Status ForgetSent(const Compensation& step, const uint32_t* sent_dev, uint32_t max_k,
-                  const EncodeState* state_dev, cudaStream_t stream) {
-  if (step.memory.kind != MemoryKind::kMomentum || sent_dev == nullptr) return OkStatus();
-  return LaunchThreads("forget sent", ForgetSentKernel, max_k, stream, sent_dev, state_dev,
-                       step.gradient.n, step.slots[kVelocitySlot].after_dev);
+Status ForgetSent(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  if (frames.on_host[0].step.memory.kind != MemoryKind::kMomentum) return OkStatus();
+  return LaunchFrames(
+      "forget sent", ForgetSentKernel, frames,
+      [](const EncodedFrame& frame) { return frame.sent_dev == nullptr ? 0 : frame.max_sent; },
+      stream);
 }
 
 }  // namespace device

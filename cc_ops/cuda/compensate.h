@@ -1,6 +1,6 @@
-// The two passes over the dense vector, Inspect and Settle. Fused into them are the addition of the
-// memory, the finite check, the first histogram of a top-k and the marking of elements above a
-// bound.
+// The two passes over a dense vector, or over those of several frames, Inspect and Settle. Fused
+// into them are the addition of the memory, the finite check, the first histogram of a top-k and
+// the marking of elements above a bound.
 #ifndef TFCOMPRESS_CUDA_COMPENSATE_H_
 #define TFCOMPRESS_CUDA_COMPENSATE_H_
 
@@ -10,21 +10,15 @@
 
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/dense_vector.h"
+#include "cuda/compensation.h"
 #include "cuda/encode_state.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/marks.h"
-#include "cuda/memory_spec.h"
+#include "cuda/parts.h"
 #include "cuda/sent_slots.h"
 
 namespace tfcompress {
 namespace device {
-
-// A gradient with the memory that compensates it.
-struct Compensation {
-  DenseVector gradient;
-  MemorySpec memory;
-  DeviceSlot slots[kMaxSlots];  // The first NumSlots(memory) are used.
-};
 
 // A vector of floats without memory.
 Compensation AsTheyAre(const float* values_dev, uint64_t size);
@@ -45,18 +39,18 @@ SentSlots SentSlotsOf(const Compensation& step);
 // they must stay unchanged if the vector is not finite.
 Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
                cudaStream_t stream);
+Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Second pass, writes: the slots after the step, or before it if the vector is not finite; with
 // `marks`, marks and counts the elements of at least state_dev->min_magnitude, none if the vector
 // is not finite.
-Status Settle(const Compensation& step, const Marks* marks, const EncodeState* state_dev,
+Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
               cudaStream_t stream);
+Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
-// Clears state of sent elements other than the residual: momentum clears the velocity at
-// sent_dev[0] ... sent_dev[state_dev->k - 1], at most max_k, unless everything was sent. A null
-// sent_dev means everything.
-Status ForgetSent(const Compensation& step, const uint32_t* sent_dev, uint32_t max_k,
-                  const EncodeState* state_dev, cudaStream_t stream);
+// Clears state of sent elements other than the residual: momentum clears the velocity at the
+// indices that are sent, unless everything was.
+Status ForgetSent(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

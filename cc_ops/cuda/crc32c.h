@@ -59,13 +59,9 @@ struct FrameBytes {
 // A frame to check, and where the result goes.
 struct CheckedFrame {
   FrameBytes bytes;         // Of a length that the host knows.
-  uint32_t* remainder_dev;  // As of AddSectionRemainder.
+  uint32_t* remainder_dev;  // Of the whole words of the sections.
   uint32_t* error_dev;
 };
-
-// Adds the remainder of the sections' whole words to *remainder_dev, which is 0 before.
-Status AddSectionRemainder(const FrameBytes& frame, const CrcShift& shift, uint32_t* remainder_dev,
-                           cudaStream_t stream);
 
 // The address of the word that holds this byte.
 __device__ inline uintptr_t WordOf(const unsigned char* byte) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "core/sparsify/num_selected.h"
 #include "cuda/bloom.h"
@@ -6,6 +7,7 @@
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/frame_layout.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
 #include "cuda/marks.h"
@@ -22,10 +24,12 @@ DeltaCoding DeltaCodingOf(const DeviceSpec& spec) {
   return {spec.index == IndexKind::kDeltaAdaptive, spec.flag_bits};
 }
 
+const uint32_t* SupportSizeOf(const EncodedFrame& frame) { return &frame.state_dev->k; }
+
 }  // namespace
 
+// What the encoding of a tensor takes of the workspace.
 struct FrameEncoder::Buffers {
-  EncodeState* state_dev;
   Marks marks;
   SelectBuffers select;
   DeltaBuffers deltas;
@@ -34,8 +38,18 @@ struct FrameEncoder::Buffers {
   uint32_t* indices_dev = nullptr;     // The support; null if it is all elements.
   const uint32_t* sent_dev = nullptr;  // The same, or the indices decoded from the Bloom filter.
   float* gathered_dev = nullptr;       // Copies of values that are not sent at sent_dev.
-  CodedBuffers values;
   GroupedSketchBuffers sketch;
+};
+
+// An encoding: buffers and frame of each tensor.
+struct FrameEncoder::Step {
+  EncodeState* states_dev;
+  EncodedFrame* frames_dev;
+  std::vector<Buffers> buffers;
+  std::vector<CodedBuffers> values;
+  std::vector<EncodedFrame> frames_on_host;
+
+  Parts<EncodedFrame> frames() const { return {frames_on_host, frames_dev}; }
 };
 
 bool FrameEncoder::selects_by_magnitude() const {
@@ -50,197 +64,313 @@ bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKi
 
 Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype, uint64_t n,
                                         MemoryRule rule) {
+  return Make(compressor, dtype, Span<const uint64_t>(&n, 1), rule);
+}
+
+Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtype,
+                                        Span<const uint64_t> sizes, MemoryRule rule) {
+  if (sizes.empty() || sizes.size() > kMaxParts)
+    return InvalidArgument("an encoder has 1 to ", kMaxParts, " tensors, got ", sizes.size());
   FrameEncoder encoder;
   TFC_ASSIGN_OR_RETURN(encoder.spec_, DeviceSpecOf(compressor));
   encoder.spec_.memory.rule = rule;
-  TFC_RETURN_IF_ERROR(CheckNumElements("gradient", n));
   encoder.dtype_ = dtype;
-  encoder.n_ = static_cast<uint32_t>(n);
-  const bool has_ratio = encoder.spec_.ratio > 0;
-  encoder.max_k_ = has_ratio ? static_cast<uint32_t>(NumSelected(encoder.spec_.ratio, n))
-                             : static_cast<uint32_t>(n);
-  const bool is_known = has_ratio || encoder.spec_.sparsifier == SparsifierKind::kDense;
-  encoder.k_ = is_known ? encoder.max_k_ : 0;
   encoder.support_ = compressor.support_kind();
   encoder.index_id_ = compressor.index_id();
   encoder.value_id_ = compressor.value_id();
-  const bool is_p0 =
-      encoder.spec_.index == IndexKind::kBloom && encoder.spec_.policy == BloomPolicy::kP0;
-  encoder.max_sent_ = is_p0 ? encoder.n_ : encoder.max_k_;
-  uint64_t max_section_bytes = compressor.MaxSectionBytes(encoder.n_, encoder.max_k_);
-  if (is_p0) {
-    max_section_bytes += encoder.spec_.value.SectionBytes(encoder.max_sent_) -
-                         encoder.spec_.value.SectionBytes(encoder.max_k_);
+  for (uint64_t n : sizes) {
+    TFC_ASSIGN_OR_RETURN(const Tensor tensor, encoder.Describe(compressor, n));
+    encoder.tensors_.push_back(tensor);
   }
-  encoder.max_frame_bytes_ = std::min(kMaxFrameBytes, kFrameHeaderBytes + max_section_bytes);
   Workspace measure;
-  Buffers buffers;
-  TFC_RETURN_IF_ERROR(encoder.Take(&measure, &buffers));
+  Step step;
+  TFC_RETURN_IF_ERROR(encoder.Take(&measure, &step));
   encoder.workspace_bytes_ = measure.num_bytes();
   return encoder;
 }
 
-Status FrameEncoder::Take(Workspace* workspace, Buffers* buffers) const {
-  buffers->state_dev = workspace->Take<EncodeState>(1);
-  if (IsCoded(spec_.value.kind))
-    TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, max_sent_, workspace, &buffers->values));
+Result<FrameEncoder::Tensor> FrameEncoder::Describe(const Compressor& compressor,
+                                                    uint64_t n) const {
+  TFC_RETURN_IF_ERROR(CheckNumElements("gradient", n));
+  Tensor tensor;
+  tensor.n = static_cast<uint32_t>(n);
+  const bool has_ratio = spec_.ratio > 0;
+  tensor.max_k = has_ratio ? static_cast<uint32_t>(NumSelected(spec_.ratio, n)) : tensor.n;
+  const bool is_known = has_ratio || spec_.sparsifier == SparsifierKind::kDense;
+  tensor.k = is_known ? tensor.max_k : 0;
+  const bool is_p0 = spec_.index == IndexKind::kBloom && spec_.policy == BloomPolicy::kP0;
+  tensor.max_sent = is_p0 ? tensor.n : tensor.max_k;
+  uint64_t max_section_bytes = compressor.MaxSectionBytes(tensor.n, tensor.max_k);
+  if (is_p0) {
+    max_section_bytes +=
+        spec_.value.SectionBytes(tensor.max_sent) - spec_.value.SectionBytes(tensor.max_k);
+  }
+  tensor.max_frame_bytes = std::min(kMaxFrameBytes, kFrameHeaderBytes + max_section_bytes);
+  return tensor;
+}
+
+Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const {
+  const uint32_t n = tensor.n, max_k = tensor.max_k;
   if (spec_.joint.kind != JointKind::kNone) {
-    TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, max_k_, max_frame_bytes_ - kFrameHeaderBytes,
-                                          workspace, &buffers->sketch));
+    TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, max_k,
+                                          tensor.max_frame_bytes - kFrameHeaderBytes, workspace,
+                                          &buffers->sketch));
   }
   if (!needs_marks()) return OkStatus();
-  buffers->indices_dev = workspace->Take<uint32_t>(max_k_);
-  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
+  buffers->indices_dev = workspace->Take<uint32_t>(max_k);
+  buffers->sent_dev = buffers->indices_dev;
+  TFC_RETURN_IF_ERROR(TakeMarks(n, workspace, &buffers->marks));
   if (spec_.sparsifier == SparsifierKind::kTopK)
-    TFC_RETURN_IF_ERROR(TakeSelectBuffers(n_, max_k_, workspace, &buffers->select));
+    TFC_RETURN_IF_ERROR(TakeSelectBuffers(n, max_k, workspace, &buffers->select));
   if (spec_.index == IndexKind::kDeltaBinary)
-    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->deltas));
+    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k, workspace, &buffers->deltas));
   if (HasPrefixedDeltas(spec_.index)) {
     const DeltaCoding coding = DeltaCodingOf(spec_);
     TFC_RETURN_IF_ERROR(
-        TakeDeltaWriteBuffers(1, max_k_, coding.MaxBytes(max_k_), workspace, &buffers->prefixed));
+        TakeDeltaWriteBuffers(1, max_k, coding.MaxBytes(max_k), workspace, &buffers->prefixed));
   }
   if (spec_.index == IndexKind::kBloom) {
-    TFC_RETURN_IF_ERROR(TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n_, max_k_, max_sent_,
-                                         workspace, &buffers->bloom));
+    TFC_RETURN_IF_ERROR(TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k,
+                                         tensor.max_sent, workspace, &buffers->bloom));
+    buffers->sent_dev = buffers->bloom.chosen_dev;
   }
-  if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k_);
+  if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k);
   return OkStatus();
 }
 
-Status FrameEncoder::CheckArguments(const void* gradient_dev, Span<const DeviceSlot> slots,
-                                    const DeviceBuffer& workspace,
-                                    const DeviceBuffer& frame) const {
-  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
-  if (frame.data_dev == nullptr || frame.num_bytes < max_frame_bytes_) {
-    return InvalidArgument("the frame needs room for ", max_frame_bytes_, " bytes, got ",
-                           frame.data_dev == nullptr ? 0 : frame.num_bytes);
+Status FrameEncoder::Take(Workspace* workspace, Step* step) const {
+  step->states_dev = workspace->Take<EncodeState>(tensors_.size());
+  step->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
+  step->buffers.resize(tensors_.size());
+  step->values.resize(tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (IsCoded(spec_.value.kind)) {
+      TFC_RETURN_IF_ERROR(
+          TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, &step->values[i]));
+    }
+    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &step->buffers[i]));
   }
-  return CheckVectors(spec_.memory, gradient_dev, slots, n_);
+  return OkStatus();
 }
 
-// Runs the two passes over n; with a memory, they write the compensated vector.
-Status FrameEncoder::Compensate(const Compensation& step, const Buffers& buffers,
-                                cudaStream_t stream) const {
+Status FrameEncoder::CheckInputs(Span<const FrameInput> inputs,
+                                 const DeviceBuffer& workspace) const {
+  TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
+  if (inputs.size() != tensors_.size())
+    return InvalidArgument("expected ", tensors_.size(), " vectors, got ", inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DeviceBuffer& frame = inputs[i].frame;
+    const uint64_t most = tensors_[i].max_frame_bytes;
+    if (frame.data_dev == nullptr || frame.num_bytes < most) {
+      return InvalidArgument("the frame needs room for ", most, " bytes, got ",
+                             frame.data_dev == nullptr ? 0 : frame.num_bytes);
+    }
+    TFC_RETURN_IF_ERROR(
+        CheckVectors(spec_.memory, inputs[i].gradient_dev, inputs[i].slots, tensors_[i].n));
+  }
+  return OkStatus();
+}
+
+DataLengths FrameEncoder::LengthsOf(const Buffers& buffers, const CodedBuffers& values) const {
+  DataLengths lengths;
+  if (spec_.joint.kind != JointKind::kNone) {
+    lengths.num_value_bytes_dev = buffers.sketch.num_value_bytes_dev;
+    return lengths;
+  }
+  if (spec_.index == IndexKind::kDeltaBinary)
+    lengths.num_payload_bytes_dev = buffers.deltas.num_payload_bytes_dev();
+  if (HasPrefixedDeltas(spec_.index))
+    lengths.num_payload_bytes_dev = buffers.prefixed.num_bytes_dev();
+  if (spec_.index == IndexKind::kBloom)
+    lengths.num_payload_bytes_dev = &buffers.bloom.state_dev->num_bytes;
+  if (IsMeasured(spec_.value.kind)) lengths.num_value_bytes_dev = &values.params_dev->num_bytes;
+  return lengths;
+}
+
+WireHeader FrameEncoder::HeaderOf(const Tensor& tensor, uint64_t seed) const {
+  FrameHeader header;
+  header.dtype = dtype_;
+  header.support = support_;
+  header.n = tensor.n;
+  header.index_id = index_id_;
+  header.value_id = value_id_;
+  header.seed = seed;
+  return MakeWireHeader(header);
+}
+
+EncodedFrame FrameEncoder::FrameOf(size_t i, const FrameInput& input, const Step& step) const {
+  const Tensor& tensor = tensors_[i];
+  const Buffers& buffers = step.buffers[i];
+  EncodedFrame frame{};
+  frame.step = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
+  std::copy(input.slots.begin(), input.slots.end(), frame.step.slots);
+  frame.state_dev = step.states_dev + i;
+  frame.known_k = tensor.k;
+  frame.max_sent = tensor.max_sent;
+  if (spec_.sparsifier == SparsifierKind::kTopK)
+    frame.histogram_dev = buffers.select.histograms_dev[0];
+  if (selects_by_magnitude()) {
+    frame.candidate_words_dev = buffers.marks.words_dev;
+    frame.candidate_counts_dev = buffers.marks.ends_dev;
+  }
+  if (needs_marks() && tensor.n > 0) {
+    frame.num_kept_dev = buffers.marks.num_marked_dev();
+    if (spec_.ratio == 0) frame.num_selected_dev = frame.num_kept_dev;
+  }
+  frame.lengths = LengthsOf(buffers, step.values[i]);
+  frame.values = {CompensatedVector(frame.step), buffers.sent_dev};
+  if (moves_values())
+    frame.values = {{buffers.gathered_dev, DType::kFloat32, tensor.max_k}, nullptr};
+  frame.sent_dev = buffers.sent_dev;
+  frame.params_dev = step.values[i].params_dev;
+  frame.extremes_dev = step.values[i].extremes_dev;
+  std::copy_n(step.values[i].sums, 2, frame.sums);
+  frame.header = HeaderOf(tensor, input.seed);
+  frame.max_bytes = tensor.max_frame_bytes;
+  frame.data_dev = static_cast<unsigned char*>(input.frame.data_dev);
+  return frame;
+}
+
+template <typename Body>
+Status FrameEncoder::ForEach(const Step& step, const Body& body) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].n > 0)
+      TFC_RETURN_IF_ERROR(body(tensors_[i], step.buffers[i], step.frames_on_host[i]));
+  }
+  return OkStatus();
+}
+
+Status FrameEncoder::Compensate(const Step& step, cudaStream_t stream) const {
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
-  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  uint32_t* histogram_dev = is_topk ? buffers.select.histograms_dev[0] : nullptr;
-  TFC_RETURN_IF_ERROR(Inspect(step, histogram_dev, buffers.state_dev, stream));
-  if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
+  if (is_topk) {
+    TFC_RETURN_IF_ERROR(ForEach(step, [&](const Tensor&, const Buffers& buffers, const auto&) {
+      return BeginSelect(buffers.select, stream);
+    }));
+  }
+  TFC_RETURN_IF_ERROR(Inspect(step.frames(), stream));
+  if (is_topk) {
+    TFC_RETURN_IF_ERROR(
+        ForEach(step, [&](const Tensor&, const Buffers& buffers, const EncodedFrame& frame) {
+          return FindBucket(buffers.select, frame.state_dev, stream);
+        }));
+  }
   if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
-  return Settle(step, selects_by_magnitude() ? &buffers.marks : nullptr, buffers.state_dev, stream);
+  return Settle(step.frames(), stream);
 }
 
-// Lists the support and sets its size.
-Status FrameEncoder::Select(const DenseVector& dense, uint64_t seed, const Buffers& buffers,
-                            cudaStream_t stream) const {
+Status FrameEncoder::List(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
+                          cudaStream_t stream) const {
   const Marks& marks = buffers.marks;
-  const uint64_t* num_marked_dev = nullptr;
   switch (spec_.sparsifier) {
     case SparsifierKind::kDense:
-      break;
+      return OkStatus();
     case SparsifierKind::kTopK:
-      TFC_RETURN_IF_ERROR(SelectLargest(buffers.select, marks, dense, buffers.state_dev,
-                                        buffers.indices_dev, stream));
-      break;
+      return SelectLargest(buffers.select, marks, CompensatedVector(frame.step), frame.state_dev,
+                           buffers.indices_dev, stream);
     case SparsifierKind::kRandomK:
       TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(MarkSeeded(SeededPermutation(n_, seed), k_, marks, stream));
+      TFC_RETURN_IF_ERROR(
+          MarkSeeded(SeededPermutation(tensor.n, frame.header.seed), tensor.k, marks, stream));
       TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
       break;
     case SparsifierKind::kNonzero:
     case SparsifierKind::kThreshold:
-      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
-      num_marked_dev = marks.num_marked_dev();
       break;
   }
-  return SetSupportSize(num_marked_dev, buffers.state_dev, stream);
-}
-
-Status FrameEncoder::Narrow(const DenseVector& dense, const Buffers& buffers,
-                            cudaStream_t stream) const {
-  if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
-  const Marks& marks = buffers.marks;
-  TFC_RETURN_IF_ERROR(MarkKept(spec_.value, {dense, buffers.indices_dev}, max_k_,
-                               &buffers.state_dev->k, buffers.values, marks, stream));
-  TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
   TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-  TFC_RETURN_IF_ERROR(ListMarks(marks, max_k_, buffers.indices_dev, stream));
-  return SetSupportSize(marks.num_marked_dev(), buffers.state_dev, stream);
+  return ListMarks(marks, tensor.max_k, buffers.indices_dev, stream);
 }
 
-Status FrameEncoder::PrepareIndices(uint64_t seed, Buffers* buffers,
-                                    const uint64_t** num_payload_bytes_dev,
-                                    cudaStream_t stream) const {
-  uint32_t* k_dev = &buffers->state_dev->k;
-  buffers->sent_dev = buffers->indices_dev;
+Status FrameEncoder::Select(const Step& step, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(
+      ForEach(step, [&](const auto&... tensor) { return List(tensor..., stream); }));
+  return SetSupportSizes(step.frames(), /*narrowed=*/false, stream);
+}
+
+Status FrameEncoder::Narrow(const Step& step, cudaStream_t stream) const {
+  if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].n == 0) continue;
+    const Buffers& buffers = step.buffers[i];
+    const EncodedFrame& frame = step.frames_on_host[i];
+    const uint32_t max_k = tensors_[i].max_k;
+    const SelectedValues selected = {CompensatedVector(frame.step), buffers.indices_dev};
+    TFC_RETURN_IF_ERROR(MarkKept(spec_.value, selected, max_k, SupportSizeOf(frame), step.values[i],
+                                 buffers.marks, stream));
+    TFC_RETURN_IF_ERROR(CountMarks(buffers.marks, stream));
+    TFC_RETURN_IF_ERROR(ScanMarks(buffers.marks, stream));
+    TFC_RETURN_IF_ERROR(ListMarks(buffers.marks, max_k, buffers.indices_dev, stream));
+  }
+  return SetSupportSizes(step.frames(), /*narrowed=*/true, stream);
+}
+
+Status FrameEncoder::PrepareIndices(const Tensor& tensor, const Buffers& buffers,
+                                    const EncodedFrame& frame, cudaStream_t stream) const {
+  uint32_t* k_dev = &frame.state_dev->k;
+  const uint32_t max_k = tensor.max_k;
   switch (spec_.index) {
     case IndexKind::kImplied:
     case IndexKind::kRaw:
     case IndexKind::kBitmap:
       return OkStatus();
     case IndexKind::kDeltaBinary:
-      *num_payload_bytes_dev = buffers->deltas.num_payload_bytes_dev();
-      return MeasureDeltas(KeyLists::One(k_dev, max_k_), buffers->indices_dev, buffers->deltas,
+      return MeasureDeltas(KeyLists::One(k_dev, max_k), buffers.indices_dev, buffers.deltas,
                            stream);
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
-      *num_payload_bytes_dev = buffers->prefixed.num_bytes_dev();
-      return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k_),
-                                   buffers->indices_dev, buffers->prefixed, stream);
+      return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k),
+                                   buffers.indices_dev, buffers.prefixed, stream);
     case IndexKind::kBloom:
-      *num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
-      buffers->sent_dev = buffers->bloom.chosen_dev;
-      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), seed, buffers->indices_dev, max_k_,
-                           buffers->marks, buffers->bloom, k_dev, stream);
+      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), frame.header.seed,
+                           buffers.indices_dev, max_k, buffers.marks, buffers.bloom, k_dev, stream);
   }
   return OkStatus();
 }
 
-Status FrameEncoder::PrepareSections(const DenseVector& dense, uint64_t seed, Buffers* buffers,
-                                     DataLengths* lengths, cudaStream_t stream) const {
-  if (spec_.joint.kind == JointKind::kNone) {
-    const uint32_t* k_dev = &buffers->state_dev->k;
-    if (moves_values()) {
-      TFC_RETURN_IF_ERROR(GatherValues({dense, buffers->indices_dev}, k_dev, max_k_,
-                                       buffers->gathered_dev, stream));
-    }
-    TFC_RETURN_IF_ERROR(PrepareIndices(seed, buffers, &lengths->num_payload_bytes_dev, stream));
-    if (!IsMeasured(spec_.value.kind)) return OkStatus();
-    lengths->num_value_bytes_dev = &buffers->values.params_dev->num_bytes;
-    return MeasureValues(spec_.value, ValuesToSend(dense, *buffers), max_sent_, k_dev,
-                         buffers->values, stream);
+Status FrameEncoder::Prepare(const Tensor& tensor, const Buffers& buffers,
+                             const EncodedFrame& frame, cudaStream_t stream) const {
+  const SelectedValues selected = {CompensatedVector(frame.step), buffers.indices_dev};
+  if (spec_.joint.kind != JointKind::kNone) {
+    return PrepareGroupedSketch(selected, SupportSizeOf(frame), frame.header.seed, buffers.sketch,
+                                stream);
   }
-  lengths->num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
-  return PrepareGroupedSketch({dense, buffers->indices_dev}, &buffers->state_dev->k, seed,
-                              buffers->sketch, stream);
+  if (moves_values()) {
+    TFC_RETURN_IF_ERROR(
+        GatherValues(selected, SupportSizeOf(frame), tensor.max_k, buffers.gathered_dev, stream));
+  }
+  return PrepareIndices(tensor, buffers, frame, stream);
 }
 
-SelectedValues FrameEncoder::ValuesToSend(const DenseVector& dense, const Buffers& buffers) const {
-  if (!moves_values()) return {dense, buffers.sent_dev};
-  return {{buffers.gathered_dev, DType::kFloat32, max_k_}, nullptr};
+Status FrameEncoder::Measure(const Step& step, cudaStream_t stream) const {
+  if (!IsMeasured(spec_.value.kind)) return OkStatus();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const EncodedFrame& frame = step.frames_on_host[i];
+    if (tensors_[i].n == 0) continue;
+    TFC_RETURN_IF_ERROR(MeasureValues(spec_.value, frame.values, frame.max_sent,
+                                      SupportSizeOf(frame), step.values[i], stream));
+  }
+  return OkStatus();
 }
 
-Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* section_dev,
-                                   cudaStream_t stream) const {
-  const uint32_t* k_dev = &buffers.state_dev->k;
+Status FrameEncoder::EncodeIndices(const Tensor& tensor, const Buffers& buffers,
+                                   const EncodedFrame& frame, cudaStream_t stream) const {
+  const uint32_t* k_dev = SupportSizeOf(frame);
+  const uint32_t max_k = tensor.max_k;
+  unsigned char* section_dev = frame.data_dev + kFrameHeaderBytes;
   switch (spec_.index) {
     case IndexKind::kImplied:
       return OkStatus();
     case IndexKind::kRaw:
-      return WriteIndices(buffers.indices_dev, k_dev, max_k_, section_dev, stream);
+      return WriteIndices(buffers.indices_dev, k_dev, max_k, section_dev, stream);
     case IndexKind::kBitmap:
       // topk has marked candidates; the other sparsifiers have marked their support.
       if (spec_.sparsifier == SparsifierKind::kTopK) {
         TFC_RETURN_IF_ERROR(ClearMarks(buffers.marks, stream));
-        TFC_RETURN_IF_ERROR(MarkIndices(buffers.indices_dev, k_dev, max_k_, buffers.marks, stream));
+        TFC_RETURN_IF_ERROR(MarkIndices(buffers.indices_dev, k_dev, max_k, buffers.marks, stream));
       }
       return WriteBitmap(buffers.marks, k_dev, section_dev, stream);
     case IndexKind::kDeltaBinary:
-      return EncodeDeltas(KeyLists::One(k_dev, max_k_), buffers.indices_dev, buffers.deltas,
+      return EncodeDeltas(KeyLists::One(k_dev, max_k), buffers.indices_dev, buffers.deltas,
                           section_dev, nullptr, stream);
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
@@ -252,58 +382,40 @@ Status FrameEncoder::EncodeIndices(const Buffers& buffers, unsigned char* sectio
   return OkStatus();
 }
 
-Status FrameEncoder::EncodeSections(const Compensation& step, uint64_t seed, const Buffers& buffers,
-                                    unsigned char* frame_dev, cudaStream_t stream) const {
-  const DenseVector dense = CompensatedVector(step);
+Status FrameEncoder::EncodeSections(const Step& step, cudaStream_t stream) const {
   if (spec_.joint.kind != JointKind::kNone) {
-    return WriteGroupedSketch(n_, buffers.sketch, buffers.state_dev, SentSlotsOf(step), frame_dev,
-                              stream);
+    return ForEach(step, [&](const Tensor& tensor, const Buffers& buffers, const auto& frame) {
+      return WriteGroupedSketch(tensor.n, buffers.sketch, frame.state_dev, SentSlotsOf(frame.step),
+                                frame.data_dev, stream);
+    });
   }
-  TFC_RETURN_IF_ERROR(EncodeIndices(buffers, frame_dev + kFrameHeaderBytes, stream));
-  const SentResidual residual = {SentSlotsOf(step).residual, buffers.sent_dev};
-  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, ValuesToSend(dense, buffers), max_sent_, seed,
-                                   buffers.values, buffers.state_dev, residual, frame_dev, stream));
-  return ForgetSent(step, buffers.sent_dev, max_sent_, buffers.state_dev, stream);
+  TFC_RETURN_IF_ERROR(
+      ForEach(step, [&](const auto&... tensor) { return EncodeIndices(tensor..., stream); }));
+  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, step.frames(), step.values, stream));
+  return ForgetSent(step.frames(), stream);
 }
 
-Status FrameEncoder::Launch(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
-                            const DeviceBuffer& workspace, const DeviceBuffer& frame,
-                            cudaStream_t stream, EncodeState* state) const {
-  TFC_RETURN_IF_ERROR(CheckArguments(gradient_dev, slots, workspace, frame));
+Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& workspace,
+                            cudaStream_t stream, EncodeState* states) const {
+  TFC_RETURN_IF_ERROR(CheckInputs(inputs, workspace));
   Workspace carve(workspace.data_dev);
-  Buffers buffers;
-  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
-  EncodeState* state_dev = buffers.state_dev;
-  auto* frame_dev = static_cast<unsigned char*>(frame.data_dev);
-  Compensation step = {{gradient_dev, dtype_, n_}, spec_.memory, {}};
-  std::copy(slots.begin(), slots.end(), step.slots);
-  const DenseVector dense = CompensatedVector(step);
-
-  TFC_RETURN_IF_ERROR(BeginState(k_, spec_.min_magnitude, state_dev, stream));
-  DataLengths lengths{};
-  if (n_ > 0) {
-    TFC_RETURN_IF_ERROR(Compensate(step, buffers, stream));
-    TFC_RETURN_IF_ERROR(Select(dense, seed, buffers, stream));
-    TFC_RETURN_IF_ERROR(Narrow(dense, buffers, stream));
-    TFC_RETURN_IF_ERROR(PrepareSections(dense, seed, &buffers, &lengths, stream));
-  }
+  Step step;
+  TFC_RETURN_IF_ERROR(Take(&carve, &step));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    step.frames_on_host.push_back(FrameOf(i, inputs[i], step));
+  TFC_RETURN_IF_ERROR(BeginFrames(step.frames(), spec_.min_magnitude, stream));
+  TFC_RETURN_IF_ERROR(Compensate(step, stream));
+  TFC_RETURN_IF_ERROR(Select(step, stream));
+  TFC_RETURN_IF_ERROR(Narrow(step, stream));
   TFC_RETURN_IF_ERROR(
-      LayOut(n_, spec_.index, spec_.value, lengths, kMaxFrameBytes, state_dev, stream));
-  if (n_ > 0) {
-    TFC_RETURN_IF_ERROR(EncodeSections(step, seed, buffers, frame_dev, stream));
-  }
-  FrameHeader header;
-  header.dtype = dtype_;
-  header.support = support_;
-  header.n = n_;
-  header.index_id = index_id_;
-  header.value_id = value_id_;
-  header.seed = seed;
-  TFC_RETURN_IF_ERROR(
-      FinishFrame(MakeWireHeader(header), max_frame_bytes_, state_dev, frame_dev, stream));
-
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemcpyAsync(state, state_dev, sizeof(*state), cudaMemcpyDeviceToHost, stream));
+      ForEach(step, [&](const auto&... tensor) { return Prepare(tensor..., stream); }));
+  TFC_RETURN_IF_ERROR(Measure(step, stream));
+  TFC_RETURN_IF_ERROR(LayOut(step.frames(), spec_.index, spec_.value, kMaxFrameBytes, stream));
+  TFC_RETURN_IF_ERROR(EncodeSections(step, stream));
+  TFC_RETURN_IF_ERROR(FinishFrames(step.frames(), stream));
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(states, step.states_dev,
+                                           tensors_.size() * sizeof(EncodeState),
+                                           cudaMemcpyDeviceToHost, stream));
   return OkStatus();
 }
 
@@ -315,11 +427,10 @@ Status FrameEncoder::ReadLength(const EncodeState& state, uint64_t* num_bytes) {
   return OkStatus();
 }
 
-Status FrameEncoder::Encode(const void* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
-                            const DeviceBuffer& workspace, const DeviceBuffer& frame,
+Status FrameEncoder::Encode(const FrameInput& input, const DeviceBuffer& workspace,
                             cudaStream_t stream, uint64_t* num_bytes) const {
   EncodeState state;
-  TFC_RETURN_IF_ERROR(Launch(gradient_dev, slots, seed, workspace, frame, stream, &state));
+  TFC_RETURN_IF_ERROR(Launch({&input, 1}, workspace, stream, &state));
   TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
   return ReadLength(state, num_bytes);
 }

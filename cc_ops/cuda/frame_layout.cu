@@ -1,27 +1,46 @@
 #include "core/bit_io.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/index/bloom_policy.h"
+#include "cuda/crc32c.h"
 #include "cuda/frame_layout.h"
 #include "cuda/launch.h"
+#include "cuda/section_remainder.h"
+#include "cuda/write_parts.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
 
-// These kernels use one thread each: their work is negligible beside the launch.
+// These kernels use one thread for a frame: their work is negligible beside the launch.
 
-__global__ void BeginStateKernel(uint32_t k, uint32_t min_magnitude, EncodeState* state) {
-  if (ThisThread() != 0) return;
-  *state = {};
-  state->k = k;
-  state->num_wanted = k;
-  state->min_magnitude = min_magnitude;
+__device__ EncodeState FirstState(uint32_t k, uint32_t min_magnitude) {
+  EncodeState state{};
+  state.k = k;
+  state.num_wanted = k;
+  state.min_magnitude = min_magnitude;
+  return state;
 }
 
-__global__ void SetSupportSizeKernel(const uint64_t* num_marked, EncodeState* state) {
-  if (ThisThread() != 0) return;
-  if (num_marked != nullptr) state->k = static_cast<uint32_t>(*num_marked);
-  if (state->nonfinite != 0) state->k = 0;
+__global__ void BeginStateKernel(uint32_t k, uint32_t min_magnitude, EncodeState* state) {
+  if (ThisThread() == 0) *state = FirstState(k, min_magnitude);
+}
+
+struct BeginFrame {
+  uint32_t min_magnitude;
+
+  __device__ void operator()(const EncodedFrame& frame) const {
+    *frame.state_dev = FirstState(frame.known_k, min_magnitude);
+  }
+};
+
+__global__ void SetSupportSizesKernel(const EncodedFrame* frames, uint64_t num_frames,
+                                      bool narrowed) {
+  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
+    const uint64_t* counted = narrowed ? frames[i].num_kept_dev : frames[i].num_selected_dev;
+    EncodeState* state = frames[i].state_dev;
+    if (counted != nullptr) state->k = static_cast<uint32_t>(*counted);
+    if (state->nonfinite != 0) state->k = 0;
+  }
 }
 
 // Length of the index section of k > 0 indices.
@@ -45,37 +64,56 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
   return 0;
 }
 
-__global__ void LayOutKernel(uint64_t bitmap_bytes, IndexKind index, ValueSpec value,
-                             DataLengths lengths, uint64_t max_bytes, EncodeState* state) {
-  if (ThisThread() != 0) return;
-  const uint64_t k = state->k;
-  uint64_t num_index_bytes = 0, num_value_bytes = 0;
-  if (k != 0) {
-    num_index_bytes = IndexBytes(index, k, bitmap_bytes, lengths.num_payload_bytes_dev);
-    num_value_bytes = lengths.num_value_bytes_dev == nullptr ? value.SectionBytes(k)
-                                                             : *lengths.num_value_bytes_dev;
+__global__ void LayOutKernel(const EncodedFrame* frames, uint64_t num_frames, IndexKind index,
+                             ValueSpec value, uint64_t most_bytes) {
+  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
+    const DataLengths& lengths = frames[i].lengths;
+    EncodeState* state = frames[i].state_dev;
+    const uint64_t k = state->k;
+    uint64_t num_index_bytes = 0, num_value_bytes = 0;
+    if (k != 0) {
+      num_index_bytes = IndexBytes(index, k, PackedBytes(frames[i].step.gradient.n, 1),
+                                   lengths.num_payload_bytes_dev);
+      num_value_bytes = lengths.num_value_bytes_dev == nullptr ? value.SectionBytes(k)
+                                                               : *lengths.num_value_bytes_dev;
+    }
+    if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > most_bytes) {
+      state->too_long = 1;
+      state->k = 0;
+      num_index_bytes = num_value_bytes = 0;
+    }
+    state->num_index_bytes = static_cast<uint32_t>(num_index_bytes);
+    state->num_value_bytes = static_cast<uint32_t>(num_value_bytes);
+    state->num_bytes = kFrameHeaderBytes + num_index_bytes + num_value_bytes;
   }
-  if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > max_bytes) {
-    state->too_long = 1;
-    state->k = 0;
-    num_index_bytes = num_value_bytes = 0;
-  }
-  state->num_index_bytes = static_cast<uint32_t>(num_index_bytes);
-  state->num_value_bytes = static_cast<uint32_t>(num_value_bytes);
-  state->num_bytes = kFrameHeaderBytes + num_index_bytes + num_value_bytes;
 }
 
-__global__ void FinishFrameKernel(WireHeader header, CrcShift shift, const EncodeState* state,
-                                  unsigned char* frame) {
-  if (ThisThread() != 0) return;
-  header.flags = state->nonfinite != 0 ? kFlagNonfinite : 0;
-  header.k = state->k;
-  header.num_bytes = static_cast<uint32_t>(state->num_bytes);
-  header.num_index_bytes = state->num_index_bytes;
-  header.num_value_bytes = state->num_value_bytes;
-  memcpy(frame, &header, kChecksumOffset);
-  header.checksum = FrameChecksum(frame, state->num_bytes, state->section_crc, shift);
-  StoreUnaligned(frame + kChecksumOffset, header.checksum);
+TFC_HOST_DEVICE FrameBytes BytesOf(const EncodedFrame& frame) {
+  return {frame.data_dev, frame.max_bytes, &frame.state_dev->num_bytes};
+}
+
+struct WrittenFrames {
+  __device__ FrameBytes Bytes() const { return BytesOf(frames_dev[blockIdx.y]); }
+  __device__ uint32_t* Remainder() const { return &frames_dev[blockIdx.y].state_dev->section_crc; }
+
+  const EncodedFrame* frames_dev;
+};
+
+__global__ void FinishFramesKernel(const EncodedFrame* frames, uint64_t num_frames,
+                                   CrcShift shift) {
+  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
+    const EncodeState& state = *frames[i].state_dev;
+    unsigned char* data = frames[i].data_dev;
+    WireHeader header = frames[i].header;
+    header.flags = state.nonfinite != 0 ? kFlagNonfinite : 0;
+    header.k = state.k;
+    header.num_bytes = static_cast<uint32_t>(state.num_bytes);
+    header.num_index_bytes = state.num_index_bytes;
+    header.num_value_bytes = state.num_value_bytes;
+    memcpy(data, &header, kChecksumOffset);
+    header.checksum = FrameChecksum(data, state.num_bytes, state.section_crc, shift);
+    StoreUnaligned(data + kChecksumOffset, header.checksum);
+  }
 }
 
 }  // namespace
@@ -85,24 +123,29 @@ Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cu
                 state_dev);
 }
 
-Status SetSupportSize(const uint64_t* num_marked_dev, EncodeState* state_dev, cudaStream_t stream) {
-  return Launch("set support size", SetSupportSizeKernel, 1, kWarpThreads, stream, num_marked_dev,
-                state_dev);
+Status BeginFrames(const Parts<EncodedFrame>& frames, uint32_t min_magnitude, cudaStream_t stream) {
+  return WriteParts("begin frames", frames, BeginFrame{min_magnitude}, stream);
 }
 
-Status LayOut(uint32_t n, IndexKind index, const ValueSpec& value, const DataLengths& lengths,
-              uint64_t max_bytes, EncodeState* state_dev, cudaStream_t stream) {
-  return Launch("lay out", LayOutKernel, 1, kWarpThreads, stream, PackedBytes(n, 1), index, value,
-                lengths, max_bytes, state_dev);
+Status SetSupportSizes(const Parts<EncodedFrame>& frames, bool narrowed, cudaStream_t stream) {
+  return LaunchThreads("set support sizes", SetSupportSizesKernel, frames.size(), stream,
+                       frames.data_dev, frames.size(), narrowed);
 }
 
-Status FinishFrame(const WireHeader& header, uint64_t max_bytes, EncodeState* state_dev,
-                   unsigned char* frame_dev, cudaStream_t stream) {
+Status LayOut(const Parts<EncodedFrame>& frames, IndexKind index, const ValueSpec& value,
+              uint64_t most_bytes, cudaStream_t stream) {
+  return LaunchThreads("lay out", LayOutKernel, frames.size(), stream, frames.data_dev,
+                       frames.size(), index, value, most_bytes);
+}
+
+Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   const CrcShift shift;
-  const FrameBytes frame = {frame_dev, max_bytes, &state_dev->num_bytes};
-  TFC_RETURN_IF_ERROR(AddSectionRemainder(frame, shift, &state_dev->section_crc, stream));
-  return Launch("finish frame", FinishFrameKernel, 1, kWarpThreads, stream, header, shift,
-                state_dev, frame_dev);
+  const auto threads = [](const EncodedFrame& frame) { return RemainderThreads(BytesOf(frame)); };
+  TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<WrittenFrames>,
+                                  CountItems(frames.on_host, threads), frames.size(), stream,
+                                  WrittenFrames{frames.data_dev}, shift));
+  return LaunchThreads("finish frames", FinishFramesKernel, frames.size(), stream, frames.data_dev,
+                       frames.size(), shift);
 }
 
 }  // namespace device

@@ -34,6 +34,7 @@ Result<PieceEncoder> PieceEncoder::Make(const Compressor& compressor,
   Workspace of_own;
   of_own.Take<EncodeState>(1);
   encoder.workspace_bytes_ = of_own.num_bytes();
+  std::vector<uint64_t> sizes;
   for (size_t rank = 0; rank + 1 < cuts.size(); ++rank) {
     const int64_t begin = cuts[rank];
     const auto count = static_cast<uint64_t>(cuts[rank + 1] - begin);
@@ -42,28 +43,21 @@ Result<PieceEncoder> PieceEncoder::Make(const Compressor& compressor,
       encoder.own_begin_ = begin;
       encoder.own_n_ = static_cast<uint32_t>(count);
     } else if (count > 0) {
-      TFC_RETURN_IF_ERROR(encoder.AddFrame(compressor, rank, begin, count));
+      encoder.frames_.push_back({rank, begin, 0});
+      sizes.push_back(count);
     }
   }
-  return encoder;
-}
-
-// Pieces have few sizes: those of whole shards, and those at the ends of the tensor.
-Status PieceEncoder::AddFrame(const Compressor& compressor, size_t rank, int64_t begin,
-                              uint64_t n) {
-  size_t number = 0;
-  while (number < encoders_.size() && encoders_[number].num_elements() != n) ++number;
-  if (number == encoders_.size()) {
-    TFC_ASSIGN_OR_RETURN(FrameEncoder made, FrameEncoder::Make(compressor, DType::kFloat32, n));
-    encoders_.push_back(std::move(made));
+  if (sizes.empty()) return encoder;
+  TFC_ASSIGN_OR_RETURN(encoder.encoder_, FrameEncoder::Make(compressor, DType::kFloat32, sizes));
+  encoder.workspace_bytes_ =
+      std::max(encoder.workspace_bytes_, encoder.encoder_->workspace_bytes());
+  Workspace frames;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    encoder.frames_[i].offset = frames.num_bytes();
+    frames.Take<unsigned char>(encoder.encoder_->max_frame_bytes(i));
   }
-  const FrameEncoder& encoder = encoders_[number];
-  frames_.push_back({rank, number, begin, max_frames_bytes_});
-  Workspace buffers;
-  buffers.Take<unsigned char>(encoder.max_frame_bytes());
-  max_frames_bytes_ += buffers.num_bytes();
-  workspace_bytes_ = std::max(workspace_bytes_, encoder.workspace_bytes());
-  return OkStatus();
+  encoder.max_frames_bytes_ = frames.num_bytes();
+  return encoder;
 }
 
 Status PieceEncoder::KeepOwn(const float* gradient_dev, Span<const DeviceSlot> slots,
@@ -85,15 +79,16 @@ Status PieceEncoder::Launch(const float* gradient_dev, Span<const DeviceSlot> sl
   TFC_RETURN_IF_ERROR(Workspace::Check(frames, max_frames_bytes_));
   TFC_RETURN_IF_ERROR(CheckVectors(memory_, gradient_dev, slots, n_));
   TFC_RETURN_IF_ERROR(KeepOwn(gradient_dev, slots, workspace, stream));
-  for (size_t i = 0; i < frames_.size(); ++i) {
-    const PieceFrame& frame = frames_[i];
-    const FrameEncoder& encoder = encoders_[frame.encoder];
+  if (frames_.empty()) return OkStatus();
+  std::vector<std::vector<DeviceSlot>> moved;
+  std::vector<FrameInput> inputs;
+  for (const PieceFrame& frame : frames_) {
+    moved.push_back(From(frame.begin, slots));
     const DeviceBuffer buffer = {static_cast<unsigned char*>(frames.data_dev) + frame.offset,
-                                 encoder.max_frame_bytes()};
-    TFC_RETURN_IF_ERROR(encoder.Launch(gradient_dev + frame.begin, From(frame.begin, slots), seed,
-                                       workspace, buffer, stream, &states[i]));
+                                 encoder_->max_frame_bytes(inputs.size())};
+    inputs.push_back({gradient_dev + frame.begin, moved.back(), seed, buffer});
   }
-  return OkStatus();
+  return encoder_->Launch(inputs, workspace, stream, states);
 }
 
 Status PieceEncoder::Read(const EncodeState* states, PieceCounts* counts) const {

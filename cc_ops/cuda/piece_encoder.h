@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/compressor.h"
@@ -26,7 +27,6 @@ class PieceEncoder {
   // The frame of the piece of a rank.
   struct PieceFrame {
     size_t rank;
-    size_t encoder;   // Number of the encoder for its size.
     int64_t begin;    // Of the elements.
     uint64_t offset;  // Of its buffer among the frames.
   };
@@ -45,7 +45,8 @@ class PieceEncoder {
   // EncodePieces. Writes frame i to frames.data_dev + frames()[i].offset. `slots` are those of the
   // memory, of the whole tensor. Puts everything on `stream`, with copies to states[i] on the host,
   // one for each frame, which Read takes when the stream has come there; waits for nothing if they
-  // are pinned. Fails with InvalidArgument if a buffer or a slot is missing or too small.
+  // are pinned. Pieces are encoded side by side, however many ranks there are. Fails with
+  // InvalidArgument if a buffer or a slot is missing or too small.
   Status Launch(const float* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                 const DeviceBuffer& workspace, const DeviceBuffer& frames, cudaStream_t stream,
                 EncodeState* states) const;
@@ -54,7 +55,6 @@ class PieceEncoder {
 
  private:
   PieceEncoder() = default;
-  Status AddFrame(const Compressor& compressor, size_t rank, int64_t begin, uint64_t n);
   // Makes the own piece of the slots, finite or not.
   Status KeepOwn(const float* gradient_dev, Span<const DeviceSlot> slots,
                  const DeviceBuffer& workspace, cudaStream_t stream) const;
@@ -63,8 +63,8 @@ class PieceEncoder {
   MemorySpec memory_;
   int64_t own_begin_ = 0;
   uint32_t own_n_ = 0;
-  std::vector<FrameEncoder> encoders_;  // Of different sizes.
   std::vector<PieceFrame> frames_;
+  std::optional<FrameEncoder> encoder_;  // Of the frames, if there are any.
   size_t workspace_bytes_ = 0;
   uint64_t max_frames_bytes_ = 0;
 };

@@ -1,4 +1,3 @@
-#include "core/frame.h"
 #include "core/value/half_formats.h"
 #include "cuda/half_conversion.h"
 #include "cuda/launch.h"
@@ -30,12 +29,14 @@ __device__ float DecodeValue(ValueKind kind, const unsigned char* section, uint6
   return kind == ValueKind::kFp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }
 
-__global__ void EncodeValuesKernel(ValueKind kind, SelectedValues values, const EncodeState* state,
-                                   SentResidual residual, unsigned char* frame) {
-  unsigned char* section = frame + kFrameHeaderBytes + state->num_index_bytes;
-  for (uint64_t i = ThisThread(); i < state->k; i += NumThreads()) {
+__global__ void EncodeValuesKernel(const EncodedFrame* frames, ValueKind kind) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const SelectedValues values = frame.values;
+  const SentResidual residual = frame.Residual();
+  const uint32_t k = frame.state_dev->k;
+  unsigned char* const section = frame.ValueSection();
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads())
     residual.TakeOut(i, EncodeValue(kind, values.At(i), i, section));
-  }
 }
 
 __global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, float* gathered) {
@@ -55,15 +56,11 @@ __global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32
 
 }  // namespace
 
-Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                    uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                    const SentResidual& residual, unsigned char* frame_dev, cudaStream_t stream) {
-  if (IsCoded(spec.kind)) {
-    return EncodeCodedValues(spec, values, max_k, seed, buffers, state_dev, residual, frame_dev,
-                             stream);
-  }
-  return LaunchThreads("encode values", EncodeValuesKernel, max_k, stream, spec.kind, values,
-                       state_dev, residual, frame_dev);
+Status EncodeValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                    Span<const CodedBuffers> buffers, cudaStream_t stream) {
+  if (IsCoded(spec.kind)) return EncodeCodedValues(spec, frames, buffers, stream);
+  const auto most_values = [](const EncodedFrame& frame) { return frame.max_sent; };
+  return LaunchFrames("encode values", EncodeValuesKernel, frames, most_values, stream, spec.kind);
 }
 
 Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,

@@ -1,4 +1,4 @@
-// The value section: writes it from the dense vector, or adds it to a sum.
+// Value sections: writes them from dense vectors, or adds them to sums.
 #ifndef TFCOMPRESS_CUDA_VALUES_H_
 #define TFCOMPRESS_CUDA_VALUES_H_
 
@@ -6,22 +6,21 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/coded_values.h"
-#include "cuda/encode_state.h"
-#include "cuda/sent_slots.h"
+#include "cuda/encoded_frame.h"
+#include "cuda/parts.h"
 #include "cuda/value_spec.h"
 #include "cuda/value_statistics.h"
 
 namespace tfcompress {
 namespace device {
 
-// Writes the value section, of at most max_k values, of the frame with the lengths in `state_dev`
-// and the seed `seed`. Subtracts the decoded values from the residual. `buffers` are those of the
-// spec if it IsCoded.
-Status EncodeValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                    uint64_t seed, const CodedBuffers& buffers, const EncodeState* state_dev,
-                    const SentResidual& residual, unsigned char* frame_dev, cudaStream_t stream);
+// Writes the value sections of frames whose lengths are in their states. Subtracts the decoded
+// values from the residuals. `buffers` are those of each frame, if the spec IsCoded.
+Status EncodeValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                    Span<const CodedBuffers> buffers, cudaStream_t stream);
 
 // Copies the *k_dev <= max_k values, for codecs that send them at other indices: subtracting what
 // was sent would overwrite the originals, which are in the residual.

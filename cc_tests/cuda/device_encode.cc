@@ -75,25 +75,49 @@ Encoded EncodeOnHost(const Compressor& compressor, const HostGradient& gradient,
 
 Encoded EncodeOnDevice(const Compressor& compressor, const HostGradient& gradient,
                        const Slots& slots, const EncodeOptions& options, const Stream& stream) {
-  Encoded encoded;
-  const auto encoder = FrameEncoder::Make(compressor, gradient.dtype, gradient.n);
-  encoded.status = encoder.status();
+  return EncodeSideBySide(compressor, {gradient}, {slots}, options, stream)[0];
+}
+
+std::vector<Encoded> EncodeSideBySide(const Compressor& compressor,
+                                      const std::vector<HostGradient>& gradients,
+                                      const std::vector<Slots>& slots, const EncodeOptions& options,
+                                      const Stream& stream) {
+  std::vector<Encoded> encoded(gradients.size());
+  std::vector<uint64_t> sizes;
+  for (const HostGradient& gradient : gradients) sizes.push_back(gradient.n);
+  const auto encoder = FrameEncoder::Make(compressor, gradients[0].dtype, sizes);
+  for (Encoded& each : encoded) each.status = encoder.status();
   if (!encoder.ok()) return encoded;
-  const DeviceVector<unsigned char> gradient_dev(gradient.bytes, stream);
+  std::vector<std::unique_ptr<DeviceVector<unsigned char>>> gradients_dev, frames;
+  std::vector<std::unique_ptr<DeviceSlots>> slots_dev;
+  std::vector<FrameInput> inputs;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const size_t max_bytes = encoder.value().max_frame_bytes(i);
+    gradients_dev.push_back(
+        std::make_unique<DeviceVector<unsigned char>>(gradients[i].bytes, stream));
+    frames.push_back(
+        std::make_unique<DeviceVector<unsigned char>>(options.frame_begin + max_bytes));
+    slots_dev.push_back(std::make_unique<DeviceSlots>(slots[i], options.in_place, stream));
+    inputs.push_back({gradients_dev[i]->data_dev(),
+                      slots_dev[i]->views(),
+                      options.seed + i,
+                      {frames[i]->data_dev() + options.frame_begin, max_bytes}});
+  }
   const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
-  const size_t max_bytes = encoder.value().max_frame_bytes();
-  const DeviceVector<unsigned char> frame(options.frame_begin + max_bytes);
-  const DeviceSlots device_slots(slots, options.in_place, stream);
-  uint64_t num_bytes = 0;
-  encoded.status = encoder.value().Encode(
-      gradient_dev.data_dev(), device_slots.views(), options.seed, workspace.buffer(),
-      {frame.data_dev() + options.frame_begin, max_bytes}, stream.get(), &num_bytes);
-  if (!encoded.status.ok()) return encoded;
-  const Bytes bytes = frame.ToHost(stream);
-  const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(options.frame_begin);
-  encoded.frame.assign(begin, begin + static_cast<std::ptrdiff_t>(num_bytes));
-  encoded.slots = device_slots.After(stream);
-  EXPECT_TRUE(options.in_place || SameBits(device_slots.Before(stream), slots));
+  std::vector<EncodeState> states(gradients.size());
+  const Status launched =
+      encoder.value().Launch(inputs, workspace.buffer(), stream.get(), states.data());
+  stream.Synchronize();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    uint64_t num_bytes = 0;
+    encoded[i].status = launched.ok() ? FrameEncoder::ReadLength(states[i], &num_bytes) : launched;
+    if (!encoded[i].status.ok()) continue;
+    const Bytes bytes = frames[i]->ToHost(stream);
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(options.frame_begin);
+    encoded[i].frame.assign(begin, begin + static_cast<std::ptrdiff_t>(num_bytes));
+    encoded[i].slots = slots_dev[i]->After(stream);
+    EXPECT_TRUE(options.in_place || SameBits(slots_dev[i]->Before(stream), slots[i]));
+  }
   return encoded;
 }
 

@@ -48,6 +48,11 @@ Encoded EncodeOnHost(const Compressor& compressor, const HostGradient& gradient,
                      uint64_t seed);
 Encoded EncodeOnDevice(const Compressor& compressor, const HostGradient& gradient,
                        const Slots& slots, const EncodeOptions& options, const Stream& stream);
+// Several tensors of one type in one step, with seeds from options.seed on.
+std::vector<Encoded> EncodeSideBySide(const Compressor& compressor,
+                                      const std::vector<HostGradient>& gradients,
+                                      const std::vector<Slots>& slots, const EncodeOptions& options,
+                                      const Stream& stream);
 
 // Whether two vectors have the same bits.
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b);

@@ -91,6 +91,27 @@ TEST_P(FrameOfSomeSpecs, EncodesLargerInputsToTheSameBytes) {
   }
 }
 
+TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
+  const Stream stream;
+  const auto compressor = Parse(GetParam());
+  std::vector<HostGradient> gradients;
+  std::vector<Slots> slots;
+  for (size_t n : {1100, 0, 1, 5000, 31, 2048}) {
+    std::vector<float> values = Inputs()[gradients.size()].make(n, n);
+    if (n == 31) values[7] = kNaN;
+    gradients.emplace_back(values, DType::kFloat32);
+    slots.push_back(SomeSlots(*compressor, n));
+  }
+  const std::vector<Encoded> actual =
+      EncodeSideBySide(*compressor, gradients, slots, EncodeOptions{5}, stream);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Encoded expected = EncodeOnHost(*compressor, gradients[i], slots[i], 5 + i);
+    ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
+    ASSERT_TRUE(actual[i].frame == expected.frame) << "tensor " << i;
+    ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << "tensor " << i;
+  }
+}
+
 TEST_P(FrameOfSomeSpecs, KeepsTheSameSlotsOverSteps) {
   const Stream stream;
   const auto compressor = Parse(GetParam());
@@ -122,8 +143,8 @@ TEST_P(FrameOfSomeSpecs, ReusesAWorkspaceAndRepeatsItsBytes) {
   for (const HostGradient* gradient : {&first, &second, &first}) {
     const DeviceVector<unsigned char> gradient_dev(gradient->bytes, stream);
     uint64_t num_bytes = 0;
-    ExpectOk(encoder.value().Encode(gradient_dev.data_dev(), {}, 9, workspace.buffer(),
-                                    frame.buffer(), stream.get(), &num_bytes));
+    ExpectOk(encoder.value().Encode({gradient_dev.data_dev(), {}, 9, frame.buffer()},
+                                    workspace.buffer(), stream.get(), &num_bytes));
     Bytes actual = frame.ToHost(stream);
     actual.resize(num_bytes);
     EXPECT_TRUE(actual == EncodeOnHost(*compressor, *gradient, {}, 9).frame);
@@ -183,8 +204,8 @@ TEST(FrameEncoder, RefusesMissingAndSmallBuffers) {
                                   const DeviceBuffer& given_workspace,
                                   const DeviceBuffer& given_frame, const std::string& message) {
     uint64_t num_bytes = 0;
-    const Status status = encoder.Encode(gradient_dev, given_slots, 1, given_workspace, given_frame,
-                                         stream.get(), &num_bytes);
+    const Status status = encoder.Encode({gradient_dev, given_slots, 1, given_frame},
+                                         given_workspace, stream.get(), &num_bytes);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
   };

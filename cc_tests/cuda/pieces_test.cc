@@ -157,8 +157,8 @@ EncodedPieces SumOfPieceOnDevice(const Compressor& compressor, const Vector& own
     ExpectOk(AddOwnPart(own_dev.data_dev(), own.size(), others_dev.data_dev(), stream.get()));
   }
   EncodeState state;
-  ExpectOk(encoder.Launch(others_dev.data_dev(), vectors.slots(), 9, workspace.buffer(),
-                          frame.buffer(), stream.get(), &state));
+  const FrameInput input = {others_dev.data_dev(), vectors.slots(), 9, frame.buffer()};
+  ExpectOk(encoder.Launch({&input, 1}, workspace.buffer(), stream.get(), &state));
   stream.Synchronize();
   uint64_t num_bytes = 0;
   ExpectOk(FrameEncoder::ReadLength(state, &num_bytes));
@@ -319,8 +319,8 @@ TEST(Pieces, RefuseWhatTheCoreRefuses) {
   const DeviceVector<unsigned char> workspace(made.value().workspace_bytes());
   const DeviceVector<unsigned char> frame(made.value().max_frame_bytes());
   EncodeState state;
-  const Status status = made.value().Launch(others.data_dev(), apart.slots(), 1, workspace.buffer(),
-                                            frame.buffer(), stream.get(), &state);
+  const FrameInput input = {others.data_dev(), apart.slots(), 1, frame.buffer()};
+  const Status status = made.value().Launch({&input, 1}, workspace.buffer(), stream.get(), &state);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("in place"), std::string::npos) << status.message();
 }

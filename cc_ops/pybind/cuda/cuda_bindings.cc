@@ -80,8 +80,8 @@ Status EncodeArray(const Compressor& compressor, const std::vector<DeviceArray>&
   TFC_RETURN_IF_ERROR(workspace.Allocate(encoder.workspace_bytes()));
   TFC_RETURN_IF_ERROR(frame.Allocate(encoder.max_frame_bytes()));
   uint64_t num_bytes = 0;
-  TFC_RETURN_IF_ERROR(encoder.Encode(array.data_dev, slots, seed, workspace.buffer(),
-                                     frame.buffer(), stream, &num_bytes));
+  TFC_RETURN_IF_ERROR(encoder.Encode({array.data_dev, slots, seed, frame.buffer()},
+                                     workspace.buffer(), stream, &num_bytes));
   bytes->resize(num_bytes);
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(bytes->data(), frame.buffer().data_dev, num_bytes,
                                            cudaMemcpyDeviceToHost, stream));

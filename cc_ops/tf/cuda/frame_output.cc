@@ -33,8 +33,8 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const device::FrameEncoder& en
   auto* const state = static_cast<device::EncodeState*>(state_owner.data());
   const auto launch = [&]() -> absl::Status {
     if (prepare) TF_RETURN_IF_ERROR(ToTensorFlow(prepare(StreamOf(ctx))));
-    return ToTensorFlow(encoder.Launch(task.gradient_dev, task.slots, task.seed, workspace,
-                                       frame_dev, StreamOf(ctx), state));
+    const device::FrameInput input = {task.gradient_dev, task.slots, task.seed, frame_dev};
+    return ToTensorFlow(encoder.Launch({&input, 1}, workspace, StreamOf(ctx), state));
   };
   TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
   uint64_t num_bytes = 0;

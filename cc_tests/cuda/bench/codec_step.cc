@@ -49,9 +49,9 @@ Status CodecStep::Encode(int rank) const {
   std::vector<DeviceSlot> slots(num_slots_);
   for (size_t tensor = 0; tensor < encoders_.size(); ++tensor) {
     for (int i = 0; i < num_slots_; ++i) slots[i] = arrays_.slot(i, tensor);
-    TFC_RETURN_IF_ERROR(encoders_[tensor].Launch(arrays_.gradient_dev(rank, tensor), slots, kSeed,
-                                                 workspace_.buffer(), FrameOf(tensor), stream_,
-                                                 states() + tensor));
+    const FrameInput input = {arrays_.gradient_dev(rank, tensor), slots, kSeed, FrameOf(tensor)};
+    TFC_RETURN_IF_ERROR(
+        encoders_[tensor].Launch({&input, 1}, workspace_.buffer(), stream_, states() + tensor));
   }
   return OkStatus();
 }

@@ -57,8 +57,10 @@ Status ShardStep::EncodePieces(const PieceEncoder& encoder, int rank) const {
 Status ShardStep::EncodeSum(size_t rank) const {
   const int64_t begin = cuts_[rank];
   const auto* const others = static_cast<const float*>(arrays_.gradient_dev(0, 0)) + begin;
-  return sums_[rank].Launch(others, SlotsAt(begin), kSeed, workspace_.buffer(), sum_frame_.buffer(),
-                            stream_, states() + arrays_.num_ranks() - 1);
+  const std::vector<DeviceSlot> slots = SlotsAt(begin);
+  const FrameInput input = {others, slots, kSeed, sum_frame_.buffer()};
+  return sums_[rank].Launch({&input, 1}, workspace_.buffer(), stream_,
+                            states() + arrays_.num_ranks() - 1);
 }
 
 Status ShardStep::Append(const void* frame_dev, uint64_t num_bytes, Bytes* packets) const {

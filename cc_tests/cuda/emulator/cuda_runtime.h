@@ -27,6 +27,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 // Blocks run one after another, so one copy is enough. The section collects all these variables.
 #define __shared__ static __attribute__((section("tfc_shared")))
 

@@ -2,9 +2,12 @@
 // of launches and waits.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "contract_inputs.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/linear_coder.h"
+#include "cuda/piece_encoder.h"
 #include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_inputs.h"
@@ -64,8 +67,8 @@ TEST_P(Schedule, WaitsOnce) {
   const int64_t launches_before = emulator::NumLaunches();
   const int64_t waits_before = emulator::NumSynchronizations();
   uint64_t num_bytes = 0;
-  ExpectOk(encoder.value().Encode(gradient_dev.data_dev(), {}, 1, workspace.buffer(),
-                                  frame.buffer(), stream.get(), &num_bytes));
+  ExpectOk(encoder.value().Encode({gradient_dev.data_dev(), {}, 1, frame.buffer()},
+                                  workspace.buffer(), stream.get(), &num_bytes));
   EXPECT_EQ(emulator::NumSynchronizations() - waits_before, 1);
   RecordProperty("launches", static_cast<int>(emulator::NumLaunches() - launches_before));
   EXPECT_LE(emulator::NumLaunches() - launches_before, MaxLaunches(GetParam()));
@@ -85,6 +88,39 @@ TEST_P(Schedule, WaitsOnce) {
   EXPECT_EQ(emulator::NumSynchronizations() - waits_before_sum, 1);
   RecordProperty("launches_of_sum",
                  static_cast<int>(emulator::NumLaunches() - launches_before_sum));
+}
+
+// Launches of the encoding of the pieces of so many ranks.
+int64_t LaunchesOfPieces(const std::string& spec, int64_t num_ranks) {
+  const Stream stream;
+  const auto compressor = Parse(spec);
+  std::vector<int64_t> cuts;
+  for (int64_t rank = 0; rank <= num_ranks; ++rank) cuts.push_back(rank * 300);
+  const auto encoder = PieceEncoder::Make(*compressor, cuts, 1);
+  EXPECT_TRUE(encoder.ok()) << encoder.status().message();
+  const auto n = static_cast<size_t>(cuts.back());
+  const DeviceVector<float> gradient(Gradient(n, 1), stream);
+  std::vector<std::unique_ptr<DeviceVector<float>>> vectors;
+  std::vector<DeviceSlot> slots;
+  for (const std::vector<float>& slot : SomeSlots(*compressor, n)) {
+    vectors.push_back(std::make_unique<DeviceVector<float>>(slot, stream));
+    slots.push_back({vectors.back()->data_dev(), vectors.back()->data_dev()});
+  }
+  const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
+  const DeviceVector<unsigned char> frames(encoder.value().max_frames_bytes());
+  std::vector<EncodeState> states(encoder.value().frames().size());
+  const int64_t before = emulator::NumLaunches();
+  ExpectOk(encoder.value().Launch(gradient.data_dev(), slots, 1, workspace.buffer(),
+                                  frames.buffer(), stream.get(), states.data()));
+  stream.Synchronize();
+  return emulator::NumLaunches() - before;
+}
+
+TEST(LaunchesOfPieces, AreAsManyForAnyNumberOfRanksWhereEverythingIsSent) {
+  for (const char* spec : {"dense|raw|raw", "residual|dense|raw|fp16",
+                           "residual|dense|raw|block_int:bits=4", "momentum|dense|raw|qsgd"}) {
+    EXPECT_EQ(LaunchesOfPieces(spec, 12), LaunchesOfPieces(spec, 3)) << spec;
+  }
 }
 
 // Launches of DecodeSum for so many ranks, each with so many tensors.

@@ -1,0 +1,92 @@
+// Kernels that add up the remainders of the sections of frames; see crc32c.h.
+#ifndef TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
+#define TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
+
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "cuda/crc32c.h"
+#include "cuda/launch.h"
+#include "cuda/raw_bytes.h"
+#include "cuda/warp.h"
+
+namespace tfcompress {
+namespace device {
+
+// Words of a piece. A warp takes a piece, each lane every 32nd word of it.
+inline constexpr uint32_t kPieceWords = 1024;
+inline constexpr uint32_t kWordsAtOnce = 8;
+
+// Bytes of a row of the warp's words. The tables shift a remainder over a row, one byte of the
+// remainder each.
+inline constexpr uint32_t kRowBytes = kWarpThreads * sizeof(uint32_t);
+inline constexpr uint32_t kNumTables = 4;
+inline constexpr uint32_t kTableEntries = 256;
+
+__device__ inline uint32_t ShiftOverRow(const uint32_t* tables, uint32_t remainder) {
+  uint32_t shifted = 0;
+  for (uint32_t byte = 0; byte < kNumTables; ++byte)
+    shifted ^= tables[byte * kTableEntries + (remainder >> (8 * byte) & 0xFF)];
+  return shifted;
+}
+
+// Loads the word at this address; bytes before the sections count as zeros.
+__device__ inline uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sections) {
+  const uint32_t word = *reinterpret_cast<const uint32_t*>(address);
+  const auto begin = reinterpret_cast<uintptr_t>(sections);
+  return address >= begin ? word : word & 0xFFFFFFFFu << (8 * (begin - address));
+}
+
+// Pieces of a frame, one word more in case the sections begin within a word; an upper bound.
+TFC_HOST_DEVICE inline uint64_t NumPieces(const FrameBytes& frame) {
+  return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
+}
+// Adds the remainder of the whole words of sections to one that is 0 before: frames.Bytes() and
+// frames.Remainder() are those of the frame of a block. Pieces are counted from the end, so that
+// only the first one may be short: zeros before a message do not change its remainder.
+template <typename Frames>
+__global__ void __launch_bounds__(kBlockThreads)
+    SectionRemainderKernel(Frames frames, CrcShift shift) {
+  const FrameBytes frame = frames.Bytes();
+  uint32_t* remainder = frames.Remainder();
+  __shared__ uint32_t tables[kNumTables * kTableEntries];
+  if (blockIdx.x * kBlockWarps >= NumPieces(frame)) return;
+  for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
+    tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
+  __syncthreads();
+
+  const unsigned char* sections = frame.data_dev + kFrameHeaderBytes;
+  const uintptr_t begin = WordOf(sections);
+  const uintptr_t end = WordOf(frame.data_dev + frame.size());
+  const int64_t num_words =
+      end > begin ? static_cast<int64_t>((end - begin) / sizeof(uint32_t)) : 0;
+  for (uint64_t piece = ThisWarp(); static_cast<int64_t>(piece * kPieceWords) < num_words;
+       piece += NumWarps()) {
+    const int64_t first = num_words - static_cast<int64_t>((piece + 1) * kPieceWords) + ThisLane();
+    uint32_t own = 0;
+    for (uint32_t row = 0; row < kPieceWords / kWarpThreads; row += kWordsAtOnce) {
+      uint32_t words[kWordsAtOnce];
+      for (uint32_t j = 0; j < kWordsAtOnce; ++j) {
+        const int64_t i = first + (row + j) * kWarpThreads;
+        words[j] = i >= 0 ? LoadSectionWord(begin + static_cast<uint64_t>(i) * 4, sections) : 0;
+      }
+      for (uint32_t j = 0; j < kWordsAtOnce; ++j) own = ShiftOverRow(tables, own) ^ words[j];
+    }
+    // Shift over the word's own four bytes and those of the lanes after this one.
+    own = shift(own, (kWarpThreads - ThisLane()) * sizeof(uint32_t));
+    const uint32_t whole = XorOfLanes(own);
+    if (ThisLane() == 0) {
+      atomicXor(remainder, shift(whole, piece * kPieceWords * sizeof(uint32_t)));
+    }
+  }
+}
+
+// Threads that a frame has work for.
+inline uint64_t RemainderThreads(const FrameBytes& frame) {
+  return NumPieces(frame) * kWarpThreads;
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_SECTION_REMAINDER_H_

@@ -1,0 +1,58 @@
+// Brings tables of parts to the device as parameters of kernels: no memory of the host has to wait
+// until the stream has read it.
+#ifndef TFCOMPRESS_CUDA_WRITE_PARTS_H_
+#define TFCOMPRESS_CUDA_WRITE_PARTS_H_
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/span.h"
+#include "core/status.h"
+#include "cuda/launch.h"
+#include "cuda/parts.h"
+
+namespace tfcompress {
+namespace device {
+
+// As many parts as a launch takes along; parameters of a kernel have at most 4096 bytes.
+template <typename T>
+struct PartChunk {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 2000);
+  static constexpr size_t kSize = 4000 / sizeof(T);
+  T parts[kSize];
+};
+
+template <typename T, typename Begin>
+__global__ void WritePartsKernel(const __grid_constant__ PartChunk<T> chunk, uint32_t count,
+                                 Begin begin, T* parts_dev) {
+  for (uint64_t i = ThisThread(); i < count; i += NumThreads()) {
+    parts_dev[i] = chunk.parts[i];
+    begin(chunk.parts[i]);
+  }
+}
+
+// Writes the table to parts.data_dev, which is const for its readers only, and calls begin(part) on
+// the device for each part.
+template <typename T, typename Begin>
+Status WriteParts(const char* name, const Parts<T>& parts, const Begin& begin,
+                  cudaStream_t stream) {
+  using Chunk = PartChunk<T>;
+  for (size_t first = 0; first < parts.size(); first += Chunk::kSize) {
+    const size_t count = std::min(Chunk::kSize, parts.size() - first);
+    Chunk chunk{};
+    std::copy_n(parts.on_host.data() + first, count, chunk.parts);
+    TFC_RETURN_IF_ERROR(Launch(name, WritePartsKernel<T, Begin>, 1, kWarpThreads, stream, chunk,
+                               static_cast<uint32_t>(count), begin,
+                               const_cast<T*>(parts.data_dev) + first));
+  }
+  return OkStatus();
+}
+
+}  // namespace device
+}  // namespace tfcompress
+
+#endif  // TFCOMPRESS_CUDA_WRITE_PARTS_H_
