@@ -5,6 +5,7 @@
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
+#include "cuda/launch_frames.h"
 #include "cuda/ordered_sums.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/reciprocal_log_levels.h"
@@ -262,11 +263,12 @@ __global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint3
 
 __global__ void WriteNormsKernel(const EncodedFrame* frames, uint32_t bucket_size) {
   const EncodedFrame& frame = frames[blockIdx.y];
+  const SelectedValues values = frame.values;
   unsigned char* norms = frame.ValueSection() + ValueSpec::HeaderBytes(ValueKind::kQsgd);
   const auto store = [&](uint64_t bucket, double sum) {
     StoreUnaligned(norms + sizeof(float) * bucket, QsgdLevels::Norm(sum));
   };
-  SumEachPart(frame.values, frame.state_dev->k, bucket_size, SquareTerm{}, store);
+  SumEachPart(values, frame.state_dev->k, bucket_size, SquareTerm{}, store);
 }
 
 __global__ void WriteScalesKernel(const EncodedFrame* frames, BlockIntLevels levels,

@@ -3,8 +3,10 @@
 
 #include "core/collect.h"
 #include "core/float_order.h"
+#include "core/host_device.h"
 #include "cuda/compensate.h"
 #include "cuda/digits.h"
+#include "cuda/launch_frames.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
 
@@ -93,15 +95,23 @@ struct OnePass {
   __device__ Pass Get() const { return pass; }
 };
 
+TFC_HOST_DEVICE Pass PassOf(const EncodedFrame& frame) {
+  return {frame.compensation, frame.state_dev, frame.histogram_dev, frame.candidate_words_dev,
+          frame.candidate_counts_dev};
+}
+
 struct PassOfFrame {
   const EncodedFrame* frames;
 
-  __device__ Pass Get() const {
-    const EncodedFrame& frame = frames[blockIdx.y];
-    return {frame.step, frame.state_dev, frame.histogram_dev, frame.candidate_words_dev,
-            frame.candidate_counts_dev};
-  }
+  __device__ Pass Get() const { return PassOf(frames[blockIdx.y]); }
 };
+
+// Calls body(source) with the passes of all frames; that of one alone needs fewer registers.
+template <typename Body>
+Status WithPasses(const Parts<EncodedFrame>& frames, const Body& body) {
+  if (frames.size() == 1) return body(OnePass{PassOf(frames.on_host[0])});
+  return body(PassOfFrame{frames.data_dev});
+}
 
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
 // end are 0.
@@ -181,21 +191,19 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
 __global__ void ForgetSentKernel(const EncodedFrame* frames) {
   const EncodedFrame& frame = frames[blockIdx.y];
   const uint32_t* const sent = frame.sent_dev;
-  float* const velocity = frame.step.slots[kVelocitySlot].after_dev;
+  float* const velocity = frame.compensation.slots[kVelocitySlot].after_dev;
   const uint32_t k = frame.state_dev->k;
-  if (sent == nullptr || !MasksVelocity(k, frame.step.gradient.n)) return;
+  if (sent == nullptr || !MasksVelocity(k, frame.compensation.gradient.n)) return;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) velocity[sent[i]] = 0;
 }
 
-PartItems ItemsOf(const Compensation& step) {
-  const uint64_t num_threads = NumTiles(step.gradient.n) * kWarpThreads;
-  return {num_threads, num_threads};
-}
+uint64_t ThreadsOf(const Compensation& step) { return NumTiles(step.gradient.n) * kWarpThreads; }
+
+PartItems ItemsOf(const Compensation& step) { return {ThreadsOf(step), ThreadsOf(step), 1}; }
 
 PartItems ItemsOf(const Parts<EncodedFrame>& frames) {
-  return CountItems(frames.on_host, [](const EncodedFrame& frame) {
-    return NumTiles(frame.step.gradient.n) * kWarpThreads;
-  });
+  return CountFrameItems(frames,
+                         [](const EncodedFrame& frame) { return ThreadsOf(frame.compensation); });
 }
 
 template <typename Source>
@@ -256,8 +264,10 @@ Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* s
 }
 
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return InspectAll(frames.on_host[0].step.memory, PassOfFrame{frames.data_dev}, ItemsOf(frames),
-                    frames.size(), stream);
+  return WithPasses(frames, [&](const auto& source) {
+    return InspectAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
+                      stream);
+  });
 }
 
 Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
@@ -271,8 +281,10 @@ Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_d
 }
 
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return SettleAll(frames.on_host[0].step.memory, PassOfFrame{frames.data_dev}, ItemsOf(frames),
-                   frames.size(), stream);
+  return WithPasses(frames, [&](const auto& source) {
+    return SettleAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
+                     stream);
+  });
 }
 
 SentSlots SentSlotsOf(const Compensation& step) {
@@ -282,7 +294,7 @@ SentSlots SentSlotsOf(const Compensation& step) {
 }
 
 Status ForgetSent(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  if (frames.on_host[0].step.memory.kind != MemoryKind::kMomentum) return OkStatus();
+  if (frames.on_host[0].compensation.memory.kind != MemoryKind::kMomentum) return OkStatus();
   return LaunchFrames(
       "forget sent", ForgetSentKernel, frames,
       [](const EncodedFrame& frame) { return frame.sent_dev == nullptr ? 0 : frame.max_sent; },

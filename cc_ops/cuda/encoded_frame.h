@@ -1,5 +1,6 @@
-// Frames that are encoded side by side: what the kernels of an encoding know of each. The number of
-// their launches does not depend on how many frames there are.
+// Frames that are encoded side by side: what the kernels of an encoding know of each. Passes over
+// elements, lengths, values and headers take one launch for all frames; selection, index codecs and
+// statistics of values take theirs for each.
 #ifndef TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 #define TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 
@@ -7,10 +8,10 @@
 
 #include <cstdint>
 
+#include "core/frame.h"
 #include "core/wire_header.h"
 #include "cuda/compensation.h"
 #include "cuda/encode_state.h"
-#include "cuda/parts.h"
 #include "cuda/sent_slots.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_statistics.h"
@@ -28,16 +29,16 @@ struct DataLengths {
 
 // Of one compressor, and of gradients of one type. What is not used is null.
 struct EncodedFrame {
-  Compensation step;
+  Compensation compensation;
   EncodeState* state_dev;
-  // The support: its size, 0 if that depends on the data, and what finds it.
-  uint32_t known_k;
+  // The support.
+  bool has_known_size;
+  uint32_t known_k;                // Its size, 0 if that depends on the data.
   uint32_t max_sent;               // Upper bound of the values that are sent.
-  uint32_t* histogram_dev;         // topk: of first digits.
+  uint32_t* histogram_dev;         // Histogram of first digits (topk).
   uint32_t* candidate_words_dev;   // Marks of the elements of large magnitude,
   uint64_t* candidate_counts_dev;  // and their number in each tile.
-  const uint64_t* num_selected_dev;
-  const uint64_t* num_kept_dev;  // Of values that narrow the support.
+  const uint64_t* num_marked_dev;  // Size of a support that was marked.
   // The sections.
   DataLengths lengths;
   SelectedValues values;
@@ -54,19 +55,9 @@ struct EncodedFrame {
     return data_dev + kFrameHeaderBytes + state_dev->num_index_bytes;
   }
   __device__ SentResidual Residual() const {
-    return {step.slots[kResidualSlot].after_dev, sent_dev};
+    return {compensation.slots[kResidualSlot].after_dev, sent_dev};
   }
 };
-
-// One launch for all frames, with blockIdx.y for the frame: `count` says how many threads one has
-// work for.
-template <typename... Parameters, typename Count, typename... Arguments>
-Status LaunchFrames(const char* name, void (*kernel)(Parameters...),
-                    const Parts<EncodedFrame>& frames, const Count& count, cudaStream_t stream,
-                    const Arguments&... arguments) {
-  return LaunchParts(name, kernel, CountItems(frames.on_host, count), frames.size(), stream,
-                     frames.data_dev, arguments...);
-}
 
 }  // namespace device
 }  // namespace tfcompress

@@ -3,9 +3,11 @@
 
 #include "core/sparsify/num_selected.h"
 #include "cuda/bloom.h"
+#include "cuda/coded_values.h"
 #include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/frame_layout.h"
 #include "cuda/grouped_sketch.h"
@@ -26,6 +28,10 @@ DeltaCoding DeltaCodingOf(const DeviceSpec& spec) {
 
 const uint32_t* SupportSizeOf(const EncodedFrame& frame) { return &frame.state_dev->k; }
 
+SelectedValues ValuesAt(const uint32_t* indices_dev, const EncodedFrame& frame) {
+  return {CompensatedVector(frame.compensation), indices_dev};
+}
+
 }  // namespace
 
 // What the encoding of a tensor takes of the workspace.
@@ -41,8 +47,8 @@ struct FrameEncoder::Buffers {
   GroupedSketchBuffers sketch;
 };
 
-// An encoding: buffers and frame of each tensor.
-struct FrameEncoder::Step {
+// Buffers and frame of each tensor.
+struct FrameEncoder::Encoding {
   EncodeState* states_dev;
   EncodedFrame* frames_dev;
   std::vector<Buffers> buffers;
@@ -83,8 +89,8 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
     encoder.tensors_.push_back(tensor);
   }
   Workspace measure;
-  Step step;
-  TFC_RETURN_IF_ERROR(encoder.Take(&measure, &step));
+  Encoding encoding;
+  TFC_RETURN_IF_ERROR(encoder.Take(&measure, &encoding));
   encoder.workspace_bytes_ = measure.num_bytes();
   return encoder;
 }
@@ -138,17 +144,17 @@ Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* b
   return OkStatus();
 }
 
-Status FrameEncoder::Take(Workspace* workspace, Step* step) const {
-  step->states_dev = workspace->Take<EncodeState>(tensors_.size());
-  step->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
-  step->buffers.resize(tensors_.size());
-  step->values.resize(tensors_.size());
+Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
+  encoding->states_dev = workspace->Take<EncodeState>(tensors_.size());
+  encoding->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
+  encoding->buffers.resize(tensors_.size());
+  encoding->values.resize(tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (IsCoded(spec_.value.kind)) {
       TFC_RETURN_IF_ERROR(
-          TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, &step->values[i]));
+          TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, &encoding->values[i]));
     }
-    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &step->buffers[i]));
+    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &encoding->buffers[i]));
   }
   return OkStatus();
 }
@@ -198,13 +204,16 @@ WireHeader FrameEncoder::HeaderOf(const Tensor& tensor, uint64_t seed) const {
   return MakeWireHeader(header);
 }
 
-EncodedFrame FrameEncoder::FrameOf(size_t i, const FrameInput& input, const Step& step) const {
+EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
+                                   const FrameInput& input) const {
   const Tensor& tensor = tensors_[i];
-  const Buffers& buffers = step.buffers[i];
+  const Buffers& buffers = encoding.buffers[i];
+  const CodedBuffers& values = encoding.values[i];
   EncodedFrame frame{};
-  frame.step = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
-  std::copy(input.slots.begin(), input.slots.end(), frame.step.slots);
-  frame.state_dev = step.states_dev + i;
+  frame.compensation = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
+  std::copy(input.slots.begin(), input.slots.end(), frame.compensation.slots);
+  frame.state_dev = encoding.states_dev + i;
+  frame.has_known_size = !needs_marks() || spec_.ratio > 0;
   frame.known_k = tensor.k;
   frame.max_sent = tensor.max_sent;
   if (spec_.sparsifier == SparsifierKind::kTopK)
@@ -213,18 +222,16 @@ EncodedFrame FrameEncoder::FrameOf(size_t i, const FrameInput& input, const Step
     frame.candidate_words_dev = buffers.marks.words_dev;
     frame.candidate_counts_dev = buffers.marks.ends_dev;
   }
-  if (needs_marks() && tensor.n > 0) {
-    frame.num_kept_dev = buffers.marks.num_marked_dev();
-    if (spec_.ratio == 0) frame.num_selected_dev = frame.num_kept_dev;
-  }
-  frame.lengths = LengthsOf(buffers, step.values[i]);
-  frame.values = {CompensatedVector(frame.step), buffers.sent_dev};
-  if (moves_values())
-    frame.values = {{buffers.gathered_dev, DType::kFloat32, tensor.max_k}, nullptr};
+  if (needs_marks() && tensor.n > 0) frame.num_marked_dev = buffers.marks.num_marked_dev();
+  frame.lengths = LengthsOf(buffers, values);
+  frame.values =
+      moves_values()
+          ? SelectedValues{{buffers.gathered_dev, DType::kFloat32, tensor.max_k}, nullptr}
+          : ValuesAt(buffers.sent_dev, frame);
   frame.sent_dev = buffers.sent_dev;
-  frame.params_dev = step.values[i].params_dev;
-  frame.extremes_dev = step.values[i].extremes_dev;
-  std::copy_n(step.values[i].sums, 2, frame.sums);
+  frame.params_dev = values.params_dev;
+  frame.extremes_dev = values.extremes_dev;
+  std::copy_n(values.sums, 2, frame.sums);
   frame.header = HeaderOf(tensor, input.seed);
   frame.max_bytes = tensor.max_frame_bytes;
   frame.data_dev = static_cast<unsigned char*>(input.frame.data_dev);
@@ -232,41 +239,39 @@ EncodedFrame FrameEncoder::FrameOf(size_t i, const FrameInput& input, const Step
 }
 
 template <typename Body>
-Status FrameEncoder::ForEach(const Step& step, const Body& body) const {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].n > 0)
-      TFC_RETURN_IF_ERROR(body(tensors_[i], step.buffers[i], step.frames_on_host[i]));
-  }
+Status FrameEncoder::ForEach(const Body& body) const {
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (tensors_[i].n > 0) TFC_RETURN_IF_ERROR(body(i));
   return OkStatus();
 }
 
-Status FrameEncoder::Compensate(const Step& step, cudaStream_t stream) const {
+Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
   if (is_topk) {
-    TFC_RETURN_IF_ERROR(ForEach(step, [&](const Tensor&, const Buffers& buffers, const auto&) {
-      return BeginSelect(buffers.select, stream);
+    TFC_RETURN_IF_ERROR(
+        ForEach([&](size_t i) { return BeginSelect(encoding.buffers[i].select, stream); }));
+  }
+  TFC_RETURN_IF_ERROR(Inspect(encoding.frames(), stream));
+  if (is_topk) {
+    TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
+      return FindBucket(encoding.buffers[i].select, encoding.states_dev + i, stream);
     }));
   }
-  TFC_RETURN_IF_ERROR(Inspect(step.frames(), stream));
-  if (is_topk) {
-    TFC_RETURN_IF_ERROR(
-        ForEach(step, [&](const Tensor&, const Buffers& buffers, const EncodedFrame& frame) {
-          return FindBucket(buffers.select, frame.state_dev, stream);
-        }));
-  }
   if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
-  return Settle(step.frames(), stream);
+  return Settle(encoding.frames(), stream);
 }
 
-Status FrameEncoder::List(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
-                          cudaStream_t stream) const {
+Status FrameEncoder::List(const Encoding& encoding, size_t i, cudaStream_t stream) const {
+  const Tensor& tensor = tensors_[i];
+  const Buffers& buffers = encoding.buffers[i];
+  const EncodedFrame& frame = encoding.frames_on_host[i];
   const Marks& marks = buffers.marks;
   switch (spec_.sparsifier) {
     case SparsifierKind::kDense:
       return OkStatus();
     case SparsifierKind::kTopK:
-      return SelectLargest(buffers.select, marks, CompensatedVector(frame.step), frame.state_dev,
-                           buffers.indices_dev, stream);
+      return SelectLargest(buffers.select, marks, CompensatedVector(frame.compensation),
+                           frame.state_dev, buffers.indices_dev, stream);
     case SparsifierKind::kRandomK:
       TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
       TFC_RETURN_IF_ERROR(
@@ -281,33 +286,30 @@ Status FrameEncoder::List(const Tensor& tensor, const Buffers& buffers, const En
   return ListMarks(marks, tensor.max_k, buffers.indices_dev, stream);
 }
 
-Status FrameEncoder::Select(const Step& step, cudaStream_t stream) const {
-  TFC_RETURN_IF_ERROR(
-      ForEach(step, [&](const auto&... tensor) { return List(tensor..., stream); }));
-  return SetSupportSizes(step.frames(), /*narrowed=*/false, stream);
+Status FrameEncoder::Select(const Encoding& encoding, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return List(encoding, i, stream); }));
+  return SetSupportSizes(encoding.frames(), /*narrowed=*/false, stream);
 }
 
-Status FrameEncoder::Narrow(const Step& step, cudaStream_t stream) const {
+Status FrameEncoder::Narrow(const Encoding& encoding, cudaStream_t stream) const {
   if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].n == 0) continue;
-    const Buffers& buffers = step.buffers[i];
-    const EncodedFrame& frame = step.frames_on_host[i];
+  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
+    const Buffers& buffers = encoding.buffers[i];
+    const EncodedFrame& frame = encoding.frames_on_host[i];
     const uint32_t max_k = tensors_[i].max_k;
-    const SelectedValues selected = {CompensatedVector(frame.step), buffers.indices_dev};
-    TFC_RETURN_IF_ERROR(MarkKept(spec_.value, selected, max_k, SupportSizeOf(frame), step.values[i],
-                                 buffers.marks, stream));
+    TFC_RETURN_IF_ERROR(MarkKept(spec_.value, ValuesAt(buffers.indices_dev, frame), max_k,
+                                 SupportSizeOf(frame), encoding.values[i], buffers.marks, stream));
     TFC_RETURN_IF_ERROR(CountMarks(buffers.marks, stream));
     TFC_RETURN_IF_ERROR(ScanMarks(buffers.marks, stream));
-    TFC_RETURN_IF_ERROR(ListMarks(buffers.marks, max_k, buffers.indices_dev, stream));
-  }
-  return SetSupportSizes(step.frames(), /*narrowed=*/true, stream);
+    return ListMarks(buffers.marks, max_k, buffers.indices_dev, stream);
+  }));
+  return SetSupportSizes(encoding.frames(), /*narrowed=*/true, stream);
 }
 
-Status FrameEncoder::PrepareIndices(const Tensor& tensor, const Buffers& buffers,
-                                    const EncodedFrame& frame, cudaStream_t stream) const {
-  uint32_t* k_dev = &frame.state_dev->k;
-  const uint32_t max_k = tensor.max_k;
+Status FrameEncoder::PrepareIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const {
+  const Buffers& buffers = encoding.buffers[i];
+  uint32_t* k_dev = &encoding.states_dev[i].k;
+  const uint32_t max_k = tensors_[i].max_k;
   switch (spec_.index) {
     case IndexKind::kImplied:
     case IndexKind::kRaw:
@@ -321,41 +323,35 @@ Status FrameEncoder::PrepareIndices(const Tensor& tensor, const Buffers& buffers
       return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k),
                                    buffers.indices_dev, buffers.prefixed, stream);
     case IndexKind::kBloom:
-      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), frame.header.seed,
-                           buffers.indices_dev, max_k, buffers.marks, buffers.bloom, k_dev, stream);
+      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr),
+                           encoding.frames_on_host[i].header.seed, buffers.indices_dev, max_k,
+                           buffers.marks, buffers.bloom, k_dev, stream);
   }
   return OkStatus();
 }
 
-Status FrameEncoder::Prepare(const Tensor& tensor, const Buffers& buffers,
-                             const EncodedFrame& frame, cudaStream_t stream) const {
-  const SelectedValues selected = {CompensatedVector(frame.step), buffers.indices_dev};
-  if (spec_.joint.kind != JointKind::kNone) {
-    return PrepareGroupedSketch(selected, SupportSizeOf(frame), frame.header.seed, buffers.sketch,
-                                stream);
-  }
+Status FrameEncoder::Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const {
+  const Buffers& buffers = encoding.buffers[i];
+  const EncodedFrame& frame = encoding.frames_on_host[i];
+  const SelectedValues selected = ValuesAt(buffers.indices_dev, frame);
+  const uint32_t* k_dev = SupportSizeOf(frame);
+  if (spec_.joint.kind != JointKind::kNone)
+    return PrepareGroupedSketch(selected, k_dev, frame.header.seed, buffers.sketch, stream);
   if (moves_values()) {
     TFC_RETURN_IF_ERROR(
-        GatherValues(selected, SupportSizeOf(frame), tensor.max_k, buffers.gathered_dev, stream));
+        GatherValues(selected, k_dev, tensors_[i].max_k, buffers.gathered_dev, stream));
   }
-  return PrepareIndices(tensor, buffers, frame, stream);
-}
-
-Status FrameEncoder::Measure(const Step& step, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(PrepareIndices(encoding, i, stream));
   if (!IsMeasured(spec_.value.kind)) return OkStatus();
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const EncodedFrame& frame = step.frames_on_host[i];
-    if (tensors_[i].n == 0) continue;
-    TFC_RETURN_IF_ERROR(MeasureValues(spec_.value, frame.values, frame.max_sent,
-                                      SupportSizeOf(frame), step.values[i], stream));
-  }
-  return OkStatus();
+  return MeasureValues(spec_.value, frame.values, frame.max_sent, k_dev, encoding.values[i],
+                       stream);
 }
 
-Status FrameEncoder::EncodeIndices(const Tensor& tensor, const Buffers& buffers,
-                                   const EncodedFrame& frame, cudaStream_t stream) const {
+Status FrameEncoder::EncodeIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const {
+  const Buffers& buffers = encoding.buffers[i];
+  const EncodedFrame& frame = encoding.frames_on_host[i];
   const uint32_t* k_dev = SupportSizeOf(frame);
-  const uint32_t max_k = tensor.max_k;
+  const uint32_t max_k = tensors_[i].max_k;
   unsigned char* section_dev = frame.data_dev + kFrameHeaderBytes;
   switch (spec_.index) {
     case IndexKind::kImplied:
@@ -382,38 +378,37 @@ Status FrameEncoder::EncodeIndices(const Tensor& tensor, const Buffers& buffers,
   return OkStatus();
 }
 
-Status FrameEncoder::EncodeSections(const Step& step, cudaStream_t stream) const {
+Status FrameEncoder::EncodeSections(const Encoding& encoding, cudaStream_t stream) const {
   if (spec_.joint.kind != JointKind::kNone) {
-    return ForEach(step, [&](const Tensor& tensor, const Buffers& buffers, const auto& frame) {
-      return WriteGroupedSketch(tensor.n, buffers.sketch, frame.state_dev, SentSlotsOf(frame.step),
-                                frame.data_dev, stream);
+    return ForEach([&](size_t i) {
+      const EncodedFrame& frame = encoding.frames_on_host[i];
+      return WriteGroupedSketch(tensors_[i].n, encoding.buffers[i].sketch, frame.state_dev,
+                                SentSlotsOf(frame.compensation), frame.data_dev, stream);
     });
   }
-  TFC_RETURN_IF_ERROR(
-      ForEach(step, [&](const auto&... tensor) { return EncodeIndices(tensor..., stream); }));
-  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, step.frames(), step.values, stream));
-  return ForgetSent(step.frames(), stream);
+  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return EncodeIndices(encoding, i, stream); }));
+  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, encoding.frames(), encoding.values, stream));
+  return ForgetSent(encoding.frames(), stream);
 }
 
 Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& workspace,
                             cudaStream_t stream, EncodeState* states) const {
   TFC_RETURN_IF_ERROR(CheckInputs(inputs, workspace));
   Workspace carve(workspace.data_dev);
-  Step step;
-  TFC_RETURN_IF_ERROR(Take(&carve, &step));
+  Encoding encoding;
+  TFC_RETURN_IF_ERROR(Take(&carve, &encoding));
   for (size_t i = 0; i < inputs.size(); ++i)
-    step.frames_on_host.push_back(FrameOf(i, inputs[i], step));
-  TFC_RETURN_IF_ERROR(BeginFrames(step.frames(), spec_.min_magnitude, stream));
-  TFC_RETURN_IF_ERROR(Compensate(step, stream));
-  TFC_RETURN_IF_ERROR(Select(step, stream));
-  TFC_RETURN_IF_ERROR(Narrow(step, stream));
+    encoding.frames_on_host.push_back(FrameOf(encoding, i, inputs[i]));
   TFC_RETURN_IF_ERROR(
-      ForEach(step, [&](const auto&... tensor) { return Prepare(tensor..., stream); }));
-  TFC_RETURN_IF_ERROR(Measure(step, stream));
-  TFC_RETURN_IF_ERROR(LayOut(step.frames(), spec_.index, spec_.value, kMaxFrameBytes, stream));
-  TFC_RETURN_IF_ERROR(EncodeSections(step, stream));
-  TFC_RETURN_IF_ERROR(FinishFrames(step.frames(), stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(states, step.states_dev,
+      BeginFrames(encoding.frames_on_host, spec_.min_magnitude, encoding.frames_dev, stream));
+  TFC_RETURN_IF_ERROR(Compensate(encoding, stream));
+  TFC_RETURN_IF_ERROR(Select(encoding, stream));
+  TFC_RETURN_IF_ERROR(Narrow(encoding, stream));
+  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return Prepare(encoding, i, stream); }));
+  TFC_RETURN_IF_ERROR(LayOut(encoding.frames(), spec_.index, spec_.value, kMaxFrameBytes, stream));
+  TFC_RETURN_IF_ERROR(EncodeSections(encoding, stream));
+  TFC_RETURN_IF_ERROR(FinishFrames(encoding.frames(), stream));
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(states, encoding.states_dev,
                                            tensors_.size() * sizeof(EncodeState),
                                            cudaMemcpyDeviceToHost, stream));
   return OkStatus();

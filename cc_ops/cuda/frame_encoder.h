@@ -11,16 +11,20 @@
 #include "core/dtype.h"
 #include "core/span.h"
 #include "core/status.h"
-#include "core/wire_header.h"
-#include "cuda/coded_values.h"
 #include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
-#include "cuda/encoded_frame.h"
 #include "cuda/memory_spec.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
+
+struct WireHeader;
+
 namespace device {
+
+struct CodedBuffers;
+struct DataLengths;
+struct EncodedFrame;
 
 // A vector to encode, with the slots of its memory, in the core's order.
 struct FrameInput {
@@ -30,8 +34,9 @@ struct FrameInput {
   DeviceBuffer frame;  // Where the frame is written to, at any alignment.
 };
 
-// Encodes tensors of one type under one compressor, side by side: small ones cost little more than
-// one. Immutable: one encoder serves several streams, with a workspace for each.
+// Encodes tensors of one type under one compressor, side by side: see encoded_frame.h for what
+// takes one launch for all of them. Its workspace has room for all at once. Immutable: one encoder
+// serves several streams, with a workspace for each.
 class FrameEncoder {
  public:
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
@@ -72,7 +77,7 @@ class FrameEncoder {
     uint64_t max_frame_bytes;
   };
   struct Buffers;
-  struct Step;
+  struct Encoding;
 
   FrameEncoder() = default;
   bool selects_by_magnitude() const;
@@ -80,34 +85,28 @@ class FrameEncoder {
   bool moves_values() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
   Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const;
-  Status Take(Workspace* workspace, Step* step) const;
+  Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
   DataLengths LengthsOf(const Buffers& buffers, const CodedBuffers& values) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;
-  EncodedFrame FrameOf(size_t i, const FrameInput& input, const Step& step) const;
+  EncodedFrame FrameOf(const Encoding& encoding, size_t i, const FrameInput& input) const;
 
-  // Calls body(tensor, buffers, frame) for each tensor that has elements.
+  // Calls body(i) for each tensor that has elements.
   template <typename Body>
-  Status ForEach(const Step& step, const Body& body) const;
+  Status ForEach(const Body& body) const;
   // Runs the two passes over the elements; with a memory, they write the compensated vectors.
-  Status Compensate(const Step& step, cudaStream_t stream) const;
+  Status Compensate(const Encoding& encoding, cudaStream_t stream) const;
   // Lists the supports and sets their sizes.
-  Status Select(const Step& step, cudaStream_t stream) const;
-  Status List(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
-              cudaStream_t stream) const;
+  Status Select(const Encoding& encoding, cudaStream_t stream) const;
+  Status List(const Encoding& encoding, size_t i, cudaStream_t stream) const;
   // Removes from the supports the elements that the value codec does not send.
-  Status Narrow(const Step& step, cudaStream_t stream) const;
-  // Finds what the lengths of the sections follow from, of a joint codec or of the indices,
-  Status Prepare(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
-                 cudaStream_t stream) const;
-  Status PrepareIndices(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
-                        cudaStream_t stream) const;
-  // and of the values.
-  Status Measure(const Step& step, cudaStream_t stream) const;
+  Status Narrow(const Encoding& encoding, cudaStream_t stream) const;
+  // Finds what the lengths of a tensor's sections follow from.
+  Status Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const;
+  Status PrepareIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const;
   // Writes the sections, and subtracts their decoded values from the slots.
-  Status EncodeSections(const Step& step, cudaStream_t stream) const;
-  Status EncodeIndices(const Tensor& tensor, const Buffers& buffers, const EncodedFrame& frame,
-                       cudaStream_t stream) const;
+  Status EncodeSections(const Encoding& encoding, cudaStream_t stream) const;
+  Status EncodeIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;

@@ -1,9 +1,13 @@
+#include <cstring>
+
 #include "core/bit_io.h"
+#include "core/byte_io.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/index/bloom_policy.h"
 #include "cuda/crc32c.h"
 #include "cuda/frame_layout.h"
 #include "cuda/launch.h"
+#include "cuda/launch_frames.h"
 #include "cuda/section_remainder.h"
 #include "cuda/write_parts.h"
 
@@ -36,9 +40,10 @@ struct BeginFrame {
 __global__ void SetSupportSizesKernel(const EncodedFrame* frames, uint64_t num_frames,
                                       bool narrowed) {
   for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
-    const uint64_t* counted = narrowed ? frames[i].num_kept_dev : frames[i].num_selected_dev;
+    const uint64_t* num_marked = frames[i].num_marked_dev;
     EncodeState* state = frames[i].state_dev;
-    if (counted != nullptr) state->k = static_cast<uint32_t>(*counted);
+    if (num_marked != nullptr && (narrowed || !frames[i].has_known_size))
+      state->k = static_cast<uint32_t>(*num_marked);
     if (state->nonfinite != 0) state->k = 0;
   }
 }
@@ -72,7 +77,7 @@ __global__ void LayOutKernel(const EncodedFrame* frames, uint64_t num_frames, In
     const uint64_t k = state->k;
     uint64_t num_index_bytes = 0, num_value_bytes = 0;
     if (k != 0) {
-      num_index_bytes = IndexBytes(index, k, PackedBytes(frames[i].step.gradient.n, 1),
+      num_index_bytes = IndexBytes(index, k, PackedBytes(frames[i].compensation.gradient.n, 1),
                                    lengths.num_payload_bytes_dev);
       num_value_bytes = lengths.num_value_bytes_dev == nullptr ? value.SectionBytes(k)
                                                                : *lengths.num_value_bytes_dev;
@@ -123,8 +128,9 @@ Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cu
                 state_dev);
 }
 
-Status BeginFrames(const Parts<EncodedFrame>& frames, uint32_t min_magnitude, cudaStream_t stream) {
-  return WriteParts("begin frames", frames, BeginFrame{min_magnitude}, stream);
+Status BeginFrames(Span<const EncodedFrame> frames, uint32_t min_magnitude,
+                   EncodedFrame* frames_dev, cudaStream_t stream) {
+  return WriteParts("begin frames", frames, BeginFrame{min_magnitude}, frames_dev, stream);
 }
 
 Status SetSupportSizes(const Parts<EncodedFrame>& frames, bool narrowed, cudaStream_t stream) {
@@ -142,7 +148,7 @@ Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   const CrcShift shift;
   const auto threads = [](const EncodedFrame& frame) { return RemainderThreads(BytesOf(frame)); };
   TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<WrittenFrames>,
-                                  CountItems(frames.on_host, threads), frames.size(), stream,
+                                  CountFrameItems(frames, threads), frames.size(), stream,
                                   WrittenFrames{frames.data_dev}, shift));
   return LaunchThreads("finish frames", FinishFramesKernel, frames.size(), stream, frames.data_dev,
                        frames.size(), shift);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
@@ -19,19 +20,19 @@ namespace device {
 
 // Initializes a state: `k` elements will be selected, if that is known.
 Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cudaStream_t stream);
-// The same for frames, whose table it writes to frames.data_dev.
-Status BeginFrames(const Parts<EncodedFrame>& frames, uint32_t min_magnitude, cudaStream_t stream);
+// The same for frames, whose table it writes to frames_dev.
+Status BeginFrames(Span<const EncodedFrame> frames, uint32_t min_magnitude,
+                   EncodedFrame* frames_dev, cudaStream_t stream);
 
-// Sets the sizes of the supports: what was selected, or, if they are `narrowed`, kept, where that
-// is not known before; to 0 where the vector is not finite.
+// Sets the sizes of the supports that are not known, or, if they are `narrowed`, of all, to the
+// number of marks; to 0 where the vector is not finite.
 Status SetSupportSizes(const Parts<EncodedFrame>& frames, bool narrowed, cudaStream_t stream);
 
 // Sets the lengths. For a frame above `most_bytes`, sets k to 0 and too_long.
 Status LayOut(const Parts<EncodedFrame>& frames, IndexKind index, const ValueSpec& value,
               uint64_t most_bytes, cudaStream_t stream);
 
-// Writes the headers, with the checksums: to those of the frames, the fields that follow from the
-// data are added.
+// Writes headers and checksums; takes the fields that the host knows from frame.header.
 Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device

@@ -53,18 +53,17 @@ Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t c
 
 // For kernels that work on the part blockIdx.y of a table of `num_parts`, and loop over its items
 // with ThisThread() and NumThreads(). Every part gets as many blocks as make the largest one busy:
-// its share of some more than run at the same time, and of no more if it is the only one. Blocks
-// without items cost little, but not nothing.
+// its share of some rounds of those that run at the same time. Blocks without items cost little,
+// but not nothing.
 template <typename... Parameters, typename... Arguments>
 Status LaunchParts(const char* name, void (*kernel)(Parameters...), const PartItems& items,
                    uint64_t num_parts, cudaStream_t stream, const Arguments&... arguments) {
   constexpr uint64_t kMostBlocks = 1 << 18;
-  const uint64_t num_rounds = num_parts == 1 ? 1 : 4;
   if (items.total == 0 || num_parts == 0) return OkStatus();
   uint64_t num_resident;
   TFC_RETURN_IF_ERROR(
       ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
-  const uint64_t share = CeilDiv(num_rounds * num_resident * items.largest, items.total);
+  const uint64_t share = CeilDiv(items.num_rounds * num_resident * items.largest, items.total);
   const uint64_t num_blocks =
       std::min({share, CeilDiv(items.largest, kBlockThreads), CeilDiv(kMostBlocks, num_parts)});
   return Launch(name, kernel,

@@ -30,6 +30,7 @@ struct Parts {
 struct PartItems {
   uint64_t largest = 0;
   uint64_t total = 0;
+  uint64_t num_rounds = 4;  // Blocks of all parts, in multiples of those that run at the same time.
 };
 
 // Adds up count(part).

@@ -45,7 +45,7 @@ class PieceEncoder {
   // EncodePieces. Writes frame i to frames.data_dev + frames()[i].offset. `slots` are those of the
   // memory, of the whole tensor. Puts everything on `stream`, with copies to states[i] on the host,
   // one for each frame, which Read takes when the stream has come there; waits for nothing if they
-  // are pinned. Pieces are encoded side by side, however many ranks there are. Fails with
+  // are pinned. Encodes the pieces side by side, with workspace for all at once. Fails with
   // InvalidArgument if a buffer or a slot is missing or too small.
   Status Launch(const float* gradient_dev, Span<const DeviceSlot> slots, uint64_t seed,
                 const DeviceBuffer& workspace, const DeviceBuffer& frames, cudaStream_t stream,

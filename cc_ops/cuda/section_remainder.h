@@ -1,13 +1,14 @@
-// Kernels that add up the remainders of the sections of frames; see crc32c.h.
+// A kernel that adds up the remainders of the sections of frames; see crc32c.h.
 #ifndef TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
 #define TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
 
 #include <cstdint>
 
+#include "core/frame.h"
 #include "core/host_device.h"
+#include "cuda/ceil_div.h"
 #include "cuda/crc32c.h"
 #include "cuda/launch.h"
-#include "cuda/raw_bytes.h"
 #include "cuda/warp.h"
 
 namespace tfcompress {
@@ -41,6 +42,7 @@ __device__ inline uint32_t LoadSectionWord(uintptr_t address, const unsigned cha
 TFC_HOST_DEVICE inline uint64_t NumPieces(const FrameBytes& frame) {
   return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
 }
+
 // Adds the remainder of the whole words of sections to one that is 0 before: frames.Bytes() and
 // frames.Remainder() are those of the frame of a block. Pieces are counted from the end, so that
 // only the first one may be short: zeros before a message do not change its remainder.
@@ -49,17 +51,16 @@ __global__ void __launch_bounds__(kBlockThreads)
     SectionRemainderKernel(Frames frames, CrcShift shift) {
   const FrameBytes frame = frames.Bytes();
   uint32_t* remainder = frames.Remainder();
-  __shared__ uint32_t tables[kNumTables * kTableEntries];
-  if (blockIdx.x * kBlockWarps >= NumPieces(frame)) return;
-  for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
-    tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
-  __syncthreads();
-
   const unsigned char* sections = frame.data_dev + kFrameHeaderBytes;
   const uintptr_t begin = WordOf(sections);
   const uintptr_t end = WordOf(frame.data_dev + frame.size());
   const int64_t num_words =
       end > begin ? static_cast<int64_t>((end - begin) / sizeof(uint32_t)) : 0;
+  if (static_cast<int64_t>(uint64_t{blockIdx.x} * kBlockWarps * kPieceWords) >= num_words) return;
+  __shared__ uint32_t tables[kNumTables * kTableEntries];
+  for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
+    tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
+  __syncthreads();
   for (uint64_t piece = ThisWarp(); static_cast<int64_t>(piece * kPieceWords) < num_words;
        piece += NumWarps()) {
     const int64_t first = num_words - static_cast<int64_t>((piece + 1) * kPieceWords) + ThisLane();

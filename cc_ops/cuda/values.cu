@@ -1,6 +1,7 @@
 #include "core/value/half_formats.h"
 #include "cuda/half_conversion.h"
 #include "cuda/launch.h"
+#include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/values.h"
 

@@ -13,16 +13,18 @@
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/launch.h"
-#include "cuda/parts.h"
 
 namespace tfcompress {
 namespace device {
 
-// As many parts as a launch takes along; parameters of a kernel have at most 4096 bytes.
+// As many parts as a launch takes along, as a parameter of at most kMostParameterBytes.
+inline constexpr size_t kMostParameterBytes = 4096;
+
 template <typename T>
 struct PartChunk {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 2000);
+  static_assert(std::is_trivially_copyable_v<T>);
   static constexpr size_t kSize = 4000 / sizeof(T);
+  static_assert(kSize > 0);
   T parts[kSize];
 };
 
@@ -35,19 +37,19 @@ __global__ void WritePartsKernel(const __grid_constant__ PartChunk<T> chunk, uin
   }
 }
 
-// Writes the table to parts.data_dev, which is const for its readers only, and calls begin(part) on
-// the device for each part.
+// Writes the table to parts_dev, and calls begin(part) on the device for each part.
 template <typename T, typename Begin>
-Status WriteParts(const char* name, const Parts<T>& parts, const Begin& begin,
+Status WriteParts(const char* name, Span<const T> parts, const Begin& begin, T* parts_dev,
                   cudaStream_t stream) {
   using Chunk = PartChunk<T>;
+  static_assert(sizeof(Chunk) + sizeof(uint32_t) + sizeof(Begin) + sizeof(T*) + 16 <=
+                kMostParameterBytes);
   for (size_t first = 0; first < parts.size(); first += Chunk::kSize) {
     const size_t count = std::min(Chunk::kSize, parts.size() - first);
     Chunk chunk{};
-    std::copy_n(parts.on_host.data() + first, count, chunk.parts);
+    std::copy_n(parts.data() + first, count, chunk.parts);
     TFC_RETURN_IF_ERROR(Launch(name, WritePartsKernel<T, Begin>, 1, kWarpThreads, stream, chunk,
-                               static_cast<uint32_t>(count), begin,
-                               const_cast<T*>(parts.data_dev) + first));
+                               static_cast<uint32_t>(count), begin, parts_dev + first));
   }
   return OkStatus();
 }

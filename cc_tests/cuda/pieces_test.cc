@@ -177,12 +177,13 @@ INSTANTIATE_TEST_SUITE_P(Device, PiecesOfSomeSpecs, testing::ValuesIn(SomeDevice
 TEST_P(PiecesOfSomeSpecs, AreEncodedToTheSameBytes) {
   const Stream stream;
   const auto compressor = Parse(GetParam());
-  const Cuts cuts = {0, 300, 300, 600, 900, 1000};
+  Cuts cuts = {0, 300, 300, 600, 900, 1000};
+  for (int64_t i = 1; i <= 15; ++i) cuts.push_back(1000 + 2 * i);  // More than a chunk of a table.
   for (int64_t own : {0, 1, 4}) {
-    Vector gradient = Gradient(1000, 5);
+    Vector gradient = Gradient(1030, 5);
     if (own == 4) gradient[700] = kNotFinite;  // Of another's piece.
     if (own == 0) gradient[7] = kNotFinite;    // Of the own piece, which nobody looks at.
-    const Slots slots = SomeSlots(*compressor, 1000);
+    const Slots slots = SomeSlots(*compressor, 1030);
     const EncodedPieces expected = PiecesOnHost(*compressor, gradient, slots, cuts, own);
     const EncodedPieces actual = PiecesOnDevice(*compressor, gradient, slots, cuts, own, stream);
     ASSERT_NO_FATAL_FAILURE(ExpectSame(actual, expected)) << GetParam() << ", rank " << own;

@@ -307,6 +307,7 @@ class Job:
     seconds: dict
     tuners: list
     told: list
+    agreeing: float = 0.0  # What a step takes longer in which ranks agree.
     stages: list = dataclasses.field(default_factory=list)
 
     def run(self, num_steps):
@@ -320,7 +321,7 @@ class Job:
             assert len(decided) == 1, "ranks decide differently"
             [(stage, number)] = decided
             for rank, tuner in enumerate(self.tuners):
-                tuner.observe(self.seconds[stage][rank])
+                tuner.observe(self.seconds[stage][rank] + (0.0 if math.isnan(agreed) else self.agreeing))
             self.stages += [stage] * number
 
     @property
@@ -396,6 +397,13 @@ def test_only_the_first_are_tried_while_times_stay():
     assert training.present == "int8" and {0, 1}.isdisjoint(training.stages)
     trials = [stage for stage in training.stages if stage == 3]
     assert 3 * 4 <= len(trials) < 100, "looked at again, ever more rarely"
+
+
+def test_that_ranks_agree_changes_no_times():
+    training = job([1.0, 1.5, 1.5, 1.5])
+    training.agreeing = 0.9
+    training.run(490)
+    assert training.present == "none" and set(training.stages[60:]) == {0}
 
 
 def test_others_are_tried_when_times_change():
