@@ -32,7 +32,6 @@ struct EncodedFrame {
   Compensation compensation;
   EncodeState* state_dev;
   // The support.
-  bool has_known_size;
   uint32_t known_k;                // Its size, 0 if that depends on the data.
   uint32_t max_sent;               // Upper bound of the values that are sent.
   uint32_t* histogram_dev;         // Histogram of first digits (topk).

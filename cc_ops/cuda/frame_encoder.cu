@@ -213,7 +213,6 @@ EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
   frame.compensation = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
   std::copy(input.slots.begin(), input.slots.end(), frame.compensation.slots);
   frame.state_dev = encoding.states_dev + i;
-  frame.has_known_size = !needs_marks() || spec_.ratio > 0;
   frame.known_k = tensor.k;
   frame.max_sent = tensor.max_sent;
   if (spec_.sparsifier == SparsifierKind::kTopK)

@@ -42,7 +42,7 @@ __global__ void SetSupportSizesKernel(const EncodedFrame* frames, uint64_t num_f
   for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
     const uint64_t* num_marked = frames[i].num_marked_dev;
     EncodeState* state = frames[i].state_dev;
-    if (num_marked != nullptr && (narrowed || !frames[i].has_known_size))
+    if (num_marked != nullptr && (narrowed || frames[i].known_k == 0))
       state->k = static_cast<uint32_t>(*num_marked);
     if (state->nonfinite != 0) state->k = 0;
   }

@@ -17,13 +17,14 @@
 namespace tfcompress {
 namespace device {
 
-// As many parts as a launch takes along, as a parameter of at most kMostParameterBytes.
-inline constexpr size_t kMostParameterBytes = 4096;
+// Bytes that the parameters of a kernel have together, and those beside a chunk of parts.
+inline constexpr size_t kMostParameterBytes = 4096, kOtherParameterBytes = 96;
 
+// As many parts as a launch takes along.
 template <typename T>
 struct PartChunk {
   static_assert(std::is_trivially_copyable_v<T>);
-  static constexpr size_t kSize = 4000 / sizeof(T);
+  static constexpr size_t kSize = (kMostParameterBytes - kOtherParameterBytes) / sizeof(T);
   static_assert(kSize > 0);
   T parts[kSize];
 };
@@ -42,8 +43,8 @@ template <typename T, typename Begin>
 Status WriteParts(const char* name, Span<const T> parts, const Begin& begin, T* parts_dev,
                   cudaStream_t stream) {
   using Chunk = PartChunk<T>;
-  static_assert(sizeof(Chunk) + sizeof(uint32_t) + sizeof(Begin) + sizeof(T*) + 16 <=
-                kMostParameterBytes);
+  static_assert(sizeof(uint32_t) + sizeof(Begin) + sizeof(T*) + 3 * alignof(std::max_align_t) <=
+                kOtherParameterBytes);
   for (size_t first = 0; first < parts.size(); first += Chunk::kSize) {
     const size_t count = std::min(Chunk::kSize, parts.size() - first);
     Chunk chunk{};

@@ -9,41 +9,20 @@
 namespace tfcompress {
 namespace device {
 
-namespace {
-
-// Slots on the device: one vector each, or two.
-class DeviceSlots {
- public:
-  DeviceSlots(const Slots& slots, bool in_place, const Stream& stream) {
-    for (const std::vector<float>& slot : slots) {
-      before_.push_back(std::make_unique<DeviceVector<float>>(slot, stream));
-      if (!in_place) after_.push_back(std::make_unique<DeviceVector<float>>(slot.size()));
-      const DeviceVector<float>& after = in_place ? *before_.back() : *after_.back();
-      views_.push_back({before_.back()->data_dev(), after.data_dev()});
-    }
+DeviceSlots::DeviceSlots(const Slots& slots, bool in_place, const Stream& stream) {
+  for (const std::vector<float>& slot : slots) {
+    before_.push_back(std::make_unique<DeviceVector<float>>(slot, stream));
+    if (!in_place) after_.push_back(std::make_unique<DeviceVector<float>>(slot.size()));
+    const DeviceVector<float>& after = in_place ? *before_.back() : *after_.back();
+    views_.push_back({before_.back()->data_dev(), after.data_dev()});
   }
+}
 
-  const std::vector<DeviceSlot>& views() const { return views_; }
-  Slots Before(const Stream& stream) const { return ToHost(before_, stream); }
-  Slots After(const Stream& stream) const {
-    return ToHost(after_.empty() ? before_ : after_, stream);
-  }
-
- private:
-  using Vectors = std::vector<std::unique_ptr<DeviceVector<float>>>;
-
-  static Slots ToHost(const Vectors& vectors, const Stream& stream) {
-    Slots slots;
-    for (const auto& vector : vectors) slots.push_back(vector->ToHost(stream));
-    return slots;
-  }
-
-  Vectors before_;
-  Vectors after_;
-  std::vector<DeviceSlot> views_;
-};
-
-}  // namespace
+Slots DeviceSlots::ToHost(const Vectors& vectors, const Stream& stream) {
+  Slots slots;
+  for (const auto& vector : vectors) slots.push_back(vector->ToHost(stream));
+  return slots;
+}
 
 HostGradient::HostGradient(const std::vector<float>& values, DType dtype)
     : dtype(dtype), n(values.size()), bytes(values.size() * DTypeBytes(dtype)) {

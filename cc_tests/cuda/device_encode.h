@@ -2,10 +2,12 @@
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_DEVICE_ENCODE_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/pipeline.h"
+#include "cuda/memory_spec.h"
 #include "device_memory.h"
 
 namespace tfcompress {
@@ -31,6 +33,27 @@ struct EncodeOptions {
 
 // The memory's vectors of one tensor.
 using Slots = std::vector<std::vector<float>>;
+
+// They on the device, each with another vector for after the step, or updated in place.
+class DeviceSlots {
+ public:
+  DeviceSlots(const Slots& slots, bool in_place, const Stream& stream);
+
+  const std::vector<DeviceSlot>& views() const { return views_; }
+  Slots Before(const Stream& stream) const { return ToHost(before_, stream); }
+  Slots After(const Stream& stream) const {
+    return ToHost(after_.empty() ? before_ : after_, stream);
+  }
+
+ private:
+  using Vectors = std::vector<std::unique_ptr<DeviceVector<float>>>;
+
+  static Slots ToHost(const Vectors& vectors, const Stream& stream);
+
+  Vectors before_;
+  Vectors after_;
+  std::vector<DeviceSlot> views_;
+};
 
 struct Encoded {
   Status status;

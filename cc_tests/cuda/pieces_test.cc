@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <memory>
 
 #include "contract_inputs.h"
 #include "cuda/piece_decoder.h"
@@ -26,33 +25,6 @@ using Vector = std::vector<float>;
 using Cuts = std::vector<int64_t>;
 
 constexpr float kNotFinite = std::numeric_limits<float>::quiet_NaN();
-
-// Vectors of one tensor on the device, each with another one for after the step, or updated in
-// place.
-class DeviceVectors {
- public:
-  DeviceVectors(const Slots& vectors, bool in_place, const Stream& stream) : stream_(stream) {
-    for (const Vector& vector : vectors) {
-      before_.push_back(std::make_unique<DeviceVector<float>>(vector, stream));
-      if (!in_place) after_.push_back(std::make_unique<DeviceVector<float>>(vector.size()));
-      const auto& after = in_place ? before_.back() : after_.back();
-      slots_.push_back({before_.back()->data_dev(), after->data_dev()});
-    }
-  }
-
-  const std::vector<DeviceSlot>& slots() const { return slots_; }
-  Slots After() const {
-    Slots found;
-    for (const auto& vector : after_.empty() ? before_ : after_)
-      found.push_back(vector->ToHost(stream_));
-    return found;
-  }
-
- private:
-  const Stream& stream_;
-  std::vector<std::unique_ptr<DeviceVector<float>>> before_, after_;
-  std::vector<DeviceSlot> slots_;
-};
 
 // What EncodePieces or EncodeSum makes.
 struct EncodedPieces {
@@ -112,11 +84,11 @@ EncodedPieces PiecesOnDevice(const Compressor& compressor, const Vector& gradien
   EXPECT_TRUE(made.ok()) << made.status().message();
   const PieceEncoder& encoder = made.value();
   const DeviceVector<float> gradient_dev(gradient, stream);
-  const DeviceVectors vectors(slots, false, stream);
+  const DeviceSlots vectors(slots, false, stream);
   const DeviceVector<unsigned char> workspace(encoder.workspace_bytes());
   const DeviceVector<unsigned char> frames(encoder.max_frames_bytes());
   std::vector<EncodeState> states(encoder.frames().size());
-  ExpectOk(encoder.Launch(gradient_dev.data_dev(), vectors.slots(), 7, workspace.buffer(),
+  ExpectOk(encoder.Launch(gradient_dev.data_dev(), vectors.views(), 7, workspace.buffer(),
                           frames.buffer(), stream.get(), states.data()));
   stream.Synchronize();
   pieces.num_bytes.resize(cuts.size() - 1);
@@ -128,7 +100,7 @@ EncodedPieces PiecesOnDevice(const Compressor& compressor, const Vector& gradien
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(frame.offset);
     pieces.frames.insert(pieces.frames.end(), begin, begin + pieces.num_bytes[frame.rank]);
   }
-  pieces.slots = vectors.After();
+  pieces.slots = vectors.After(stream);
   return pieces;
 }
 
@@ -150,14 +122,14 @@ EncodedPieces SumOfPieceOnDevice(const Compressor& compressor, const Vector& own
   EXPECT_TRUE(made.ok()) << made.status().message();
   const FrameEncoder& encoder = made.value();
   const DeviceVector<float> own_dev(own, stream), others_dev(others, stream);
-  const DeviceVectors vectors(slots, true, stream);
+  const DeviceSlots vectors(slots, true, stream);
   const DeviceVector<unsigned char> workspace(encoder.workspace_bytes());
   const DeviceVector<unsigned char> frame(encoder.max_frame_bytes());
   if (slots.empty()) {
     ExpectOk(AddOwnPart(own_dev.data_dev(), own.size(), others_dev.data_dev(), stream.get()));
   }
   EncodeState state;
-  const FrameInput input = {others_dev.data_dev(), vectors.slots(), 9, frame.buffer()};
+  const FrameInput input = {others_dev.data_dev(), vectors.views(), 9, frame.buffer()};
   ExpectOk(encoder.Launch({&input, 1}, workspace.buffer(), stream.get(), &state));
   stream.Synchronize();
   uint64_t num_bytes = 0;
@@ -165,7 +137,7 @@ EncodedPieces SumOfPieceOnDevice(const Compressor& compressor, const Vector& own
   pieces.frames = frame.ToHost(stream);
   pieces.frames.resize(num_bytes);
   pieces.num_sent = state.k;
-  pieces.slots = vectors.After();
+  pieces.slots = vectors.After(stream);
   return pieces;
 }
 
@@ -316,11 +288,11 @@ TEST(Pieces, RefuseWhatTheCoreRefuses) {
                                        100, MemoryRule::kPlainSum);
   ASSERT_TRUE(made.ok());
   const DeviceVector<float> others(Gradient(100, 1), stream);
-  const DeviceVectors apart({Vector(100), Vector(100)}, false, stream);
+  const DeviceSlots apart({Vector(100), Vector(100)}, false, stream);
   const DeviceVector<unsigned char> workspace(made.value().workspace_bytes());
   const DeviceVector<unsigned char> frame(made.value().max_frame_bytes());
   EncodeState state;
-  const FrameInput input = {others.data_dev(), apart.slots(), 1, frame.buffer()};
+  const FrameInput input = {others.data_dev(), apart.views(), 1, frame.buffer()};
   const Status status = made.value().Launch({&input, 1}, workspace.buffer(), stream.get(), &state);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("in place"), std::string::npos) << status.message();

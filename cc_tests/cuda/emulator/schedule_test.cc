@@ -2,8 +2,6 @@
 // of launches and waits.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "contract_inputs.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/linear_coder.h"
@@ -100,17 +98,12 @@ int64_t LaunchesOfPieces(const std::string& spec, int64_t num_ranks) {
   EXPECT_TRUE(encoder.ok()) << encoder.status().message();
   const auto n = static_cast<size_t>(cuts.back());
   const DeviceVector<float> gradient(Gradient(n, 1), stream);
-  std::vector<std::unique_ptr<DeviceVector<float>>> vectors;
-  std::vector<DeviceSlot> slots;
-  for (const std::vector<float>& slot : SomeSlots(*compressor, n)) {
-    vectors.push_back(std::make_unique<DeviceVector<float>>(slot, stream));
-    slots.push_back({vectors.back()->data_dev(), vectors.back()->data_dev()});
-  }
+  const DeviceSlots slots(SomeSlots(*compressor, n), true, stream);
   const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
   const DeviceVector<unsigned char> frames(encoder.value().max_frames_bytes());
   std::vector<EncodeState> states(encoder.value().frames().size());
   const int64_t before = emulator::NumLaunches();
-  ExpectOk(encoder.value().Launch(gradient.data_dev(), slots, 1, workspace.buffer(),
+  ExpectOk(encoder.value().Launch(gradient.data_dev(), slots.views(), 1, workspace.buffer(),
                                   frames.buffer(), stream.get(), states.data()));
   stream.Synchronize();
   return emulator::NumLaunches() - before;
