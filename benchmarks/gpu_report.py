@@ -43,7 +43,8 @@ _MILLISECONDS = {
     "second": 1e3,
 }
 _BYTES = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
-_FIRST_KERNEL = "BeginStateKernel"
+# Begins the encoding of a spec, and is launched nowhere else.
+_FIRST_KERNEL = "WritePartsKernel"
 # Shares of the time below which the page, and a spec's list, leave out a kernel.
 _LEAST_SHARE, _LEAST_SHARE_OF_SPEC = 0.01, 0.05
 

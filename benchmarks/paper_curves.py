@@ -2,11 +2,11 @@
 
     python benchmarks/paper_curves.py docs/results/convergence_news_*_curves.json
     python benchmarks/paper_curves.py --name linear_models_times \
-        --steps docs/results/network_news.json docs/results/convergence_news_logistic_curves.json
+        --steps docs/results/network_news.json docs/results/convergence_news_*_curves.json
 
 Reads results of `convergence.py` that have the points of each epoch (no --no-curves), and writes
 docs/figures/linear_models_losses.png. With --steps, results of `network.py` for the same job, the time of an
-epoch is that of its steps on each link; compressors without them are left out.
+epoch is that of its steps on each link, a row of plots for each job; compressors without them are left out.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def plot(results: list[dict], metric: str, path: pathlib.Path) -> None:
     """Draws the metric of each result's compressors by epoch, side by side; equal curves are one line."""
-    figure, plots = panels(len(results))
+    figure, [plots] = panels(1, len(results))
     for axes, result in zip(plots, results, strict=True):
         lines: dict[str, list[list[float]]] = {}
         for name, runs in result["runs"].items():
@@ -51,26 +51,35 @@ def plot(results: list[dict], metric: str, path: pathlib.Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def plot_by_time(result: dict, steps: dict, metric: str, path: pathlib.Path) -> None:
-    """Draws the metric of a result's compressors by the time of their steps, the links side by side."""
+def plot_by_time(results: list[dict], steps: dict, metric: str, path: pathlib.Path) -> None:
+    """Draws the metric of each result's compressors by the time of their steps, the links side by side."""
     links = list(dict.fromkeys(row["bandwidth"] for row in steps["rows"]))
     milliseconds = {(row["bandwidth"], row["compression"]): row["step_ms"] for row in steps["rows"]}
-    figure, plots = panels(len(links))
-    for axes, link in zip(plots, links, strict=True):
-        for name, runs in result["runs"].items():
-            if (step := milliseconds.get((link, name))) is not None:
-                seconds = [step / 1e3 * point["step"] for point in runs[0]["curve"]]
-                values = [[point["metrics"][metric] for point in run["curve"]] for run in runs]
-                draw(axes, seconds, values, name)
-        finish(axes, link, "seconds of steps")
-    plots[0].set_ylabel(metric.replace("_", " "))
+    figure, rows = panels(len(results), len(links))
+    for result, plots in zip(results, rows, strict=True):
+        for axes, link in zip(plots, links, strict=True):
+            of_link = {name: step for (other, name), step in milliseconds.items() if other == link}
+            draw_by_time(axes, result["runs"], of_link, metric)
+            finish(axes, f"{result['title'].split(',')[0]}, {link}", "seconds of steps")
+        plots[0].set_ylabel(metric.replace("_", " "))
     figure.savefig(path, dpi=120)
 
 
-def panels(count: int) -> tuple[plt.Figure, list[plt.Axes]]:
-    """Returns a figure of so many plots side by side."""
-    figure, [plots] = plt.subplots(1, count, figsize=(4 * count, 4), layout="constrained", squeeze=False)
-    return figure, list(plots)
+def draw_by_time(
+    axes: plt.Axes, runs: dict[str, list[dict]], milliseconds: dict[str, float], metric: str
+) -> None:
+    """Draws the metric of the compressors whose steps were timed."""
+    for name in [name for name in runs if name in milliseconds]:
+        curves = [run["curve"] for run in runs[name]]
+        seconds = [milliseconds[name] / 1e3 * point["step"] for point in curves[0]]
+        draw(axes, seconds, [[point["metrics"][metric] for point in curve] for curve in curves], name)
+
+
+def panels(rows: int, columns: int) -> tuple[plt.Figure, list[list[plt.Axes]]]:
+    """Returns a figure of so many plots, by row."""
+    size = (4 * columns, 4 * rows)
+    figure, plots = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    return figure, plots.tolist()
 
 
 def finish(axes: plt.Axes, title: str, x_label: str) -> None:
@@ -91,7 +100,7 @@ def main() -> None:
     if arguments.steps is None:
         plot(results, arguments.metric, path)
     else:
-        plot_by_time(results[0], json.loads(arguments.steps.read_text()), arguments.metric, path)
+        plot_by_time(results, json.loads(arguments.steps.read_text()), arguments.metric, path)
     print(f"figure: {path}")
 
 

@@ -20,6 +20,7 @@ from paper_numbers import (
     TABLE_V,
     TABLE_VI,
     TABLE_VII,
+    TIMES_AS_FAST,
 )
 
 NONE = "-"
@@ -244,7 +245,7 @@ def fit_times(result: dict) -> str:
 
 
 def bloom_policies(result: dict) -> str:
-    """Volume relative to Top-r and share of the right keys, by policy and false positive rate (Figure 6)."""
+    """Volume relative to Top-r, share of the right keys and error, by policy and rate (Figure 6)."""
     [top, *_] = result["rows"]
     found: dict[str, dict[str, dict]] = {}
     for row in result["sweep"]:
@@ -256,7 +257,8 @@ def bloom_policies(result: dict) -> str:
             fpr,
             f"{own[policies[0]]['key_bits']:.1f}",
             *(
-                f"{own[each]['volume'] / top['volume']:.2f}, {100 * own[each]['right']:.1f} %"
+                f"{own[each]['volume'] / top['volume']:.2f}, {100 * own[each]['right']:.1f} %, "
+                f"{own[each]['error']:.2g}"
                 for each in policies
             ),
         ]
@@ -338,6 +340,24 @@ def rank_traffic(result: dict) -> str:
         for part in (f"{code(name)}: payload", "wire", *(["times fewer"] if name != names[0] else []))
     ]
     return table(["ranks", "rows of a batch", *columns], rows)
+
+
+def epoch_times(result: dict) -> str:
+    """How many times as fast as without compression steps are, beside the epochs of SKCompress' figures."""
+    links = list(dict.fromkeys(row["bandwidth"] for row in result["rows"]))
+    found = {(row["compression"], row["bandwidth"]): row for row in result["rows"]}
+    names = [name for name in dict.fromkeys(row["compression"] for row in result["rows"]) if name != "fp16"]
+    rows = [
+        [
+            code(name),
+            *(number(times, ".1f") for times in TIMES_AS_FAST.get(name, (None, None, None))),
+            f"{found[name, links[0]]['wire']['expected']:,.0f}",
+            *(f"{found[name, link]['throughput_to']['none']:.2f}" for link in links),
+        ]
+        for name in names
+    ]
+    figures = ["Figure 10a, up to", "Figure 11, KDD12", "Figure 11, CTR"]
+    return table(["compression", *figures, "wire B/step here", *(f"here, {link}" for link in links)], rows)
 
 
 def phase_shares(result: dict) -> str:
@@ -481,6 +501,7 @@ TABLES = {
         headline_sizes,
         headline_dense,
         rank_traffic,
+        epoch_times,
         phase_shares,
         breakdown,
         hit_rates,

@@ -56,6 +56,12 @@ def parse_arguments() -> argparse.Namespace:
         "--test", type=pathlib.Path, metavar="FILE", help="libsvm (default: every fourth row of the data)"
     )
     data.add_argument(
+        "--test-share",
+        type=float,
+        metavar="SHARE",
+        help="share of the rows of an .npz to test with, drawn at random (default: its own test set)",
+    )
+    data.add_argument(
         "--dimensions", type=int, help=f"number of features (default {DEFAULT_DIMENSIONS:,}; an .npz tells)"
     )
     data.add_argument("--hash", action="store_true", help="hash features into --dimensions")

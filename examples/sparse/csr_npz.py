@@ -12,6 +12,15 @@ import scipy.sparse
 from sparse.rows import Block
 
 
+def split_again(parts: tuple[Block, Block], test_share: float, seed: int) -> tuple[Block, Block]:
+    """Returns training and test rows, drawn at random from those of both parts."""
+    rows = scipy.sparse.vstack([rows for rows, _ in parts], format="csr")
+    labels = np.concatenate([labels for _, labels in parts])
+    order = np.random.default_rng(seed).permutation(len(labels))
+    train, test = np.split(order, [len(labels) - round(test_share * len(labels))])
+    return (rows[train], labels[train]), (rows[test], labels[test])
+
+
 def read_part(path: pathlib.Path, part: str) -> Block:
     """Returns all rows of "train" or "test", each scaled to a unit vector, and the unchanged labels.
 

@@ -76,9 +76,10 @@ def _zipf(arguments: argparse.Namespace) -> Source:
 
 
 def _npz(path: pathlib.Path, arguments: argparse.Namespace) -> Source:
-    (train_rows, train_labels), (test_rows, test_labels) = (
-        csr_npz.read_part(path, part) for part in ("train", "test")
-    )
+    parts = csr_npz.read_part(path, "train"), csr_npz.read_part(path, "test")
+    if arguments.test_share is not None:
+        parts = csr_npz.split_again(parts, arguments.test_share, arguments.seed)
+    (train_rows, train_labels), (test_rows, test_labels) = parts
     if arguments.model != "linear" and arguments.positive is None and np.unique(train_labels).size > 2:
         make_labels = functools.partial(labels.one_against_rest, positive=labels.first_half(train_labels))
     else:

@@ -272,14 +272,26 @@ def curve(*losses):
 def test_losses_by_time_take_the_steps_of_each_link(tmp_path, monkeypatch):
     lines = []
     monkeypatch.setattr(paper_curves, "draw", lambda axes, x, y, label: lines.append((label, x, y)))
-    result = {"runs": {"none": curve(2, 1), "topk": curve(3, 2), "not timed": curve(1, 1)}}
+    runs = {"none": curve(2, 1), "topk": curve(3, 2), "not timed": curve(1, 1)}
+    results = [{"title": "news, 2 ranks", "runs": runs}]
     rows = [("1gbit", "none", 50.0), ("1gbit", "topk", 10.0), ("100mbit", "none", 200.0)]
     steps = {"rows": [dict(zip(("bandwidth", "compression", "step_ms"), row, strict=True)) for row in rows]}
     with pytest.warns(UserWarning, match="legend"):  # Nothing is drawn here.
-        paper_curves.plot_by_time(result, steps, "test_loss", tmp_path / "losses.png")
+        paper_curves.plot_by_time(results, steps, "test_loss", tmp_path / "losses.png")
     assert [label for label, *_ in lines] == ["none", "topk", "none"]
     assert [x for _, x, _ in lines] == [pytest.approx(x) for x in ([0.5, 1.0], [0.1, 0.2], [2.0, 4.0])]
     assert lines[1][2] == [[3, 2]]
+
+
+def test_epochs_of_the_paper_are_beside_steps_by_link():
+    def row(link, name, times):
+        times_to = {"throughput_to": {"none": times}, "wire": {"expected": 1000 / times}}
+        return {"bandwidth": link, "compression": name, **times_to}
+
+    rows = [row("100mbit", "fp16", 1.0), row("100mbit", "zipml", 2.0), row("1gbit", "zipml", 1.5)]
+    [heading, _, *of_compressors] = paper_tables.epoch_times({"rows": rows}).splitlines()
+    assert heading.endswith("| wire B/step here | here, 100mbit | here, 1gbit |")
+    assert of_compressors == ["| `zipml` | - | 3.7 | 1.5 | 500 | 2.00 | 1.50 |"]
 
 
 def test_a_single_node_reaches_the_same_losses_in_two_ways():

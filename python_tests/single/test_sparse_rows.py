@@ -136,6 +136,16 @@ class TestCsrNpz:
         with pytest.raises(ValueError, match="not a valid CSR matrix"):
             csr_npz.read_part(tmp_path / "set.npz", "train")
 
+    def test_an_archive_is_split_again_without_losing_rows(self):
+        rows = [np.diag(np.arange(first, first + 5.0, dtype=np.float32)) for first in (1, 6)]
+        parts = tuple((scipy.sparse.csr_matrix(each), each.diagonal()) for each in rows)
+        (train, train_labels), (test, test_labels) = csr_npz.split_again(parts, 0.3, seed=1)
+        assert (train.shape, test.shape) == ((7, 5), (3, 5))
+        assert sorted([*train_labels, *test_labels]) == [*range(1, 11)]
+        for found, wanted in ((train, train_labels), (test, test_labels)):
+            np.testing.assert_array_equal(found.max(axis=1).toarray()[:, 0], wanted)
+        assert set(test_labels) != set(csr_npz.split_again(parts, 0.3, seed=2)[1][1])
+
 
 class TestBatches:
     def test_hold_the_rows(self):
