@@ -134,7 +134,8 @@ Status SelectByPriority(const uint32_t* k_dev, const Marks& marks,
   TFC_RETURN_IF_ERROR(
       Launch("begin choice", BeginChoiceKernel, 1, kWarpThreads, stream, k_dev, state_dev));
   TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  TFC_RETURN_IF_ERROR(Inspect(priorities, buffers.select.histograms_dev[0], state_dev, stream));
+  TFC_RETURN_IF_ERROR(
+      Inspect(priorities, buffers.select.spaces[0].histograms_dev, state_dev, stream));
   TFC_RETURN_IF_ERROR(FindBucket(buffers.select, state_dev, stream));
   TFC_RETURN_IF_ERROR(Settle(priorities, &marks, state_dev, stream));
   return SelectLargest(buffers.select, marks, priorities.gradient, state_dev, indices_dev, stream);
@@ -148,7 +149,8 @@ Status TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, W
   buffers->num_size_words = CeilDiv(max_bits, 4);
   buffers->set_sizes_dev = workspace->Take<uint32_t>(buffers->num_size_words);
   buffers->state_dev = workspace->Take<EncodeState>(1);
-  return TakeSelectBuffers(n, max_k, workspace, &buffers->select);
+  const SelectSize size = {n, max_k};
+  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
 }
 
 Status ChooseByPriority(BloomPolicy policy, const BloomShape* shape_dev, uint64_t seed,

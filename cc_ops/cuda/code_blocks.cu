@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "core/frame.h"
 #include "cuda/code_walk.h"
 #include "cuda/cuda_status.h"
+#include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/scan.h"
 
@@ -45,15 +45,33 @@ __global__ void SizeListsKernel(KeyLists lists, uint64_t num_slots, const uint64
   }
 }
 
-__global__ void ClearSectionKernel(SectionWords section) {
+// The words of a section, and where their bytes belong.
+struct PlacedWords {
+  SectionWords words;
+  unsigned char* section_dev;
+
+  TFC_HOST_DEVICE static PlacedWords Of(const EncodedFrame& frame) {
+    return {{frame.code_words_dev, frame.lengths.num_payload_bytes_dev, &frame.state_dev->k},
+            frame.data_dev + kFrameHeaderBytes};
+  }
+};
+
+template <typename Source>
+__global__ void ClearSectionKernel(Source source) {
+  const SectionWords section = source.Get().words;
   if (*section.k_dev == 0) return;
   const uint64_t num_words = CeilDiv(*section.num_bytes_dev, 4);
   for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) section.words_dev[i] = 0;
 }
 
-__global__ void StoreSectionKernel(SectionWords section, unsigned char* to) {
-  if (*section.k_dev != 0) StoreBytes(section.words_dev, *section.num_bytes_dev, to);
+template <typename Source>
+__global__ void StoreSectionKernel(Source source) {
+  const PlacedWords section = source.Get();
+  if (*section.words.k_dev != 0)
+    StoreBytes(section.words.words_dev, *section.words.num_bytes_dev, section.section_dev);
 }
+
+uint64_t SupportOf(const EncodedFrame& frame) { return frame.max_k; }
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -222,8 +240,7 @@ Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max
   buffers->max_items = max_items;
   buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
   buffers->num_slots = NumBlockSlots(num_lists, max_items);
-  // No frame has a longer section.
-  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(std::min(max_bytes, kMaxFrameBytes), 4));
+  buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4));
   buffers->sizes_dev = workspace->Take<CodeListSize>(num_lists);
   buffers->tile_begins_dev = workspace->Take<uint32_t>(buffers->max_tiles);
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->num_slots + 1);
@@ -241,12 +258,28 @@ Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers,
 }
 
 Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream) {
-  return LaunchThreads("clear section", ClearSectionKernel, max_items, stream, words);
+  const One<PlacedWords> source = {{words, nullptr}};
+  return LaunchThreads("clear section", ClearSectionKernel<One<PlacedWords>>, max_items, stream,
+                       source);
 }
 
 Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
                     cudaStream_t stream) {
-  return LaunchThreads("store section", StoreSectionKernel, max_items, stream, words, section_dev);
+  const One<PlacedWords> source = {{words, section_dev}};
+  return LaunchThreads("store section", StoreSectionKernel<One<PlacedWords>>, max_items, stream,
+                       source);
+}
+
+Status ClearSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchViews<PlacedWords>(
+      "clear sections", [](auto source) { return ClearSectionKernel<decltype(source)>; }, frames,
+      SupportOf, stream);
+}
+
+Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchViews<PlacedWords>(
+      "store sections", [](auto source) { return StoreSectionKernel<decltype(source)>; }, frames,
+      SupportOf, stream);
 }
 
 Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,

@@ -20,10 +20,13 @@
 #include "core/entropy/code_block_size.h"
 #include "core/status.h"
 #include "cuda/key_lists.h"
+#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
+
+struct EncodedFrame;
 
 inline constexpr uint32_t kCodeBlockItems = static_cast<uint32_t>(kCodeBlock);
 
@@ -72,6 +75,9 @@ struct SectionWords {
 Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream);
 Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
                     cudaStream_t stream);
+// The same for the index sections of frames.
+Status ClearSections(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // ---- Reading ------------------------------------------------------------------------------------
 

@@ -86,32 +86,12 @@ struct Pass {
   uint32_t* histogram;
   uint32_t* words;
   uint64_t* counts;
+
+  TFC_HOST_DEVICE static Pass Of(const EncodedFrame& frame) {
+    return {frame.compensation, frame.state_dev, frame.select.histograms_dev,
+            frame.marks_by_magnitude ? frame.marks.words_dev : nullptr, frame.marks.ends_dev};
+  }
 };
-
-// Where a block finds its pass: in the parameters of the kernel, or in the frame of the block.
-struct OnePass {
-  Pass pass;
-
-  __device__ Pass Get() const { return pass; }
-};
-
-TFC_HOST_DEVICE Pass PassOf(const EncodedFrame& frame) {
-  return {frame.compensation, frame.state_dev, frame.histogram_dev, frame.candidate_words_dev,
-          frame.candidate_counts_dev};
-}
-
-struct PassOfFrame {
-  const EncodedFrame* frames;
-
-  __device__ Pass Get() const { return PassOf(frames[blockIdx.y]); }
-};
-
-// Calls body(source) with the passes of all frames; that of one alone needs fewer registers.
-template <typename Body>
-Status WithPasses(const Parts<EncodedFrame>& frames, const Body& body) {
-  if (frames.size() == 1) return body(OnePass{PassOf(frames.on_host[0])});
-  return body(PassOfFrame{frames.data_dev});
-}
 
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
 // end are 0.
@@ -197,13 +177,13 @@ __global__ void ForgetSentKernel(const EncodedFrame* frames) {
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) velocity[sent[i]] = 0;
 }
 
-uint64_t ThreadsOf(const Compensation& step) { return NumTiles(step.gradient.n) * kWarpThreads; }
-
-PartItems ItemsOf(const Compensation& step) { return {ThreadsOf(step), ThreadsOf(step), 1}; }
+PartItems ItemsOf(const Compensation& step) {
+  const uint64_t num_threads = NumTiles(step.gradient.n) * kWarpThreads;
+  return {num_threads, num_threads, 1};
+}
 
 PartItems ItemsOf(const Parts<EncodedFrame>& frames) {
-  return CountFrameItems(frames,
-                         [](const EncodedFrame& frame) { return ThreadsOf(frame.compensation); });
+  return CountFrameItems(frames, TileThreadsOf);
 }
 
 template <typename Source>
@@ -252,19 +232,14 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
   return OkStatus();
 }
 
-DenseVector CompensatedVector(const Compensation& step) {
-  if (step.memory.kind == MemoryKind::kNone) return step.gradient;
-  return {step.slots[0].after_dev, DType::kFloat32, step.gradient.n};
-}
-
 Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
                cudaStream_t stream) {
-  const OnePass source = {{step, state_dev, histogram_dev, nullptr, nullptr}};
+  const One<Pass> source = {{step, state_dev, histogram_dev, nullptr, nullptr}};
   return InspectAll(step.memory, source, ItemsOf(step), 1, stream);
 }
 
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithPasses(frames, [&](const auto& source) {
+  return WithViews<Pass>(frames, [&](const auto& source) {
     return InspectAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
                       stream);
   });
@@ -272,16 +247,16 @@ Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
 
 Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
               cudaStream_t stream) {
-  OnePass source = {{step, state_dev, nullptr, nullptr, nullptr}};
+  One<Pass> source = {{step, state_dev, nullptr, nullptr, nullptr}};
   if (marks != nullptr) {
-    source.pass.words = marks->words_dev;
-    source.pass.counts = marks->ends_dev;
+    source.view.words = marks->words_dev;
+    source.view.counts = marks->ends_dev;
   }
   return SettleAll(step.memory, source, ItemsOf(step), 1, stream);
 }
 
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithPasses(frames, [&](const auto& source) {
+  return WithViews<Pass>(frames, [&](const auto& source) {
     return SettleAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
                      stream);
   });

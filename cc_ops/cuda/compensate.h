@@ -29,8 +29,6 @@ Compensation AsTheyAre(const float* values_dev, uint64_t size);
 Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
                     Span<const DeviceSlot> slots, uint64_t n);
 
-// The vector to compress after Settle: the memory's first slot, if it has one, else the gradient.
-DenseVector CompensatedVector(const Compensation& step);
 // Subtracts sent values from the slots after the step.
 SentSlots SentSlotsOf(const Compensation& step);
 

@@ -9,9 +9,11 @@
 namespace tfcompress {
 namespace device {
 
-// Returns Internal with the failed operation and CUDA's name and description of the error.
+// Returns Internal with the failed operation and CUDA's name and description of the error. The
+// runtime forgets it: CUB would return it from a later call that did not fail.
 inline Status FromCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return OkStatus();
+  cudaGetLastError();
   return Internal(what, ": ", cudaGetErrorName(error), ", ", cudaGetErrorString(error));
 }
 

@@ -1,5 +1,6 @@
 #include "core/entropy/delta_bytes.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/launch.h"
 #include "cuda/scan.h"
 #include "cuda/tiles.h"
@@ -95,13 +96,31 @@ __global__ void MeasureFlagsKernel(KeyLists lists, CodeSections sections, uint64
   MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
+// Where the code of each list is written: in one section, or at the front of those of frames.
+struct PlacesInSection {
+  unsigned char* section_dev;
+  const uint64_t* begins_dev;
+
+  __device__ unsigned char* Of(uint32_t list) const {
+    return section_dev + (begins_dev == nullptr ? 0 : begins_dev[list]);
+  }
+};
+
+struct PlacesInFrames {
+  const EncodedFrame* frames_dev;
+
+  __device__ unsigned char* Of(uint32_t list) const {
+    return frames_dev[list].data_dev + kFrameHeaderBytes;
+  }
+};
+
 // Encodes tiles row by row, four keys per lane.
+template <typename Places>
 __global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_t max_tiles,
-                                   const uint64_t* ends, unsigned char* section,
-                                   const uint64_t* begins) {
+                                   const uint64_t* ends, Places places) {
   for (uint64_t i = ThisWarp(); i < max_tiles; i += NumWarps()) {
     const KeyTile tile = lists.At(i);
-    unsigned char* flags = section + (begins == nullptr ? 0 : begins[tile.list]);
+    unsigned char* flags = places.Of(tile.list);
     unsigned char* payload = flags + NumFlagBytes(tile.size);
     uint64_t row_begin = ends[i] - ends[tile.first_tile];
     for (uint32_t row = 0; row < kTileElements; row += kRowKeys) {
@@ -118,6 +137,13 @@ __global__ void EncodeDeltasKernel(KeyLists lists, const uint32_t* keys, uint64_
       }
       row_begin += __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
     }
+  }
+}
+
+__global__ void SizeDeltasKernel(KeyLists lists, const uint64_t* ends, uint64_t* num_bytes) {
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    const auto list = static_cast<uint32_t>(i);
+    num_bytes[list] = ends[lists.EndTileOf(list)] - ends[lists.FirstTileOf(list)];
   }
 }
 
@@ -216,8 +242,22 @@ Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const Delt
 
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                     unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream) {
-  return LaunchWarps("encode deltas", EncodeDeltasKernel, buffers.max_tiles, stream, lists,
-                     keys_dev, buffers.max_tiles, buffers.ends_dev, section_dev, begins_dev);
+  return LaunchWarps("encode deltas", EncodeDeltasKernel<PlacesInSection>, buffers.max_tiles,
+                     stream, lists, keys_dev, buffers.max_tiles, buffers.ends_dev,
+                     PlacesInSection{section_dev, begins_dev});
+}
+
+Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
+                    const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchWarps("encode deltas", EncodeDeltasKernel<PlacesInFrames>, buffers.max_tiles, stream,
+                     lists, keys_dev, buffers.max_tiles, buffers.ends_dev,
+                     PlacesInFrames{frames.data_dev});
+}
+
+Status SizeDeltas(const KeyLists& lists, const DeltaBuffers& buffers, uint64_t* num_bytes_dev,
+                  cudaStream_t stream) {
+  return LaunchThreads("size deltas", SizeDeltasKernel, lists.num_lists, stream, lists,
+                       buffers.ends_dev, num_bytes_dev);
 }
 
 Status DecodeDeltas(const KeyLists& lists, const CodeSections& sections,

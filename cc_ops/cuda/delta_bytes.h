@@ -8,10 +8,13 @@
 
 #include "core/status.h"
 #include "cuda/key_lists.h"
+#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
+
+struct EncodedFrame;
 
 // Buffers for lists of up to max_keys keys together.
 struct DeltaBuffers {
@@ -33,6 +36,12 @@ Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const Delt
 // that is null. Does nothing for lists that have become empty.
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                     unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream);
+// The same for the supports of frames, to the index section of each.
+Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
+                    const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// Sets the length of the payload of each measured list.
+Status SizeDeltas(const KeyLists& lists, const DeltaBuffers& buffers, uint64_t* num_bytes_dev,
+                  cudaStream_t stream);
 
 // Decodes into keys_dev codes that are long enough for their flags. Sets bits of *error_dev if the
 // length of a code differs from what its flags say, or if flags after the last key are set. Does

@@ -41,6 +41,11 @@ inline bool HasPrefixedDeltas(IndexKind index) {
   return index == IndexKind::kDeltaAdaptive || index == IndexKind::kDeltaFlag;
 }
 
+// Whether indices are coded as lists of keys.
+inline bool IsDeltaCode(IndexKind index) {
+  return index == IndexKind::kDeltaBinary || HasPrefixedDeltas(index);
+}
+
 // A compressor in the form that the device code takes.
 struct DeviceSpec {
   MemorySpec memory;

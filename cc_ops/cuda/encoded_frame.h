@@ -1,6 +1,6 @@
-// Frames that are encoded side by side: what the kernels of an encoding know of each. Passes over
-// elements, lengths, values and headers take one launch for all frames; selection, index codecs and
-// statistics of values take theirs for each.
+// Frames that are encoded side by side: what the kernels of an encoding know of each. Most take one
+// launch for all frames. Filters, joint codecs, indices by a seed and statistics of values other
+// than block scales take theirs for each.
 #ifndef TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 #define TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 
@@ -12,6 +12,8 @@
 #include "core/wire_header.h"
 #include "cuda/compensation.h"
 #include "cuda/encode_state.h"
+#include "cuda/marked_tiles.h"
+#include "cuda/select_space.h"
 #include "cuda/sent_slots.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_statistics.h"
@@ -32,13 +34,16 @@ struct EncodedFrame {
   Compensation compensation;
   EncodeState* state_dev;
   // The support.
-  uint32_t known_k;                // Its size, 0 if that depends on the data.
-  uint32_t max_sent;               // Upper bound of the values that are sent.
-  uint32_t* histogram_dev;         // Histogram of first digits (topk).
-  uint32_t* candidate_words_dev;   // Marks of the elements of large magnitude,
-  uint64_t* candidate_counts_dev;  // and their number in each tile.
-  const uint64_t* num_marked_dev;  // Size of a support that was marked.
+  uint32_t known_k;         // Its size, 0 if that depends on the data.
+  uint32_t max_k;           // Upper bound of its size.
+  uint32_t max_sent;        // Upper bound of the values that are sent.
+  bool marks_by_magnitude;  // Settle marks the elements of large magnitude.
+  MarkedTiles marks;        // These, or the support.
+  SelectSpace select;       // For topk.
+  uint32_t* support_dev;    // Its indices; null if it is all elements.
   // The sections.
+  uint32_t* list_size_dev;   // Size of the support among KeyLists, if it is one of several.
+  uint32_t* code_words_dev;  // Where prefixed deltas are written, before they are brought to bytes.
   DataLengths lengths;
   SelectedValues values;
   const uint32_t* sent_dev;  // Indices that receivers will decode; null if all elements are sent.

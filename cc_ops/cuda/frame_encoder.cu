@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "core/sparsify/num_selected.h"
@@ -9,6 +10,7 @@
 #include "cuda/delta_bytes.h"
 #include "cuda/encoded_frame.h"
 #include "cuda/frame_encoder.h"
+#include "cuda/frame_keys.h"
 #include "cuda/frame_layout.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
@@ -16,6 +18,7 @@
 #include "cuda/prefixed_deltas.h"
 #include "cuda/reciprocal_log_levels.h"
 #include "cuda/select_largest.h"
+#include "cuda/tiles.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
@@ -32,25 +35,41 @@ SelectedValues ValuesAt(const uint32_t* indices_dev, const EncodedFrame& frame) 
   return {CompensatedVector(frame.compensation), indices_dev};
 }
 
+// Keys of lists that are coded together are numbered by 32 bits.
+constexpr uint64_t kMaxListedKeys = std::numeric_limits<uint32_t>::max();
+
+// Bytes of the words that prefixed deltas are written to; no frame has a longer section.
+uint64_t CodeBytes(const DeltaCoding& coding, uint32_t max_k) {
+  return CeilDiv(std::min(coding.MaxBytes(max_k), kMaxFrameBytes), sizeof(uint32_t)) *
+         sizeof(uint32_t);
+}
+
+SelectedValues SupportOf(const EncodedFrame& frame) { return ValuesAt(frame.support_dev, frame); }
+
 }  // namespace
 
 // What the encoding of a tensor takes of the workspace.
 struct FrameEncoder::Buffers {
-  Marks marks;
-  SelectBuffers select;
-  DeltaBuffers deltas;
-  DeltaWriteBuffers prefixed;
-  BloomBuffers bloom;
+  Marks marks;                         // Of all marks, those of the tensor.
   uint32_t* indices_dev = nullptr;     // The support; null if it is all elements.
   const uint32_t* sent_dev = nullptr;  // The same, or the indices decoded from the Bloom filter.
-  float* gathered_dev = nullptr;       // Copies of values that are not sent at sent_dev.
+  uint32_t* code_words_dev = nullptr;  // Of the words of all prefixed deltas, those of the tensor.
+  const uint64_t* num_payload_bytes_dev = nullptr;
+  BloomBuffers bloom;
+  float* gathered_dev = nullptr;  // Copies of values that are not sent at sent_dev.
   GroupedSketchBuffers sketch;
 };
 
-// Buffers and frame of each tensor.
+// Buffers that tensors share, in which those of each lie end to end, and the frame of each tensor.
 struct FrameEncoder::Encoding {
   EncodeState* states_dev;
   EncodedFrame* frames_dev;
+  Marks marks;
+  SelectBuffers select;
+  uint32_t* supports_dev = nullptr;
+  FrameKeys keys;
+  DeltaBuffers deltas;
+  DeltaWriteBuffers prefixed;
   std::vector<Buffers> buffers;
   std::vector<CodedBuffers> values;
   std::vector<EncodedFrame> frames_on_host;
@@ -88,6 +107,10 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
     TFC_ASSIGN_OR_RETURN(const Tensor tensor, encoder.Describe(compressor, n));
     encoder.tensors_.push_back(tensor);
   }
+  if (encoder.MaxSelected() > kMaxListedKeys) {
+    return InvalidArgument("tensors encoded together select at most ", kMaxListedKeys,
+                           " elements, got ", encoder.MaxSelected());
+  }
   Workspace measure;
   Encoding encoding;
   TFC_RETURN_IF_ERROR(encoder.Take(&measure, &encoding));
@@ -115,6 +138,12 @@ Result<FrameEncoder::Tensor> FrameEncoder::Describe(const Compressor& compressor
   return tensor;
 }
 
+uint64_t FrameEncoder::MaxSelected() const {
+  uint64_t sum = 0;
+  for (const Tensor& tensor : tensors_) sum += needs_marks() ? tensor.max_k : 0;
+  return sum;
+}
+
 Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const {
   const uint32_t n = tensor.n, max_k = tensor.max_k;
   if (spec_.joint.kind != JointKind::kNone) {
@@ -122,25 +151,61 @@ Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* b
                                           tensor.max_frame_bytes - kFrameHeaderBytes, workspace,
                                           &buffers->sketch));
   }
-  if (!needs_marks()) return OkStatus();
-  buffers->indices_dev = workspace->Take<uint32_t>(max_k);
   buffers->sent_dev = buffers->indices_dev;
-  TFC_RETURN_IF_ERROR(TakeMarks(n, workspace, &buffers->marks));
-  if (spec_.sparsifier == SparsifierKind::kTopK)
-    TFC_RETURN_IF_ERROR(TakeSelectBuffers(n, max_k, workspace, &buffers->select));
-  if (spec_.index == IndexKind::kDeltaBinary)
-    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k, workspace, &buffers->deltas));
-  if (HasPrefixedDeltas(spec_.index)) {
-    const DeltaCoding coding = DeltaCodingOf(spec_);
-    TFC_RETURN_IF_ERROR(
-        TakeDeltaWriteBuffers(1, max_k, coding.MaxBytes(max_k), workspace, &buffers->prefixed));
-  }
   if (spec_.index == IndexKind::kBloom) {
     TFC_RETURN_IF_ERROR(TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k,
                                          tensor.max_sent, workspace, &buffers->bloom));
     buffers->sent_dev = buffers->bloom.chosen_dev;
+    buffers->num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
   }
   if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k);
+  return OkStatus();
+}
+
+Status FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const {
+  if (!needs_marks()) return OkStatus();
+  encoding->supports_dev = workspace->Take<uint32_t>(MaxSelected());
+  uint64_t num_tiles = 0;
+  for (const Tensor& tensor : tensors_) num_tiles += NumTiles(tensor.n);
+  TFC_RETURN_IF_ERROR(TakeMarks(num_tiles * kTileElements, workspace, &encoding->marks));
+  uint32_t* support_dev = encoding->supports_dev;
+  num_tiles = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    encoding->buffers[i].indices_dev = support_dev;
+    encoding->buffers[i].marks = encoding->marks.Slice(num_tiles, tensors_[i].n);
+    support_dev += tensors_[i].max_k;
+    num_tiles += NumTiles(tensors_[i].n);
+  }
+  if (spec_.sparsifier != SparsifierKind::kTopK) return OkStatus();
+  std::vector<SelectSize> sizes;
+  for (const Tensor& tensor : tensors_) sizes.push_back({tensor.n, tensor.max_k});
+  return TakeSelectBuffers(sizes, workspace, &encoding->select);
+}
+
+Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
+  const auto num_lists = static_cast<uint32_t>(tensors_.size());
+  const auto max_keys = static_cast<uint32_t>(MaxSelected());
+  std::vector<Buffers>& buffers = encoding->buffers;
+  TakeFrameKeys(num_lists, workspace, &encoding->keys);
+  if (spec_.index == IndexKind::kDeltaBinary) {
+    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &encoding->deltas));
+    for (uint32_t i = 0; i < num_lists; ++i)
+      buffers[i].num_payload_bytes_dev = encoding->keys.num_bytes_dev + i;
+    if (num_lists == 1) buffers[0].num_payload_bytes_dev = encoding->deltas.num_payload_bytes_dev();
+    return OkStatus();
+  }
+  const DeltaCoding coding = DeltaCodingOf(spec_);
+  uint64_t num_bytes = 0;
+  for (const Tensor& tensor : tensors_) num_bytes += CodeBytes(coding, tensor.max_k);
+  TFC_RETURN_IF_ERROR(
+      TakeDeltaWriteBuffers(num_lists, max_keys, num_bytes, workspace, &encoding->prefixed));
+  const CodeWriteBuffers& codes = encoding->prefixed.codes;
+  uint32_t* words_dev = codes.words_dev;
+  for (uint32_t i = 0; i < num_lists; ++i) {
+    buffers[i].num_payload_bytes_dev = &codes.sizes_dev[i].num_bytes;
+    buffers[i].code_words_dev = words_dev;
+    words_dev += CodeBytes(coding, tensors_[i].max_k) / sizeof(uint32_t);
+  }
   return OkStatus();
 }
 
@@ -149,6 +214,8 @@ Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
   encoding->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
   encoding->buffers.resize(tensors_.size());
   encoding->values.resize(tensors_.size());
+  TFC_RETURN_IF_ERROR(TakeSelection(workspace, encoding));
+  if (IsDeltaCode(spec_.index)) TFC_RETURN_IF_ERROR(TakeDeltas(workspace, encoding));
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (IsCoded(spec_.value.kind)) {
       TFC_RETURN_IF_ERROR(
@@ -183,12 +250,7 @@ DataLengths FrameEncoder::LengthsOf(const Buffers& buffers, const CodedBuffers& 
     lengths.num_value_bytes_dev = buffers.sketch.num_value_bytes_dev;
     return lengths;
   }
-  if (spec_.index == IndexKind::kDeltaBinary)
-    lengths.num_payload_bytes_dev = buffers.deltas.num_payload_bytes_dev();
-  if (HasPrefixedDeltas(spec_.index))
-    lengths.num_payload_bytes_dev = buffers.prefixed.num_bytes_dev();
-  if (spec_.index == IndexKind::kBloom)
-    lengths.num_payload_bytes_dev = &buffers.bloom.state_dev->num_bytes;
+  lengths.num_payload_bytes_dev = buffers.num_payload_bytes_dev;
   if (IsMeasured(spec_.value.kind)) lengths.num_value_bytes_dev = &values.params_dev->num_bytes;
   return lengths;
 }
@@ -214,14 +276,14 @@ EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
   std::copy(input.slots.begin(), input.slots.end(), frame.compensation.slots);
   frame.state_dev = encoding.states_dev + i;
   frame.known_k = tensor.k;
+  frame.max_k = tensor.max_k;
   frame.max_sent = tensor.max_sent;
-  if (spec_.sparsifier == SparsifierKind::kTopK)
-    frame.histogram_dev = buffers.select.histograms_dev[0];
-  if (selects_by_magnitude()) {
-    frame.candidate_words_dev = buffers.marks.words_dev;
-    frame.candidate_counts_dev = buffers.marks.ends_dev;
-  }
-  if (needs_marks() && tensor.n > 0) frame.num_marked_dev = buffers.marks.num_marked_dev();
+  frame.marks_by_magnitude = selects_by_magnitude();
+  if (needs_marks()) frame.marks = buffers.marks;
+  if (spec_.sparsifier == SparsifierKind::kTopK) frame.select = encoding.select.spaces[i];
+  frame.support_dev = buffers.indices_dev;
+  if (IsDeltaCode(spec_.index)) frame.list_size_dev = encoding.keys.sizes_dev + i;
+  frame.code_words_dev = buffers.code_words_dev;
   frame.lengths = LengthsOf(buffers, values);
   frame.values =
       moves_values()
@@ -245,134 +307,128 @@ Status FrameEncoder::ForEach(const Body& body) const {
 }
 
 Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
+  const Parts<EncodedFrame> frames = encoding.frames();
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
-  if (is_topk) {
-    TFC_RETURN_IF_ERROR(
-        ForEach([&](size_t i) { return BeginSelect(encoding.buffers[i].select, stream); }));
-  }
-  TFC_RETURN_IF_ERROR(Inspect(encoding.frames(), stream));
-  if (is_topk) {
-    TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
-      return FindBucket(encoding.buffers[i].select, encoding.states_dev + i, stream);
-    }));
-  }
+  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(encoding.select, stream));
+  TFC_RETURN_IF_ERROR(Inspect(frames, stream));
+  if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(frames, stream));
   if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
-  return Settle(encoding.frames(), stream);
+  return Settle(frames, stream);
 }
 
-Status FrameEncoder::List(const Encoding& encoding, size_t i, cudaStream_t stream) const {
-  const Tensor& tensor = tensors_[i];
-  const Buffers& buffers = encoding.buffers[i];
-  const EncodedFrame& frame = encoding.frames_on_host[i];
-  const Marks& marks = buffers.marks;
-  switch (spec_.sparsifier) {
-    case SparsifierKind::kDense:
-      return OkStatus();
-    case SparsifierKind::kTopK:
-      return SelectLargest(buffers.select, marks, CompensatedVector(frame.compensation),
-                           frame.state_dev, buffers.indices_dev, stream);
-    case SparsifierKind::kRandomK:
-      TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(
-          MarkSeeded(SeededPermutation(tensor.n, frame.header.seed), tensor.k, marks, stream));
-      TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
-      break;
-    case SparsifierKind::kNonzero:
-    case SparsifierKind::kThreshold:
-      break;
-  }
-  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-  return ListMarks(marks, tensor.max_k, buffers.indices_dev, stream);
+Status FrameEncoder::MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(ClearMarks(encoding.marks, stream));
+  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
+    const SeededPermutation permutation(tensors_[i].n, encoding.frames_on_host[i].header.seed);
+    return MarkSeeded(permutation, tensors_[i].k, encoding.buffers[i].marks, stream);
+  }));
+  return CountMarks(encoding.marks, stream);
+}
+
+Status FrameEncoder::ListMarked(const Encoding& encoding, cudaStream_t stream) const {
+  TFC_RETURN_IF_ERROR(ScanMarks(encoding.marks, stream));
+  return ListSupports(encoding.frames(), stream);
 }
 
 Status FrameEncoder::Select(const Encoding& encoding, cudaStream_t stream) const {
-  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return List(encoding, i, stream); }));
-  return SetSupportSizes(encoding.frames(), /*narrowed=*/false, stream);
+  const Parts<EncodedFrame> frames = encoding.frames();
+  switch (spec_.sparsifier) {
+    case SparsifierKind::kDense:
+      break;
+    case SparsifierKind::kTopK:
+      TFC_RETURN_IF_ERROR(SelectLargest(encoding.select, encoding.marks, frames, stream));
+      break;
+    case SparsifierKind::kRandomK:
+      TFC_RETURN_IF_ERROR(MarkBySeeds(encoding, stream));
+      TFC_RETURN_IF_ERROR(ListMarked(encoding, stream));
+      break;
+    case SparsifierKind::kNonzero:
+    case SparsifierKind::kThreshold:
+      TFC_RETURN_IF_ERROR(ListMarked(encoding, stream));
+      break;
+  }
+  return SetSupportSizes(frames, /*narrowed=*/false, stream);
 }
 
 Status FrameEncoder::Narrow(const Encoding& encoding, cudaStream_t stream) const {
   if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
   TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
-    const Buffers& buffers = encoding.buffers[i];
     const EncodedFrame& frame = encoding.frames_on_host[i];
-    const uint32_t max_k = tensors_[i].max_k;
-    TFC_RETURN_IF_ERROR(MarkKept(spec_.value, ValuesAt(buffers.indices_dev, frame), max_k,
-                                 SupportSizeOf(frame), encoding.values[i], buffers.marks, stream));
-    TFC_RETURN_IF_ERROR(CountMarks(buffers.marks, stream));
-    TFC_RETURN_IF_ERROR(ScanMarks(buffers.marks, stream));
-    return ListMarks(buffers.marks, max_k, buffers.indices_dev, stream);
+    return MarkKept(spec_.value, SupportOf(frame), frame.max_k, SupportSizeOf(frame),
+                    encoding.values[i], encoding.buffers[i].marks, stream);
   }));
+  TFC_RETURN_IF_ERROR(CountMarks(encoding.marks, stream));
+  TFC_RETURN_IF_ERROR(ListMarked(encoding, stream));
   return SetSupportSizes(encoding.frames(), /*narrowed=*/true, stream);
 }
 
-Status FrameEncoder::PrepareIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const {
-  const Buffers& buffers = encoding.buffers[i];
-  uint32_t* k_dev = &encoding.states_dev[i].k;
-  const uint32_t max_k = tensors_[i].max_k;
-  switch (spec_.index) {
-    case IndexKind::kImplied:
-    case IndexKind::kRaw:
-    case IndexKind::kBitmap:
-      return OkStatus();
-    case IndexKind::kDeltaBinary:
-      return MeasureDeltas(KeyLists::One(k_dev, max_k), buffers.indices_dev, buffers.deltas,
-                           stream);
-    case IndexKind::kDeltaAdaptive:
-    case IndexKind::kDeltaFlag:
-      return MeasurePrefixedDeltas(DeltaCodingOf(spec_), KeyLists::One(k_dev, max_k),
-                                   buffers.indices_dev, buffers.prefixed, stream);
-    case IndexKind::kBloom:
-      return ChooseByBloom(spec_.policy, BloomRate(spec_.fpr),
-                           encoding.frames_on_host[i].header.seed, buffers.indices_dev, max_k,
-                           buffers.marks, buffers.bloom, k_dev, stream);
+KeyLists FrameEncoder::KeyListsOf(const Encoding& encoding) const {
+  return ListsOf(encoding.frames(), static_cast<uint32_t>(MaxSelected()), encoding.keys);
+}
+
+Status FrameEncoder::MeasureIndices(const Encoding& encoding, cudaStream_t stream) const {
+  if (!IsDeltaCode(spec_.index)) return OkStatus();
+  TFC_RETURN_IF_ERROR(PlaceFrameKeys(encoding.frames(), encoding.keys, stream));
+  const KeyLists lists = KeyListsOf(encoding);
+  if (HasPrefixedDeltas(spec_.index)) {
+    return MeasurePrefixedDeltas(DeltaCodingOf(spec_), lists, encoding.supports_dev,
+                                 encoding.prefixed, stream);
   }
-  return OkStatus();
+  TFC_RETURN_IF_ERROR(MeasureDeltas(lists, encoding.supports_dev, encoding.deltas, stream));
+  if (lists.num_lists == 1) return OkStatus();
+  return SizeDeltas(lists, encoding.deltas, encoding.keys.num_bytes_dev, stream);
 }
 
 Status FrameEncoder::Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const {
   const Buffers& buffers = encoding.buffers[i];
   const EncodedFrame& frame = encoding.frames_on_host[i];
-  const SelectedValues selected = ValuesAt(buffers.indices_dev, frame);
-  const uint32_t* k_dev = SupportSizeOf(frame);
-  if (spec_.joint.kind != JointKind::kNone)
-    return PrepareGroupedSketch(selected, k_dev, frame.header.seed, buffers.sketch, stream);
+  uint32_t* k_dev = &frame.state_dev->k;
+  if (spec_.joint.kind != JointKind::kNone) {
+    return PrepareGroupedSketch(SupportOf(frame), k_dev, frame.header.seed, buffers.sketch, stream);
+  }
   if (moves_values()) {
     TFC_RETURN_IF_ERROR(
-        GatherValues(selected, k_dev, tensors_[i].max_k, buffers.gathered_dev, stream));
+        GatherValues(SupportOf(frame), k_dev, frame.max_k, buffers.gathered_dev, stream));
   }
-  TFC_RETURN_IF_ERROR(PrepareIndices(encoding, i, stream));
+  if (spec_.index == IndexKind::kBloom) {
+    TFC_RETURN_IF_ERROR(ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), frame.header.seed,
+                                      buffers.indices_dev, frame.max_k, buffers.marks,
+                                      buffers.bloom, k_dev, stream));
+  }
   if (!IsMeasured(spec_.value.kind)) return OkStatus();
   return MeasureValues(spec_.value, frame.values, frame.max_sent, k_dev, encoding.values[i],
                        stream);
 }
 
-Status FrameEncoder::EncodeIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const {
-  const Buffers& buffers = encoding.buffers[i];
-  const EncodedFrame& frame = encoding.frames_on_host[i];
-  const uint32_t* k_dev = SupportSizeOf(frame);
-  const uint32_t max_k = tensors_[i].max_k;
-  unsigned char* section_dev = frame.data_dev + kFrameHeaderBytes;
+Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream) const {
+  const Parts<EncodedFrame> frames = encoding.frames();
+  const bool is_alone = frames.size() == 1;
   switch (spec_.index) {
     case IndexKind::kImplied:
       return OkStatus();
     case IndexKind::kRaw:
-      return WriteIndices(buffers.indices_dev, k_dev, max_k, section_dev, stream);
+      return WriteIndices(frames, stream);
     case IndexKind::kBitmap:
       // topk has marked candidates; the other sparsifiers have marked their support.
       if (spec_.sparsifier == SparsifierKind::kTopK) {
-        TFC_RETURN_IF_ERROR(ClearMarks(buffers.marks, stream));
-        TFC_RETURN_IF_ERROR(MarkIndices(buffers.indices_dev, k_dev, max_k, buffers.marks, stream));
+        TFC_RETURN_IF_ERROR(ClearMarks(encoding.marks, stream));
+        TFC_RETURN_IF_ERROR(MarkSupports(frames, stream));
       }
-      return WriteBitmap(buffers.marks, k_dev, section_dev, stream);
+      return WriteBitmaps(frames, stream);
     case IndexKind::kDeltaBinary:
-      return EncodeDeltas(KeyLists::One(k_dev, max_k), buffers.indices_dev, buffers.deltas,
-                          section_dev, nullptr, stream);
+      return EncodeDeltas(KeyListsOf(encoding), encoding.supports_dev, encoding.deltas, frames,
+                          stream);
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
-      return EncodePrefixedDeltas(buffers.indices_dev, k_dev, buffers.prefixed, section_dev,
+      return EncodePrefixedDeltas(KeyListsOf(encoding), encoding.supports_dev, encoding.prefixed,
+                                  is_alone ? nullptr : encoding.keys.code_begins_dev, frames,
                                   stream);
     case IndexKind::kBloom:
-      return WriteBloom(buffers.bloom, k_dev, section_dev, stream);
+      return ForEach([&](size_t i) {
+        const EncodedFrame& frame = encoding.frames_on_host[i];
+        return WriteBloom(encoding.buffers[i].bloom, SupportSizeOf(frame),
+                          frame.data_dev + kFrameHeaderBytes, stream);
+      });
   }
   return OkStatus();
 }
@@ -385,7 +441,7 @@ Status FrameEncoder::EncodeSections(const Encoding& encoding, cudaStream_t strea
                                 SentSlotsOf(frame.compensation), frame.data_dev, stream);
     });
   }
-  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return EncodeIndices(encoding, i, stream); }));
+  TFC_RETURN_IF_ERROR(EncodeIndices(encoding, stream));
   TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, encoding.frames(), encoding.values, stream));
   return ForgetSent(encoding.frames(), stream);
 }
@@ -403,6 +459,7 @@ Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& w
   TFC_RETURN_IF_ERROR(Compensate(encoding, stream));
   TFC_RETURN_IF_ERROR(Select(encoding, stream));
   TFC_RETURN_IF_ERROR(Narrow(encoding, stream));
+  TFC_RETURN_IF_ERROR(MeasureIndices(encoding, stream));
   TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return Prepare(encoding, i, stream); }));
   TFC_RETURN_IF_ERROR(LayOut(encoding.frames(), spec_.index, spec_.value, kMaxFrameBytes, stream));
   TFC_RETURN_IF_ERROR(EncodeSections(encoding, stream));

@@ -25,6 +25,7 @@ namespace device {
 struct CodedBuffers;
 struct DataLengths;
 struct EncodedFrame;
+struct KeyLists;
 
 // A vector to encode, with the slots of its memory, in the core's order.
 struct FrameInput {
@@ -35,13 +36,13 @@ struct FrameInput {
 };
 
 // Encodes tensors of one type under one compressor, side by side: see encoded_frame.h for what
-// takes one launch for all of them. Its workspace has room for all at once. Immutable: one encoder
+// takes a launch for each of them. Its workspace has room for all at once. Immutable: one encoder
 // serves several streams, with a workspace for each.
 class FrameEncoder {
  public:
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
-  // variant (the message names it), if a tensor is too large for any frame, or if there are none or
-  // more than kMaxParts.
+  // variant (the message names it), if a tensor is too large for any frame, if there are none or
+  // more than kMaxParts, or if they may select 2^32 elements or more together.
   static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype,
                                    Span<const uint64_t> sizes,
                                    MemoryRule rule = MemoryRule::kOfGradient);
@@ -83,30 +84,37 @@ class FrameEncoder {
   bool selects_by_magnitude() const;
   bool needs_marks() const;
   bool moves_values() const;
+  // Upper bound of the elements that all tensors select together; 0 if they send all they have.
+  uint64_t MaxSelected() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
   Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const;
+  Status TakeSelection(Workspace* workspace, Encoding* encoding) const;
+  Status TakeDeltas(Workspace* workspace, Encoding* encoding) const;
   Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
   DataLengths LengthsOf(const Buffers& buffers, const CodedBuffers& values) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;
   EncodedFrame FrameOf(const Encoding& encoding, size_t i, const FrameInput& input) const;
+  KeyLists KeyListsOf(const Encoding& encoding) const;
 
   // Calls body(i) for each tensor that has elements.
   template <typename Body>
   Status ForEach(const Body& body) const;
   // Runs the two passes over the elements; with a memory, they write the compensated vectors.
   Status Compensate(const Encoding& encoding, cudaStream_t stream) const;
+  Status MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const;
+  Status ListMarked(const Encoding& encoding, cudaStream_t stream) const;
   // Lists the supports and sets their sizes.
   Status Select(const Encoding& encoding, cudaStream_t stream) const;
-  Status List(const Encoding& encoding, size_t i, cudaStream_t stream) const;
   // Removes from the supports the elements that the value codec does not send.
   Status Narrow(const Encoding& encoding, cudaStream_t stream) const;
-  // Finds what the lengths of a tensor's sections follow from.
+  // Find what the lengths of the sections follow from: those of deltas, and what else there is of a
+  // tensor.
+  Status MeasureIndices(const Encoding& encoding, cudaStream_t stream) const;
   Status Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const;
-  Status PrepareIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const;
   // Writes the sections, and subtracts their decoded values from the slots.
   Status EncodeSections(const Encoding& encoding, cudaStream_t stream) const;
-  Status EncodeIndices(const Encoding& encoding, size_t i, cudaStream_t stream) const;
+  Status EncodeIndices(const Encoding& encoding, cudaStream_t stream) const;
 
   DeviceSpec spec_;
   DType dtype_;

@@ -40,10 +40,10 @@ struct BeginFrame {
 __global__ void SetSupportSizesKernel(const EncodedFrame* frames, uint64_t num_frames,
                                       bool narrowed) {
   for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
-    const uint64_t* num_marked = frames[i].num_marked_dev;
+    const MarkedTiles& marks = frames[i].marks;
     EncodeState* state = frames[i].state_dev;
-    if (num_marked != nullptr && (narrowed || frames[i].known_k == 0))
-      state->k = static_cast<uint32_t>(*num_marked);
+    if (marks.n > 0 && (narrowed || frames[i].known_k == 0))
+      state->k = static_cast<uint32_t>(marks.NumMarked());
     if (state->nonfinite != 0) state->k = 0;
   }
 }
@@ -85,6 +85,7 @@ __global__ void LayOutKernel(const EncodedFrame* frames, uint64_t num_frames, In
     if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > most_bytes) {
       state->too_long = 1;
       state->k = 0;
+      if (frames[i].list_size_dev != nullptr) *frames[i].list_size_dev = 0;
       num_index_bytes = num_value_bytes = 0;
     }
     state->num_index_bytes = static_cast<uint32_t>(num_index_bytes);

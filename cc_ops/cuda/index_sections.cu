@@ -1,6 +1,6 @@
 #include "core/bit_io.h"
 #include "cuda/index_sections.h"
-#include "cuda/launch.h"
+#include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/tiles.h"
 
@@ -8,9 +8,12 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-__global__ void WriteIndicesKernel(const uint32_t* indices, const uint32_t* k,
-                                   unsigned char* section) {
-  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) StoreAt(section, i, indices[i]);
+__global__ void WriteIndicesKernel(const EncodedFrame* frames) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const uint32_t* const indices = frame.support_dev;
+  const uint32_t k = frame.state_dev->k;
+  unsigned char* const section = frame.data_dev + kFrameHeaderBytes;
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) StoreAt(section, i, indices[i]);
 }
 
 __global__ void ReadIndicesKernel(const unsigned char* section, uint32_t k, uint32_t* indices) {
@@ -18,9 +21,11 @@ __global__ void ReadIndicesKernel(const unsigned char* section, uint32_t k, uint
     indices[i] = LoadAt<uint32_t>(section, i);
 }
 
-__global__ void WriteBitmapKernel(const uint32_t* words, uint64_t num_bytes, const uint32_t* k,
-                                  unsigned char* section) {
-  if (*k != 0) StoreBytes(words, num_bytes, section);
+__global__ void WriteBitmapsKernel(const EncodedFrame* frames) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  if (frame.state_dev->k == 0) return;
+  StoreBytes(frame.marks.words_dev, PackedBytes(frame.marks.n, 1),
+             frame.data_dev + kFrameHeaderBytes);
 }
 
 __global__ void ReadBitmapKernel(const unsigned char* section, uint64_t num_bytes,
@@ -50,10 +55,10 @@ __global__ void CheckIndicesKernel(const Support* supports, uint32_t bits) {
 
 }  // namespace
 
-Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
-                    unsigned char* section_dev, cudaStream_t stream) {
-  return LaunchThreads("write indices", WriteIndicesKernel, max_k, stream, indices_dev, k_dev,
-                       section_dev);
+Status WriteIndices(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchFrames(
+      "write indices", WriteIndicesKernel, frames,
+      [](const EncodedFrame& frame) { return frame.max_k; }, stream);
 }
 
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
@@ -61,11 +66,10 @@ Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indic
   return LaunchThreads("read indices", ReadIndicesKernel, k, stream, section_dev, k, indices_dev);
 }
 
-Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
-                   cudaStream_t stream) {
-  const uint64_t num_bytes = PackedBytes(marks.n, 1);
-  return LaunchThreads("write bitmap", WriteBitmapKernel, CeilDiv(num_bytes, 4), stream,
-                       marks.words_dev, num_bytes, k_dev, section_dev);
+Status WriteBitmaps(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchFrames(
+      "write bitmaps", WriteBitmapsKernel, frames,
+      [](const EncodedFrame& frame) { return CeilDiv(frame.marks.n, 32); }, stream);
 }
 
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,

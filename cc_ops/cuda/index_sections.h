@@ -13,15 +13,14 @@
 namespace tfcompress {
 namespace device {
 
-// Writes the *k_dev <= max_k indices.
-Status WriteIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
-                    unsigned char* section_dev, cudaStream_t stream);
+// Writes the support of each frame.
+Status WriteIndices(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
                    cudaStream_t stream);
 
-// Writes the marks as a bitmap. Does nothing if *k_dev is 0.
-Status WriteBitmap(const Marks& marks, const uint32_t* k_dev, unsigned char* section_dev,
-                   cudaStream_t stream);
+// Writes the marks of each frame, which are those of its support, as a bitmap. Does nothing for an
+// empty support.
+Status WriteBitmaps(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Overwrites the marks with a bitmap and lists the k marked indices. Sets bits of *error_dev if not
 // exactly k bits are set, or if a bit after the last element is set.
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,

@@ -35,7 +35,8 @@ Status LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   buffers->indices_dev = workspace->Take<uint32_t>(count_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
-  return TakeSelectBuffers(n_, count_, workspace, &buffers->select);
+  const SelectSize size = {n_, count_};
+  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
 }
 
 Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& workspace,
@@ -51,7 +52,7 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
   const Compensation values = AsTheyAre(values_dev, n_);
   TFC_RETURN_IF_ERROR(BeginState(count_, 0, state_dev, stream));
   TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  TFC_RETURN_IF_ERROR(Inspect(values, buffers.select.histograms_dev[0], state_dev, stream));
+  TFC_RETURN_IF_ERROR(Inspect(values, buffers.select.spaces[0].histograms_dev, state_dev, stream));
   // Here NaN and Inf are selected like other magnitudes.
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(&state_dev->nonfinite, 0, sizeof(state_dev->nonfinite), stream));

@@ -4,13 +4,21 @@
 
 #include <cuda_runtime.h>
 
+#include <utility>
+
 #include "core/status.h"
 #include "cuda/encoded_frame.h"
 #include "cuda/launch.h"
 #include "cuda/parts.h"
+#include "cuda/tiles.h"
 
 namespace tfcompress {
 namespace device {
+
+// Threads of a frame's tiles, a warp for each.
+inline uint64_t TileThreadsOf(const EncodedFrame& frame) {
+  return NumTiles(frame.compensation.gradient.n) * kWarpThreads;
+}
 
 // Adds up count(frame), the threads that each frame has work for. A frame alone gets no more blocks
 // than run at the same time.
@@ -28,6 +36,39 @@ Status LaunchFrames(const char* name, void (*kernel)(Parameters...),
                     const Arguments&... arguments) {
   return LaunchParts(name, kernel, CountFrameItems(frames, count), frames.size(), stream,
                      frames.data_dev, arguments...);
+}
+
+// Where a block finds what it works on: in the parameters of the kernel,
+template <typename View>
+struct One {
+  View view;
+
+  __device__ View Get() const { return view; }
+};
+
+// or in the frame of the block, of which View::Of makes it.
+template <typename View>
+struct OfFrame {
+  const EncodedFrame* frames_dev;
+
+  __device__ View Get() const { return View::Of(frames_dev[blockIdx.y]); }
+};
+
+// Calls body(source) with the views of all frames; that of one alone needs fewer registers.
+template <typename View, typename Body>
+Status WithViews(const Parts<EncodedFrame>& frames, const Body& body) {
+  if (frames.size() == 1) return body(One<View>{View::Of(frames.on_host[0])});
+  return body(OfFrame<View>{frames.data_dev});
+}
+
+// Makes one launch, with the views of all frames, of the kernel that kernel_of(source) returns.
+template <typename View, typename KernelOf, typename Count, typename... Arguments>
+Status LaunchViews(const char* name, const KernelOf& kernel_of, const Parts<EncodedFrame>& frames,
+                   const Count& count, cudaStream_t stream, const Arguments&... arguments) {
+  return WithViews<View>(frames, [&](const auto& source) {
+    return LaunchParts(name, kernel_of(source), CountFrameItems(frames, count), frames.size(),
+                       stream, source, arguments...);
+  });
 }
 
 }  // namespace device

@@ -114,7 +114,8 @@ Status LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const 
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
   if (kind_ == LinearKind::kSharedRandomK) return OkStatus();
   buffers->estimates_dev = workspace->Take<float>(n_);
-  return TakeSelectBuffers(n_, num_candidates_, workspace, &buffers->select);
+  const SelectSize size = {n_, num_candidates_};
+  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
 }
 
 Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
@@ -175,7 +176,7 @@ Status LinearCoder::SelectEstimates(const float* summed_dev, uint64_t seed, cons
                                   buffers.estimates_dev, stream));
   TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
   TFC_RETURN_IF_ERROR(
-      Inspect(estimates, buffers.select.histograms_dev[0], buffers.state_dev, stream));
+      Inspect(estimates, buffers.select.spaces[0].histograms_dev, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(Settle(estimates, &buffers.marks, buffers.state_dev, stream));
   return SelectLargest(buffers.select, buffers.marks, estimates.gradient, buffers.state_dev,

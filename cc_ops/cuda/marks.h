@@ -9,32 +9,31 @@
 
 #include "core/seeded_permutation.h"
 #include "core/status.h"
-#include "cuda/dense_vector.h"
+#include "cuda/marked_tiles.h"
+#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
-// The marks of n elements. ends_dev holds the number of marks in each tile and, after ScanMarks,
-// the number before each tile, with one more element for the total.
-struct Marks {
-  uint32_t n;
-  uint32_t* words_dev;  // Padded to whole tiles; bits from n on are 0.
-  uint64_t* ends_dev;
+struct EncodedFrame;
+
+// The marks of n elements, or, together, those of vectors side by side, each padded to whole tiles.
+struct Marks : MarkedTiles {
   DeviceBuffer scan_storage;
 
-  uint64_t num_tiles() const;
-  // Address of the number of all marks after ScanMarks.
+  // Address of the number of all marks, after a scan of these marks and no others.
   const uint64_t* num_marked_dev() const { return ends_dev + num_tiles(); }
+  // The marks of a vector of `size` elements, from a tile on.
+  Marks Slice(uint64_t first_tile, uint64_t size) const;
 };
 
-Status TakeMarks(uint32_t n, Workspace* workspace, Marks* marks);
+Status TakeMarks(uint64_t n, Workspace* workspace, Marks* marks);
 
 // Removes all marks.
 Status ClearMarks(const Marks& marks, cudaStream_t stream);
-// Marks indices_dev[0] ... indices_dev[*k_dev - 1]; *k_dev is at most max_k.
-Status MarkIndices(const uint32_t* indices_dev, const uint32_t* k_dev, uint32_t max_k,
-                   const Marks& marks, cudaStream_t stream);
+// Marks the support of each frame.
+Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Marks SeededSupport(n, k, seed).
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream);
@@ -44,11 +43,9 @@ Status CountMarks(const Marks& marks, cudaStream_t stream);
 // Replaces the counts of marks by the numbers before each tile.
 Status ScanMarks(const Marks& marks, cudaStream_t stream);
 // Lists the marked indices, ascending, after ScanMarks, unless there are more than `capacity`.
-// Fills `magnitudes_dev`, if set, with the magnitudes of these elements of `dense`.
-Status ListMarks(const Marks& marks, uint64_t capacity, const DenseVector& dense,
-                 uint32_t* indices_dev, uint32_t* magnitudes_dev, cudaStream_t stream);
-// The same without magnitudes.
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev, cudaStream_t stream);
+// Lists the marked indices of each frame as its support.
+Status ListSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Lists the marked indices from the *first_dev-th on, counted from 0: at most *count_dev, or at
 // most `count`, of them.
 Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,

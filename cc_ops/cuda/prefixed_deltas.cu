@@ -350,15 +350,12 @@ Status WritePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
                                 stream);
 }
 
-Status EncodePrefixedDeltas(const uint32_t* keys_dev, const uint32_t* k_dev,
-                            const DeltaWriteBuffers& buffers, unsigned char* section_dev,
-                            cudaStream_t stream) {
-  const uint32_t max_k = buffers.codes.max_items;
-  const SectionWords words = {buffers.codes.words_dev, buffers.num_bytes_dev(), k_dev};
-  TFC_RETURN_IF_ERROR(ClearSection(words, max_k, stream));
-  TFC_RETURN_IF_ERROR(
-      WritePrefixedDeltas(KeyLists::One(k_dev, max_k), keys_dev, buffers, nullptr, stream));
-  return StoreSection(words, max_k, section_dev, stream);
+Status EncodePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
+                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
+                            const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(ClearSections(frames, stream));
+  TFC_RETURN_IF_ERROR(WritePrefixedDeltas(lists, keys_dev, buffers, begins_dev, stream));
+  return StoreSections(frames, stream);
 }
 
 Status TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,

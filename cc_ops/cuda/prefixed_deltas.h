@@ -43,9 +43,6 @@ struct DeltaWriteBuffers {
   uint32_t* counts_dev;      // For each list, counts of deltas that need 1 to kMaxDeltaBits bits.
   DeltaChoice* choices_dev;  // One for each list.
   CodeWriteBuffers codes;
-
-  // Length of the code of the only list.
-  const uint64_t* num_bytes_dev() const { return &codes.sizes_dev->num_bytes; }
 };
 
 Status TakeDeltaWriteBuffers(uint32_t num_lists, uint32_t max_k, uint64_t max_bytes,
@@ -61,11 +58,10 @@ Status MeasurePrefixedDeltas(const DeltaCoding& coding, const KeyLists& lists,
 Status WritePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
                            cudaStream_t stream);
-// Writes the code of the only list, of *k_dev keys, to a section of its own. Does nothing if *k_dev
-// is 0.
-Status EncodePrefixedDeltas(const uint32_t* keys_dev, const uint32_t* k_dev,
-                            const DeltaWriteBuffers& buffers, unsigned char* section_dev,
-                            cudaStream_t stream);
+// Writes the code of the support of each frame, the lists, to its index section.
+Status EncodePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
+                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
+                            const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // The content of the header of a list.
 struct DeltaReading {

@@ -2,10 +2,11 @@
 
 #include "core/collect.h"
 #include "cuda/cuda_status.h"
+#include "cuda/digits.h"
+#include "cuda/for_each_marked.h"
+#include "cuda/launch_frames.h"
 #include "cuda/scan.h"
 #include "cuda/select_largest.h"
-#include "cuda/tiles.h"
-#include "cuda/warp.h"
 
 namespace tfcompress {
 namespace device {
@@ -15,27 +16,54 @@ namespace {
 // wide.
 constexpr uint32_t kSpareCandidates = 4096;
 
-// The remaining elements to choose from, in ascending order of indices.
-struct Candidates {
+// What the selection from a vector works on.
+struct Selection {
   DenseVector dense;
-  const uint64_t* num_marked;
-  uint32_t capacity;
-  const uint32_t* indices;
-  const uint32_t* magnitudes;
+  MarkedTiles marks;  // Of the candidates.
+  SelectSpace space;
+  EncodeState* state_dev;
+  uint32_t* selected_dev;
 
-  __device__ bool AreListed() const { return *num_marked <= capacity; }
-  __device__ uint64_t Size() const { return AreListed() ? *num_marked : dense.n; }
+  TFC_HOST_DEVICE static Selection Of(const EncodedFrame& frame) {
+    return {CompensatedVector(frame.compensation), frame.marks, frame.select, frame.state_dev,
+            frame.support_dev};
+  }
+};
+
+// The remaining elements to choose from, in ascending order of indices.
+class Candidates {
+ public:
+  __device__ explicit Candidates(const Selection& selection)
+      : dense_(selection.dense),
+        num_marked_(selection.marks.NumMarked()),
+        capacity_(selection.space.capacity),
+        indices_(selection.space.indices_dev),
+        magnitudes_(selection.space.magnitudes_dev) {}
+
+  __device__ bool AreListed() const { return num_marked_ <= capacity_; }
+  __device__ uint64_t Size() const { return AreListed() ? num_marked_ : dense_.n; }
   __device__ uint32_t Index(bool listed, uint64_t i) const {
-    return listed ? indices[i] : static_cast<uint32_t>(i);
+    return listed ? indices_[i] : static_cast<uint32_t>(i);
   }
   __device__ uint32_t Magnitude(bool listed, uint64_t i) const {
-    return listed ? magnitudes[i] : MagnitudeBits(dense.At(static_cast<uint32_t>(i)));
+    return listed ? magnitudes_[i] : MagnitudeBits(dense_.At(static_cast<uint32_t>(i)));
   }
+
+ private:
+  DenseVector dense_;
+  uint64_t num_marked_;
+  uint32_t capacity_;
+  const uint32_t* indices_;
+  const uint32_t* magnitudes_;
 };
 
 // Finds the digit of the num_wanted-th largest: one warp reads the histogram from its top. After
 // the last digit the prefix is the whole magnitude; before, it is the begin of the next bucket.
-__global__ void PickBucketKernel(const uint32_t* histogram, Digit digit, EncodeState* state) {
+template <typename Source>
+__global__ void PickBucketKernel(Source source, int number, Digit digit) {
+  const Selection selection = source.Get();
+  const uint32_t* const histogram = selection.space.Histogram(number);
+  EncodeState* const state = selection.state_dev;
   if (state->nonfinite != 0) return;
   const uint32_t top = (1u << digit.num_bits) - 1;
   const uint32_t per_lane = (top + 1) / kWarpThreads;
@@ -55,9 +83,26 @@ __global__ void PickBucketKernel(const uint32_t* histogram, Digit digit, EncodeS
   state->min_magnitude = state->prefix << digit.shift;
 }
 
+// Lists the candidates with their magnitudes, unless there are too many.
+template <typename Source>
+__global__ void ListCandidatesKernel(Source source) {
+  const Selection selection = source.Get();
+  const SelectSpace& space = selection.space;
+  if (selection.marks.NumMarked() > space.capacity) return;
+  const auto magnitude = [&](uint32_t index) { return MagnitudeBits(selection.dense.At(index)); };
+  ForEachMarked(selection.marks, magnitude,
+                [&](uint64_t position, uint32_t index, uint32_t loaded) {
+                  space.indices_dev[position] = index;
+                  space.magnitudes_dev[position] = loaded;
+                });
+}
+
+template <typename Source>
 __global__ void __launch_bounds__(kBlockThreads)
-    CountDigitKernel(Candidates candidates, Digit digit, const EncodeState* state,
-                     uint32_t* histogram) {
+    CountDigitKernel(Source source, int number, Digit digit) {
+  const Selection selection = source.Get();
+  const Candidates candidates(selection);
+  const EncodeState* const state = selection.state_dev;
   __shared__ uint32_t counts[kMaxBuckets];
   ClearCounts(counts);
   const bool listed = candidates.AreListed();
@@ -68,7 +113,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
     CountBuckets(digit.Of(magnitude), i < size && digit.PrefixOf(magnitude) == prefix, counts);
   }
-  AddCounts(counts, histogram);
+  AddCounts(counts, selection.space.Histogram(number));
 }
 
 // Calls body(i, magnitude) for the candidates of a tile, one for each lane at a time, on all lanes:
@@ -92,8 +137,12 @@ __device__ void ForEachRow(const Candidates& candidates, bool listed, uint64_t t
 
 // Counts the elements of a tile that are above the cut, in the high half, and equal to it, in the
 // low half.
-__global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const EncodeState* state,
-                                uint64_t* kept) {
+template <typename Source>
+__global__ void CountKeptKernel(Source source) {
+  const Selection selection = source.Get();
+  const Candidates candidates(selection);
+  const EncodeState* const state = selection.state_dev;
+  const uint64_t num_tiles = selection.marks.num_tiles();
   const bool listed = candidates.AreListed();
   const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
   const uint32_t cut = state->prefix;
@@ -106,21 +155,28 @@ __global__ void CountKeptKernel(Candidates candidates, uint64_t num_tiles, const
     });
     num_above = SumOfLanes(num_above);
     num_ties = SumOfLanes(num_ties);
-    if (ThisLane() == 0) kept[tile] = uint64_t{num_above} << 32 | num_ties;
+    if (ThisLane() == 0) selection.space.kept_dev[tile] = uint64_t{num_above} << 32 | num_ties;
   }
 }
 
-// Writes the elements above the cut and the first ones equal to it, in order.
-__global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const EncodeState* state,
-                                const uint64_t* kept, uint32_t* selected) {
+// Writes the elements above the cut and the first ones equal to it, in order. Both halves of
+// differences of sums over all vectors are right, since none exceeds its half within a vector.
+template <typename Source>
+__global__ void WriteKeptKernel(Source source) {
+  const Selection selection = source.Get();
+  const Candidates candidates(selection);
+  const EncodeState* const state = selection.state_dev;
+  const uint64_t* const kept = selection.space.kept_dev;
+  const uint64_t num_tiles = selection.marks.num_tiles();
   const bool listed = candidates.AreListed();
   const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
   const uint32_t cut = state->prefix;
   const uint32_t max_ties = state->num_wanted;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     if (kept[tile] == kept[tile + 1]) continue;
-    auto num_above = static_cast<uint32_t>(kept[tile] >> 32);
-    auto num_ties = static_cast<uint32_t>(kept[tile]);
+    const uint64_t before = kept[tile] - kept[0];
+    auto num_above = static_cast<uint32_t>(before >> 32);
+    auto num_ties = static_cast<uint32_t>(before);
     ForEachRow(candidates, listed, tile, size, [&](uint64_t i, uint32_t magnitude) {
       const uint32_t above = __ballot_sync(kAllLanes, i < size && magnitude > cut);
       const uint32_t ties = __ballot_sync(kAllLanes, i < size && magnitude == cut);
@@ -129,7 +185,7 @@ __global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const
       if (is_tie || (above >> ThisLane() & 1) != 0) {
         const uint32_t ties_kept = ties_before < max_ties ? ties_before : max_ties;
         const auto above_before = static_cast<uint32_t>(__popc(above & LanesBefore()));
-        selected[num_above + above_before + ties_kept] = candidates.Index(listed, i);
+        selection.selected_dev[num_above + above_before + ties_kept] = candidates.Index(listed, i);
       }
       num_above += static_cast<uint32_t>(__popc(above));
       num_ties += static_cast<uint32_t>(__popc(ties));
@@ -137,54 +193,105 @@ __global__ void WriteKeptKernel(Candidates candidates, uint64_t num_tiles, const
   }
 }
 
-Status PickBucket(const SelectBuffers& buffers, int digit, EncodeState* state_dev,
-                  cudaStream_t stream) {
-  return Launch("pick bucket", PickBucketKernel, 1, kWarpThreads, stream,
-                buffers.histograms_dev[digit], kDigits[digit], state_dev);
+// The vectors to select from: how kernels find them, and sizes of launches.
+template <typename Source>
+struct Selections {
+  Source source;
+  uint64_t count;
+  PartItems elements;
+  PartItems tile_threads;
+};
+
+Selections<One<Selection>> Alone(const Selection& selection) {
+  const uint64_t n = selection.dense.n, threads = selection.marks.num_tiles() * kWarpThreads;
+  return {{selection}, 1, {n, n, 1}, {threads, threads, 1}};
+}
+
+// Calls body(selections) with those of all frames.
+template <typename Body>
+Status WithSelections(const Parts<EncodedFrame>& frames, const Body& body) {
+  const auto size_of = [](const EncodedFrame& frame) {
+    return uint64_t{frame.compensation.gradient.n};
+  };
+  return WithViews<Selection>(frames, [&](const auto& source) {
+    return body(Selections<std::decay_t<decltype(source)>>{source, frames.size(),
+                                                           CountFrameItems(frames, size_of),
+                                                           CountFrameItems(frames, TileThreadsOf)});
+  });
+}
+
+template <typename Source>
+Status PickBucket(const Selections<Source>& from, int digit, cudaStream_t stream) {
+  return Launch("pick bucket", PickBucketKernel<Source>, dim3(1, static_cast<unsigned>(from.count)),
+                kWarpThreads, stream, from.source, digit, kDigits[digit]);
+}
+
+template <typename Source>
+Status Select(const SelectBuffers& buffers, const Marks& marks, const Selections<Source>& from,
+              cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+  TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>,
+                                  from.tile_threads, from.count, stream, from.source));
+  for (int digit = 1; digit < kNumDigits; ++digit) {
+    TFC_RETURN_IF_ERROR(LaunchParts("count digit", CountDigitKernel<Source>, from.elements,
+                                    from.count, stream, from.source, digit, kDigits[digit]));
+    TFC_RETURN_IF_ERROR(PickBucket(from, digit, stream));
+  }
+  TFC_RETURN_IF_ERROR(LaunchParts("count kept", CountKeptKernel<Source>, from.tile_threads,
+                                  from.count, stream, from.source));
+  TFC_RETURN_IF_ERROR(
+      ScanCounts(buffers.spaces[0].kept_dev, buffers.num_tiles, buffers.scan_storage, stream));
+  return LaunchParts("write kept", WriteKeptKernel<Source>, from.tile_threads, from.count, stream,
+                     from.source);
 }
 
 }  // namespace
 
-Status TakeSelectBuffers(uint32_t n, uint32_t k, Workspace* workspace, SelectBuffers* buffers) {
-  auto* histograms_dev = workspace->Take<uint32_t>(kNumDigits * kMaxBuckets);
-  for (int digit = 0; digit < kNumDigits; ++digit)
-    buffers->histograms_dev[digit] = histograms_dev + digit * kMaxBuckets;
-  buffers->capacity =
-      static_cast<uint32_t>(std::min<uint64_t>(n, 2 * uint64_t{k} + kSpareCandidates));
-  buffers->indices_dev = workspace->Take<uint32_t>(buffers->capacity);
-  buffers->magnitudes_dev = workspace->Take<uint32_t>(buffers->capacity);
-  buffers->kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
-  return TakeScanStorage(NumTiles(n), workspace, &buffers->scan_storage);
+Status TakeSelectBuffers(Span<const SelectSize> sizes, Workspace* workspace,
+                         SelectBuffers* buffers) {
+  buffers->spaces.assign(sizes.size(), {});
+  buffers->num_tiles = 0;
+  for (const SelectSize& size : sizes) buffers->num_tiles += NumTiles(size.n);
+  auto* histograms_dev = workspace->Take<uint32_t>(sizes.size() * kNumDigits * kMaxBuckets);
+  auto* kept_dev = workspace->Take<uint64_t>(buffers->num_tiles + 1);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    SelectSpace& space = buffers->spaces[i];
+    space.histograms_dev = histograms_dev;
+    space.kept_dev = kept_dev;
+    space.capacity = static_cast<uint32_t>(
+        std::min<uint64_t>(sizes[i].n, 2 * uint64_t{sizes[i].k} + kSpareCandidates));
+    space.indices_dev = workspace->Take<uint32_t>(space.capacity);
+    space.magnitudes_dev = workspace->Take<uint32_t>(space.capacity);
+    histograms_dev += kNumDigits * kMaxBuckets;
+    kept_dev += NumTiles(sizes[i].n);
+  }
+  return TakeScanStorage(buffers->num_tiles, workspace, &buffers->scan_storage);
 }
 
 Status BeginSelect(const SelectBuffers& buffers, cudaStream_t stream) {
-  const size_t num_bytes = kNumDigits * kMaxBuckets * sizeof(uint32_t);
-  return FromCuda(cudaMemsetAsync(buffers.histograms_dev[0], 0, num_bytes, stream),
+  const size_t num_bytes = buffers.spaces.size() * kNumDigits * kMaxBuckets * sizeof(uint32_t);
+  return FromCuda(cudaMemsetAsync(buffers.spaces[0].histograms_dev, 0, num_bytes, stream),
                   "empty histograms");
 }
 
 Status FindBucket(const SelectBuffers& buffers, EncodeState* state_dev, cudaStream_t stream) {
-  return PickBucket(buffers, 0, state_dev, stream);
+  return PickBucket(Alone({{}, {}, buffers.spaces[0], state_dev, nullptr}), 0, stream);
+}
+
+Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return WithSelections(frames, [&](const auto& from) { return PickBucket(from, 0, stream); });
 }
 
 Status SelectLargest(const SelectBuffers& buffers, const Marks& marks, const DenseVector& dense,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-  TFC_RETURN_IF_ERROR(ListMarks(marks, buffers.capacity, dense, buffers.indices_dev,
-                                buffers.magnitudes_dev, stream));
-  const Candidates candidates = {dense, marks.num_marked_dev(), buffers.capacity,
-                                 buffers.indices_dev, buffers.magnitudes_dev};
-  for (int digit = 1; digit < kNumDigits; ++digit) {
-    TFC_RETURN_IF_ERROR(LaunchThreads("count digit", CountDigitKernel, dense.n, stream, candidates,
-                                      kDigits[digit], state_dev, buffers.histograms_dev[digit]));
-    TFC_RETURN_IF_ERROR(PickBucket(buffers, digit, state_dev, stream));
-  }
-  const uint64_t num_tiles = NumTiles(dense.n);
-  TFC_RETURN_IF_ERROR(LaunchWarps("count kept", CountKeptKernel, num_tiles, stream, candidates,
-                                  num_tiles, state_dev, buffers.kept_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.kept_dev, num_tiles, buffers.scan_storage, stream));
-  return LaunchWarps("write kept", WriteKeptKernel, num_tiles, stream, candidates, num_tiles,
-                     state_dev, buffers.kept_dev, selected_dev);
+  return Select(buffers, marks, Alone({dense, marks, buffers.spaces[0], state_dev, selected_dev}),
+                stream);
+}
+
+Status SelectLargest(const SelectBuffers& buffers, const Marks& marks,
+                     const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return WithSelections(frames,
+                        [&](const auto& from) { return Select(buffers, marks, from, stream); });
 }
 
 }  // namespace device

@@ -98,13 +98,6 @@ __global__ void ClearSumsKernel(const AddedValues* values, const Support* suppor
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
 }
 
-// The first n of a larger number of marks.
-Marks MarksOf(const Marks& marks, uint32_t n) {
-  Marks first = marks;
-  first.n = n;
-  return first;
-}
-
 }  // namespace
 
 Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
@@ -289,7 +282,7 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
   uint32_t* error_dev = support.on_host[0].error_dev;
   const FrameHeader& header = task.frame.header;
   const uint64_t num_bytes = task.frame.sections.indices.size();
-  const Marks marks = MarksOf(buffers.marks, header.n);
+  const Marks marks = buffers.marks.Slice(0, header.n);
   switch (task.decoder.index) {
     case IndexKind::kImplied:
       if (!task.decoder.is_seeded) return OkStatus();
@@ -326,7 +319,7 @@ Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section
   const SketchSectionView section = {
       task.decoder.joint, section_dev, task.frame.sections.values.size(),
       header.n,           header.k,    header.seed};
-  return AddGroupedSketch(section, scale, MarksOf(buffers.marks, header.n), buffers.sketch,
+  return AddGroupedSketch(section, scale, buffers.marks.Slice(0, header.n), buffers.sketch,
                           kJointError, error_dev, sum_dev, stream);
 }
 

@@ -29,6 +29,11 @@ TEST(FromCuda, NamesTheOperationAndTheError) {
   EXPECT_NE(status.message().find("something: cudaErrorInvalidValue"), std::string::npos);
 }
 
+TEST(FromCuda, ReportsAnErrorOnce) {
+  EXPECT_FALSE(FromCuda(cudaSetDevice(-1), "making the device current").ok());
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
 TEST(Workspace, TakesWhatItMeasured) {
   const auto take = [](Workspace* workspace) {
     workspace->Take<unsigned char>(3);
@@ -74,6 +79,16 @@ struct OwnMarks {
     Workspace carve(memory->data_dev());
     ExpectOk(TakeMarks(n, &carve, &marks));
   }
+
+  void Set(const std::vector<uint32_t>& indices, const Stream& stream) const {
+    std::vector<uint32_t> words(marks.num_tiles() * kTileWords);
+    for (uint32_t index : indices) words[index / 32] |= 1u << (index % 32);
+    EXPECT_EQ(cudaMemcpyAsync(marks.words_dev, words.data(), words.size() * sizeof(uint32_t),
+                              cudaMemcpyHostToDevice, stream.get()),
+              cudaSuccess);
+    ExpectOk(CountMarks(marks, stream.get()));
+    stream.Synchronize();
+  }
 };
 
 TEST(Marks, ListWhatIsMarkedInOrder) {
@@ -81,14 +96,8 @@ TEST(Marks, ListWhatIsMarkedInOrder) {
   for (const IndexCase& index_case : IndexCases()) {
     OwnMarks own(index_case.n);
     const auto k = static_cast<uint32_t>(index_case.indices.size());
-    std::vector<uint32_t> shuffled = index_case.indices;
-    std::reverse(shuffled.begin(), shuffled.end());
-    const DeviceVector<uint32_t> indices_dev(shuffled, stream);
-    const DeviceVector<uint32_t> k_dev({k}, stream);
     const DeviceVector<uint32_t> listed_dev(k);
-    ExpectOk(ClearMarks(own.marks, stream.get()));
-    ExpectOk(MarkIndices(indices_dev.data_dev(), k_dev.data_dev(), k, own.marks, stream.get()));
-    ExpectOk(CountMarks(own.marks, stream.get()));
+    own.Set(index_case.indices, stream);
     ExpectOk(ScanMarks(own.marks, stream.get()));
     ExpectOk(ListMarks(own.marks, k, listed_dev.data_dev(), stream.get()));
     EXPECT_TRUE(listed_dev.ToHost(stream) == index_case.indices) << index_case.name;
@@ -99,14 +108,24 @@ TEST(Marks, AreNotListedBeyondTheCapacity) {
   const Stream stream;
   OwnMarks own(100);
   const std::vector<uint32_t> before = {7, 7};
-  const DeviceVector<uint32_t> indices_dev({1, 50, 99}, stream), k_dev({3}, stream);
   const DeviceVector<uint32_t> listed_dev(before, stream);
-  ExpectOk(ClearMarks(own.marks, stream.get()));
-  ExpectOk(MarkIndices(indices_dev.data_dev(), k_dev.data_dev(), 3, own.marks, stream.get()));
-  ExpectOk(CountMarks(own.marks, stream.get()));
+  own.Set({1, 50, 99}, stream);
   ExpectOk(ScanMarks(own.marks, stream.get()));
   ExpectOk(ListMarks(own.marks, 2, listed_dev.data_dev(), stream.get()));
   EXPECT_EQ(listed_dev.ToHost(stream), before);
+}
+
+TEST(Marks, OfVectorsSideBySideAreScannedTogether) {
+  const Stream stream;
+  OwnMarks own(3 * kTileElements);
+  const Marks first = own.marks.Slice(0, 1500), second = own.marks.Slice(2, 700);
+  own.Set({0, 1023, 1024, 1499, 2048 + 5, 2048 + 699}, stream);
+  ExpectOk(ScanMarks(own.marks, stream.get()));
+  const DeviceVector<uint32_t> of_first(4), of_second(2);
+  ExpectOk(ListMarks(first, 4, of_first.data_dev(), stream.get()));
+  ExpectOk(ListMarks(second, 2, of_second.data_dev(), stream.get()));
+  EXPECT_EQ(of_first.ToHost(stream), (std::vector<uint32_t>{0, 1023, 1024, 1499}));
+  EXPECT_EQ(of_second.ToHost(stream), (std::vector<uint32_t>{5, 699}));
 }
 
 TEST(Marks, OfASeedAreItsSupport) {

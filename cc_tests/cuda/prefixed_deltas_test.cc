@@ -55,13 +55,17 @@ Bytes EncodeOnDevice(const DeltaCoding& coding, const std::vector<uint32_t>& key
   ExpectOk(MeasurePrefixedDeltas(coding, KeyLists::One(k_dev.data_dev(), k), keys_dev.data_dev(),
                                  buffers, stream.get()));
   uint64_t num_bytes = 0;
-  EXPECT_EQ(cudaMemcpyAsync(&num_bytes, buffers.num_bytes_dev(), sizeof(num_bytes),
-                            cudaMemcpyDeviceToHost, stream.get()),
+  const uint64_t* const num_bytes_dev = &buffers.codes.sizes_dev->num_bytes;
+  EXPECT_EQ(cudaMemcpyAsync(&num_bytes, num_bytes_dev, sizeof(num_bytes), cudaMemcpyDeviceToHost,
+                            stream.get()),
             cudaSuccess);
   stream.Synchronize();
   const DeviceVector<unsigned char> section_dev(1 + num_bytes);  // At an odd address.
-  ExpectOk(EncodePrefixedDeltas(keys_dev.data_dev(), k_dev.data_dev(), buffers,
-                                section_dev.data_dev() + 1, stream.get()));
+  const SectionWords words = {buffers.codes.words_dev, num_bytes_dev, k_dev.data_dev()};
+  ExpectOk(ClearSection(words, k, stream.get()));
+  ExpectOk(WritePrefixedDeltas(KeyLists::One(k_dev.data_dev(), k), keys_dev.data_dev(), buffers,
+                               nullptr, stream.get()));
+  ExpectOk(StoreSection(words, k, section_dev.data_dev() + 1, stream.get()));
   Bytes section = section_dev.ToHost(stream);
   section.erase(section.begin());
   return section;

@@ -13,6 +13,7 @@
 #include "tf/cuda/device_slots.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
+#include "tf/cuda/joint_encode_kernel.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/pool_executor.h"
@@ -111,17 +112,6 @@ class DeviceEncodePiecesKernel : public StreamKernel {
   CoderCache<device::PieceEncoder, Compressor, std::vector<int64_t>, int64_t> encoders_;
 };
 
-absl::Status EncodeSumOnDevice(OpKernelContext* ctx, const device::FrameEncoder& encoder,
-                               OwnPieceInputs* in, int64_t* num_sent, int64_t* nanoseconds) {
-  float* const others = in->others.flat<float>().data();
-  EncodeTask task = {others, {}, in->seed};
-  for (float* slot : in->slots) task.slots.push_back({slot, slot});
-  const auto add_own = [&](cudaStream_t stream) {
-    return in->slots.empty() ? device::AddOwnPart(in->gradient, in->n, others, stream) : OkStatus();
-  };
-  return EncodeOnDevice(ctx, encoder, task, num_sent, nanoseconds, add_own);
-}
-
 absl::Status EncodeSumOnHost(OpKernelContext* ctx, const OwnPieceInputs& in, int64_t* num_sent) {
   HostCopies copies(ctx);
   std::vector<float*> gradient, others, slots;
@@ -149,34 +139,37 @@ absl::Status CopyOnDevice(OpKernelContext* ctx, const Tensor& from, void* to) {
       "copying a slot"));
 }
 
-class DeviceEncodeSumKernel : public StreamKernel {
+class DeviceEncodeSumKernel : public JointEncodeKernel {
  public:
-  using StreamKernel::StreamKernel;
+  using JointEncodeKernel::JointEncodeKernel;
 
  private:
-  absl::Status Run(OpKernelContext* ctx) override {
+  absl::Status Read(OpKernelContext* ctx, EncodeJob* job) override {
     OwnPieceInputs in;
     const auto copy = [ctx](const Tensor& from, void* to) { return CopyOnDevice(ctx, from, to); };
     TF_RETURN_IF_ERROR(ReadOwnPieceInputs(ctx, &compressors_, copy, &in));
-    int64_t num_sent = 0, nanoseconds = 0;
-    TF_RETURN_IF_ERROR(in.n == 0 ? OutputFrames(ctx, {})
-                                 : EncodeEither(ctx, &in, &num_sent, &nanoseconds));
+    if (in.n == 0) return OutputFrames(ctx, {});
+    float* const others = in.others.flat<float>().data();
+    job->compressor = in.compressor;
+    job->rule = device::MemoryRule::kPlainSum;
+    job->gradient_dev = others;
+    job->n = in.n;
+    for (float* slot : in.slots) job->slots.push_back({slot, slot});
+    job->seed = in.seed;
+    if (in.slots.empty()) {
+      job->prepare = [own = in.gradient, n = in.n, others](cudaStream_t stream) {
+        return device::AddOwnPart(own, n, others, stream);
+      };
+    }
+    job->on_host = [ctx, in](int64_t* num_sent) { return EncodeSumOnHost(ctx, in, num_sent); };
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(OpKernelContext* ctx, int64_t num_sent, int64_t nanoseconds) override {
     return OutputSumCounts(ctx, num_sent, nanoseconds);
   }
 
-  absl::Status EncodeEither(OpKernelContext* ctx, OwnPieceInputs* in, int64_t* num_sent,
-                            int64_t* nanoseconds) {
-    const auto on_device = [&](const std::shared_ptr<const device::FrameEncoder>& encoder) {
-      return EncodeSumOnDevice(ctx, *encoder, in, num_sent, nanoseconds);
-    };
-    return OnDeviceOrHost(
-        ctx, "encoding '" + in->compressor->spec() + "'",
-        encoders_.Get(in->compressor, DType::kFloat32, in->n, device::MemoryRule::kPlainSum),
-        on_device, [&] { return EncodeSumOnHost(ctx, *in, num_sent); }, nanoseconds);
-  }
-
   CompressorCache compressors_;
-  CoderCache<device::FrameEncoder, Compressor, DType, uint64_t, device::MemoryRule> encoders_;
 };
 
 [[maybe_unused]] const bool registered =

@@ -27,15 +27,19 @@ tensorflow::thread::ThreadPool* Threads() {
 
 }  // namespace
 
+void RunWithDevice(int ordinal, std::function<void(absl::Status)> run) {
+  Threads()->Schedule([ordinal, run = std::move(run)] {
+    run(ToTensorFlow(device::FromCuda(cudaSetDevice(ordinal), "making the device current")));
+  });
+}
+
 void StreamKernel::ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) {
   // TensorFlow makes the device current on this thread only.
   int ordinal = 0;
   OP_REQUIRES_OK_ASYNC(
       ctx, ToTensorFlow(device::FromCuda(cudaGetDevice(&ordinal), "finding the current device")),
       done);
-  Threads()->Schedule([this, ctx, ordinal, done = std::move(done)] {
-    absl::Status status =
-        ToTensorFlow(device::FromCuda(cudaSetDevice(ordinal), "making the device current"));
+  RunWithDevice(ordinal, [this, ctx, done = std::move(done)](absl::Status status) {
     if (status.ok()) status = Run(ctx);
     ctx->SetStatus(status);
     done();  // Afterwards `this` and `ctx` may be gone.

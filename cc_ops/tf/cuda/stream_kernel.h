@@ -12,10 +12,15 @@
 #ifndef TFCOMPRESS_TF_CUDA_STREAM_KERNEL_H_
 #define TFCOMPRESS_TF_CUDA_STREAM_KERNEL_H_
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tfcompress {
+
+// Calls run() on a thread that may wait, with the device current; with an error if that fails.
+void RunWithDevice(int ordinal, std::function<void(absl::Status)> run);
 
 class StreamKernel : public tensorflow::AsyncOpKernel {
  public:

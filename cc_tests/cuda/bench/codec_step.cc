@@ -1,8 +1,6 @@
 #include "codec_step.h"
 
-#include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "core/compressor.h"
 #include "core/linear_compressor.h"
@@ -19,41 +17,39 @@ constexpr uint64_t kSeed = 1, kFrameAlignment = 256;
 Status CodecStep::Make(const std::string& spec) {
   TFC_ASSIGN_OR_RETURN(const auto compressor, Compressor::FromSpec(spec));
   num_slots_ = compressor->memory().num_slots();
-  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor) {
-    TFC_ASSIGN_OR_RETURN(FrameEncoder encoder,
-                         FrameEncoder::Make(*compressor, arrays_.dtype(), arrays_.size(tensor)));
-    encoders_.push_back(std::move(encoder));
-  }
+  std::vector<uint64_t> sizes;
+  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor)
+    sizes.push_back(arrays_.size(tensor));
+  TFC_ASSIGN_OR_RETURN(encoder_, FrameEncoder::Make(*compressor, arrays_.dtype(), sizes));
   return AllocateToEncode();
 }
 
 Status CodecStep::AllocateToEncode() {
-  size_t workspace_bytes = 0;
   uint64_t end = 0;
-  for (const FrameEncoder& encoder : encoders_) {
-    workspace_bytes = std::max(workspace_bytes, encoder.workspace_bytes());
+  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor) {
     frame_begins_.push_back(end);
-    end += (encoder.max_frame_bytes() + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+    const uint64_t most = encoder_->max_frame_bytes(tensor);
+    end += (most + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
   }
-  TFC_RETURN_IF_ERROR(workspace_.Allocate(workspace_bytes));
+  TFC_RETURN_IF_ERROR(workspace_.Allocate(encoder_->workspace_bytes()));
   TFC_RETURN_IF_ERROR(frames_.Allocate(end));
-  return states_.Allocate(encoders_.size() * sizeof(EncodeState));
+  return states_.Allocate(arrays_.num_tensors() * sizeof(EncodeState));
 }
 
 DeviceBuffer CodecStep::FrameOf(size_t tensor) const {
   auto* const frames_dev = static_cast<unsigned char*>(frames_.buffer().data_dev);
-  return {frames_dev + frame_begins_[tensor], encoders_[tensor].max_frame_bytes()};
+  return {frames_dev + frame_begins_[tensor], encoder_->max_frame_bytes(tensor)};
 }
 
 Status CodecStep::Encode(int rank) const {
-  std::vector<DeviceSlot> slots(num_slots_);
-  for (size_t tensor = 0; tensor < encoders_.size(); ++tensor) {
-    for (int i = 0; i < num_slots_; ++i) slots[i] = arrays_.slot(i, tensor);
-    const FrameInput input = {arrays_.gradient_dev(rank, tensor), slots, kSeed, FrameOf(tensor)};
-    TFC_RETURN_IF_ERROR(
-        encoders_[tensor].Launch({&input, 1}, workspace_.buffer(), stream_, states() + tensor));
+  const size_t num_tensors = arrays_.num_tensors();
+  std::vector<std::vector<DeviceSlot>> slots(num_tensors);
+  std::vector<FrameInput> inputs;
+  for (size_t tensor = 0; tensor < num_tensors; ++tensor) {
+    for (int i = 0; i < num_slots_; ++i) slots[tensor].push_back(arrays_.slot(i, tensor));
+    inputs.push_back({arrays_.gradient_dev(rank, tensor), slots[tensor], kSeed, FrameOf(tensor)});
   }
-  return OkStatus();
+  return encoder_->Launch(inputs, workspace_.buffer(), stream_, states());
 }
 
 Status CodecStep::Append(size_t tensor) {
@@ -71,7 +67,7 @@ Status CodecStep::Gather() {
     TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
     TFC_RETURN_IF_ERROR(Encode(rank));
     TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
-    for (size_t tensor = 0; tensor < encoders_.size(); ++tensor)
+    for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor)
       TFC_RETURN_IF_ERROR(Append(tensor));
   }
   TFC_RETURN_IF_ERROR(packets_dev_.Allocate(packets_.size()));
@@ -84,12 +80,13 @@ Status CodecStep::Gather() {
 }
 
 Status CodecStep::ReadHeaders() {
-  std::vector<int64_t> positions(encoders_.size());
+  std::vector<int64_t> positions(arrays_.num_tensors());
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<DeviceTarget> targets;
-  for (size_t tensor = 0; tensor < encoders_.size(); ++tensor)
+  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor)
     targets.push_back(arrays_.target(tensor));
-  const PacketsView view{packets_, arrays_.num_ranks(), static_cast<int64_t>(encoders_.size())};
+  const auto num_tensors = static_cast<int64_t>(arrays_.num_tensors());
+  const PacketsView view{packets_, arrays_.num_ranks(), num_tensors};
   TFC_ASSIGN_OR_RETURN(decoder_, SumDecoder::Make(view, positions, targets));
   return OkStatus();
 }

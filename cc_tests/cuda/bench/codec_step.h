@@ -1,5 +1,5 @@
-// What a rank does in a step under one spec: it encodes its gradients, and sums what all ranks
-// sent.
+// What a rank does in a step under one spec: it encodes its gradients side by side, and sums what
+// all ranks sent.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_BENCH_CODEC_STEP_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_BENCH_CODEC_STEP_H_
 
@@ -56,7 +56,7 @@ class CodecStep {
   const StepArrays& arrays_;
   cudaStream_t stream_;
   int num_slots_ = 0;
-  std::vector<FrameEncoder> encoders_;
+  std::optional<FrameEncoder> encoder_;
   std::vector<uint64_t> frame_begins_;
   OwnedMemory frames_, workspace_;
   PinnedMemory states_;

@@ -76,6 +76,9 @@ using cudaEvent_t = CUevent_st*;
 
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
+// The last error of a call of this thread; the first one forgets it.
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
 // The driver is as new as the runtime.
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
@@ -145,6 +148,8 @@ int64_t NumSynchronizations();
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
 // Runs `thread` once for each thread of each block.
 cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread);
+// Returns the error of a call that failed, and keeps it as the thread's last one.
+cudaError_t Failed(cudaError_t error);
 // Whether all of [pointer, pointer + num_bytes) is device memory.
 bool IsDevice(const void* pointer, size_t num_bytes);
 
@@ -177,7 +182,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const dim3 grid = config->gridDim, block = config->blockDim;
   constexpr unsigned kMaxGridRows = 65535;
   if (grid.x == 0 || grid.y == 0 || grid.y > kMaxGridRows || block.x == 0 || block.x > 1024)
-    return cudaErrorInvalidConfiguration;
+    return emulator::Failed(cudaErrorInvalidConfiguration);
   std::tuple<Parameters...> copied(std::forward<Arguments>(arguments)...);
   return emulator::Enqueue(config->stream, [=]() {
     return emulator::RunGrid(grid, block, [&]() { std::apply(kernel, copied); });

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #if !defined(__x86_64__)
@@ -71,6 +72,7 @@ bool trusts_all_pointers = false;
 bool runs_at_once = false;
 CUstream_st default_stream;
 std::set<CUstream_st*> streams;  // Those that were created.
+thread_local cudaError_t last_error = cudaSuccess;
 
 // Maps all default streams, such as null and 2, to one.
 CUstream_st* StreamOf(cudaStream_t stream) {
@@ -376,6 +378,8 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) 
   return CheckGuards();
 }
 
+cudaError_t Failed(cudaError_t error) { return last_error = error; }
+
 cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation) {
   const Lock lock(mutex);
   StreamOf(stream)->operations.push_back(std::move(operation));
@@ -416,6 +420,10 @@ const char* cudaGetErrorName(cudaError_t error) {
 
 const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
 
+cudaError_t cudaGetLastError() { return std::exchange(emulator::last_error, cudaSuccess); }
+
+cudaError_t cudaPeekAtLastError() { return emulator::last_error; }
+
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -433,7 +441,9 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : emulator::Failed(cudaErrorInvalidValue);
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   const emulator::Lock lock(emulator::mutex);
@@ -458,7 +468,7 @@ cudaError_t cudaMalloc(void** pointer, size_t num_bytes) {
   using namespace emulator;  // NOLINT: this is its other half.
   const size_t whole = (num_bytes + 3 * kAlignment - 1) / kAlignment * kAlignment;
   auto* memory = static_cast<unsigned char*>(std::aligned_alloc(kAlignment, whole));
-  if (memory == nullptr) return cudaErrorMemoryAllocation;
+  if (memory == nullptr) return emulator::Failed(cudaErrorMemoryAllocation);
   unsigned char* data = memory + kAlignment;
   std::memset(data, kPoison, num_bytes);
   const Lock lock(mutex);

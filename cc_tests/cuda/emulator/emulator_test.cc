@@ -251,6 +251,18 @@ TEST(Emulator, CopiesCheckTheirDirection) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
+TEST(Emulator, AScanReturnsTheErrorOfACallBeforeIt) {
+  int* data = Allocate(1000);
+  const auto scan = [data](void* storage, size_t num_bytes) {
+    return cub::DeviceScan::ExclusiveSum(storage, num_bytes, data, data, 1, nullptr);
+  };
+  EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidValue);
+  EXPECT_EQ(scan(data + 100, 3600), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+  EXPECT_EQ(scan(data + 100, 3600), cudaSuccess);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
 TEST(Emulator, FindsTheFirstBitCountedFromOne) {
   EXPECT_EQ(__ffs(0), 0);
   EXPECT_EQ(__ffsll(0), 0);

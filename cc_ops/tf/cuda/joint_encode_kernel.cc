@@ -1,0 +1,253 @@
+#include "tf/cuda/joint_encode_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/span.h"
+#include "cuda/cuda_status.h"
+#include "cuda/encode_state.h"
+#include "cuda/frame_encoder.h"
+#include "cuda/parts.h"
+#include "tf/cuda/device_memory.h"
+#include "tf/cuda/frame_output.h"
+#include "tf/cuda/stream_kernel.h"
+#include "tf/cuda/warn_once.h"
+#include "tf/status_conversion.h"
+
+namespace tfcompress {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+// Elements that are encoded together, unless they are one tensor's: workspace and frames of all are
+// in memory at once.
+constexpr uint64_t kMostElements = uint64_t{1} << 26;
+// Encodings of a stream at the same time: one is launched while the other one waits. Kernels that
+// come meanwhile are encoded together afterwards.
+constexpr int kMostEncodings = 2;
+
+// A kernel that was called.
+struct Call {
+  JointEncodeKernel* kernel;
+  OpKernelContext* ctx;
+  tensorflow::AsyncOpKernel::DoneCallback done;
+  EncodeJob job;
+  absl::Status status;
+
+  void Read() { status = kernel->Read(ctx, &job); }
+  void Finish(int64_t num_sent, int64_t nanoseconds) {
+    status = kernel->Finish(ctx, num_sent, nanoseconds);
+  }
+  // Afterwards the kernel and its context may be gone.
+  void End() {
+    job = {};
+    ctx->SetStatus(status);
+    done();
+  }
+  bool is_to_encode() const { return status.ok() && job.compressor != nullptr; }
+  bool IsLike(const Call& other) const {
+    return job.compressor->spec() == other.job.compressor->spec() && job.dtype == other.job.dtype &&
+           job.rule == other.job.rule;
+  }
+};
+
+using Calls = std::vector<Call*>;
+
+void EncodeOnHost(Call* call, const Status& reason) {
+  int64_t num_sent = 0, nanoseconds = 0;
+  const auto encode = [&] { return call->job.on_host(&num_sent); };
+  call->status = TimeOnStream(call->ctx, encode, &nanoseconds);
+  if (!call->status.ok()) return;
+  WarnOnceOfHost("encoding '" + call->job.compressor->spec() + "'", reason);
+  call->Finish(num_sent, nanoseconds);
+}
+
+// Encodings of several calls on the device, by the memory and the stream of the first.
+class JointEncoding {
+ public:
+  JointEncoding(const device::FrameEncoder& encoder, const Calls& calls)
+      : encoder_(encoder), calls_(calls), ctx_(calls.front()->ctx) {}
+
+  // Sets the status of each call, but for an error of all.
+  absl::Status Run() {
+    TF_RETURN_IF_ERROR(Allocate());
+    int64_t nanoseconds = 0;
+    TF_RETURN_IF_ERROR(TimeOnStream(ctx_, [this] { return Launch(); }, &nanoseconds));
+    TF_RETURN_IF_ERROR(CopyFrames());
+    double num_elements = 0;
+    for (const Call* call : calls_) num_elements += static_cast<double>(call->job.n);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      Call* const call = calls_[i];
+      const double share = num_elements == 0 ? 0 : static_cast<double>(call->job.n) / num_elements;
+      if (call->status.ok())
+        call->Finish(states()[i].k, static_cast<int64_t>(share * static_cast<double>(nanoseconds)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Allocate() {
+    TF_RETURN_IF_ERROR(
+        AllocateOnDevice(ctx_, encoder_.workspace_bytes(), &workspace_owner_, &workspace_));
+    device::Workspace measure;
+    for (size_t i = 0; i < calls_.size(); ++i) Take(i, &measure);
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_));
+    device::Workspace carve(frames_.data_dev);
+    for (size_t i = 0; i < calls_.size(); ++i) frames_dev_.push_back(Take(i, &carve));
+    return AllocatePinned(ctx_, calls_.size() * sizeof(device::EncodeState), &states_owner_);
+  }
+
+  unsigned char* Take(size_t i, device::Workspace* frames) const {
+    return frames->Take<unsigned char>(encoder_.max_frame_bytes(i));
+  }
+
+  device::EncodeState* states() { return static_cast<device::EncodeState*>(states_owner_.data()); }
+
+  absl::Status Launch() {
+    std::vector<device::FrameInput> inputs;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const EncodeJob& job = calls_[i]->job;
+      if (job.prepare) TF_RETURN_IF_ERROR(ToTensorFlow(job.prepare(StreamOf(ctx_))));
+      inputs.push_back(
+          {job.gradient_dev, job.slots, job.seed, {frames_dev_[i], encoder_.max_frame_bytes(i)}});
+    }
+    return ToTensorFlow(encoder_.Launch(inputs, workspace_, StreamOf(ctx_), states()));
+  }
+
+  absl::Status CopyFrames() {
+    std::vector<DeviceBytes> copies;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      Call* const call = calls_[i];
+      uint64_t num_bytes = 0;
+      Tensor* frame = nullptr;
+      call->status = ToTensorFlow(device::FrameEncoder::ReadLength(states()[i], &num_bytes));
+      if (call->status.ok()) call->status = AllocateFrames(call->ctx, num_bytes, &frame);
+      if (call->status.ok()) copies.push_back({frames_dev_[i], num_bytes, frame->data()});
+    }
+    return ToTensorFlow(CopyCompleteToHost(copies));
+  }
+
+  const device::FrameEncoder& encoder_;
+  const Calls& calls_;
+  OpKernelContext* const ctx_;
+  Tensor workspace_owner_, frames_owner_, states_owner_;
+  device::DeviceBuffer workspace_, frames_;
+  std::vector<unsigned char*> frames_dev_;
+};
+
+// Encodes calls that are alike.
+void EncodeTogether(const Calls& calls) {
+  const EncodeJob& first = calls.front()->job;
+  std::vector<uint64_t> sizes;
+  for (const Call* call : calls) sizes.push_back(call->job.n);
+  const auto encoder =
+      device::FrameEncoder::Make(*first.compressor, first.dtype, sizes, first.rule);
+  // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
+  const bool on_host = encoder.status().code() == StatusCode::kInvalidArgument;
+  if (on_host) {
+    for (Call* call : calls) EncodeOnHost(call, encoder.status());
+    return;
+  }
+  const absl::Status status =
+      encoder.ok() ? JointEncoding(encoder.value(), calls).Run() : ToTensorFlow(encoder.status());
+  if (status.ok()) return;
+  for (Call* call : calls) call->status = status;
+}
+
+// Removes the first call and those that can be encoded with it.
+Calls TakeAlike(Calls* calls) {
+  Calls taken = {calls->front()}, others;
+  uint64_t num_elements = taken[0]->job.n;
+  for (auto call = calls->begin() + 1; call != calls->end(); ++call) {
+    const bool fits =
+        num_elements + (*call)->job.n <= kMostElements && taken.size() < device::kMaxParts;
+    const bool is_like =
+        taken[0]->is_to_encode() && (*call)->is_to_encode() && (*call)->IsLike(*taken[0]);
+    (fits && is_like ? taken : others).push_back(*call);
+    if (fits && is_like) num_elements += (*call)->job.n;
+  }
+  *calls = std::move(others);
+  return taken;
+}
+
+void Encode(std::vector<Call>* calls) {
+  Calls left;
+  for (Call& call : *calls) {
+    call.Read();
+    left.push_back(&call);
+  }
+  while (!left.empty()) {
+    const Calls alike = TakeAlike(&left);
+    if (alike[0]->is_to_encode()) {
+      EncodeTogether(alike);
+    } else if (alike[0]->status.ok()) {
+      alike[0]->Finish(0, 0);
+    }
+    for (Call* call : alike) call->End();
+  }
+}
+
+// Calls of one stream that wait for a thread.
+class CallQueue {
+ public:
+  explicit CallQueue(int ordinal) : ordinal_(ordinal) {}
+
+  void Add(Call call) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      calls_.push_back(std::move(call));
+      if (num_encodings_ == kMostEncodings) return;
+      ++num_encodings_;
+    }
+    RunWithDevice(ordinal_, [this](const absl::Status& status) { Serve(status); });
+  }
+
+ private:
+  void Serve(const absl::Status& status) {
+    for (std::vector<Call> taken = TakeAll(); !taken.empty(); taken = TakeAll()) {
+      if (status.ok()) {
+        Encode(&taken);
+        continue;
+      }
+      for (Call& call : taken) {
+        call.status = status;
+        call.End();
+      }
+    }
+  }
+
+  // Returns nothing, and counts an encoding less, if no call waits.
+  std::vector<Call> TakeAll() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_.empty()) --num_encodings_;
+    return std::exchange(calls_, {});
+  }
+
+  const int ordinal_;
+  std::mutex mutex_;
+  std::vector<Call> calls_;
+  int num_encodings_ = 0;
+};
+
+// Never destroyed.
+CallQueue* QueueOf(int ordinal, cudaStream_t stream) {
+  static std::mutex mutex;
+  static auto* const queues = new std::map<std::pair<int, cudaStream_t>, CallQueue>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return &queues->try_emplace({ordinal, stream}, ordinal).first->second;
+}
+
+}  // namespace
+
+void JointEncodeKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
+  int ordinal = 0;
+  OP_REQUIRES_OK_ASYNC(
+      ctx, ToTensorFlow(device::FromCuda(cudaGetDevice(&ordinal), "finding the current device")),
+      done);
+  QueueOf(ordinal, StreamOf(ctx))->Add({this, ctx, std::move(done), {}, absl::OkStatus()});
+}
+
+}  // namespace tfcompress
