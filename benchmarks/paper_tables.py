@@ -346,28 +346,39 @@ def epoch_times(result: dict) -> str:
     """How many times as fast as without compression steps are, beside the epochs of SKCompress' figures."""
     links = list(dict.fromkeys(row["bandwidth"] for row in result["rows"]))
     found = {(row["compression"], row["bandwidth"]): row for row in result["rows"]}
-    names = [name for name in dict.fromkeys(row["compression"] for row in result["rows"]) if name != "fp16"]
     rows = [
         [
             code(name),
-            *(number(times, ".1f") for times in TIMES_AS_FAST.get(name, (None, None, None))),
+            *(number(times, ".1f") for times in of_paper),
             f"{found[name, links[0]]['wire']['expected']:,.0f}",
             *(f"{found[name, link]['throughput_to']['none']:.2f}" for link in links),
         ]
-        for name in names
+        for name, of_paper in TIMES_AS_FAST.items()
+        if (name, links[0]) in found
     ]
     figures = ["Figure 10a, up to", "Figure 11, KDD12", "Figure 11, CTR"]
     return table(["compression", *figures, "wire B/step here", *(f"here, {link}" for link in links)], rows)
 
 
-def phase_shares(result: dict) -> str:
-    """Shares of a step beside those of an epoch in FastSGD's Table IV, by link and by model."""
-    rows = [
+def step_shares(result: dict) -> list[list[str]]:
+    """Returns the rows of the compressors that FastSGD's Table IV has, by link."""
+    return [
         [f"here, {row['bandwidth']}", code(row["compression"]), f"{row['step_ms']:.0f} ms a step"]
         + shares(row["milliseconds"][phase] for phase in PHASES)
         for row in result["rows"]
         if row["compression"] in TABLE_IV["LR"]
     ]
+
+
+def own_shares(result: dict) -> str:
+    """Shares of a step, for one of FastSGD's models."""
+    model = result["arguments"][-1]
+    return table([model, "compression", "in all", *PHASES], step_shares(result))
+
+
+def phase_shares(result: dict) -> str:
+    """Shares of a step beside those of an epoch in FastSGD's Table IV, by link and by model."""
+    rows = step_shares(result)
     for model, methods in TABLE_IV.items():
         for name, seconds in methods.items():
             total = f"{sum(seconds):.0f} s an epoch"
@@ -503,6 +514,7 @@ TABLES = {
         rank_traffic,
         epoch_times,
         phase_shares,
+        own_shares,
         breakdown,
         hit_rates,
         packed_gaps,

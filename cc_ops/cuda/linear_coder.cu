@@ -8,6 +8,7 @@
 #include "cuda/frame_layout.h"
 #include "cuda/launch.h"
 #include "cuda/linear_coder.h"
+#include "cuda/marks.h"
 #include "cuda/select_largest.h"
 
 namespace tfcompress {

@@ -13,11 +13,12 @@
 #include "core/status.h"
 #include "cuda/count_sketch.h"
 #include "cuda/device_variants.h"
-#include "cuda/marks.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
+
+struct Marks;
 
 // Encodes and recovers vectors of one size under one codec; the caller handles the memory and the
 // second round. Immutable: one coder serves several streams, with a workspace for each. Nothing

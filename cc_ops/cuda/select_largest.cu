@@ -30,6 +30,10 @@ struct Selection {
   }
 };
 
+__device__ uint32_t* HistogramOf(const Selection& selection, int digit) {
+  return selection.space.histograms_dev + digit * kMaxBuckets;
+}
+
 // The remaining elements to choose from, in ascending order of indices.
 class Candidates {
  public:
@@ -62,7 +66,7 @@ class Candidates {
 template <typename Source>
 __global__ void PickBucketKernel(Source source, int number, Digit digit) {
   const Selection selection = source.Get();
-  const uint32_t* const histogram = selection.space.Histogram(number);
+  const uint32_t* const histogram = HistogramOf(selection, number);
   EncodeState* const state = selection.state_dev;
   if (state->nonfinite != 0) return;
   const uint32_t top = (1u << digit.num_bits) - 1;
@@ -113,7 +117,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
     CountBuckets(digit.Of(magnitude), i < size && digit.PrefixOf(magnitude) == prefix, counts);
   }
-  AddCounts(counts, selection.space.Histogram(number));
+  AddCounts(counts, HistogramOf(selection, number));
 }
 
 // Calls body(i, magnitude) for the candidates of a tile, one for each lane at a time, on all lanes:

@@ -4,22 +4,15 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
-#include "cuda/digits.h"
-
 namespace tfcompress {
 namespace device {
 
 struct SelectSpace {
-  uint32_t* histograms_dev = nullptr;  // One for each digit, of kMaxBuckets elements.
+  uint32_t* histograms_dev = nullptr;  // One for each digit (digits.h), of kMaxBuckets elements.
   uint32_t capacity = 0;               // Maximum number of candidates.
   uint32_t* indices_dev = nullptr;     // Candidates, with their magnitudes.
   uint32_t* magnitudes_dev = nullptr;
   uint64_t* kept_dev = nullptr;  // Kept elements of each tile of candidates.
-
-  TFC_HOST_DEVICE uint32_t* Histogram(int digit) const {
-    return histograms_dev + digit * kMaxBuckets;
-  }
 };
 
 }  // namespace device

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/host_device.h"
-#include "cuda/launch.h"
+#include "cuda/ceil_div.h"
 
 namespace tfcompress {
 namespace device {
