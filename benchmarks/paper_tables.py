@@ -342,6 +342,19 @@ def rank_traffic(result: dict) -> str:
     return table(["ranks", "rows of a batch", *columns], rows)
 
 
+def wire_by_ranks(result: dict) -> str:
+    """Bytes that a step moves in and out of a rank, and times fewer than the first compressor's, by ranks."""
+    rows = [row for row in result["rows"] if row["ranks"] > 1]
+    [first, *_] = names = [name for name in rows[0] if name not in ("ranks", "batch_size")]
+
+    def compared(row: dict, name: str) -> str:
+        baseline, wire = (row[each]["wire_bytes_per_step"] for each in (first, name))
+        return f"{wire:,.0f}: {baseline / wire:.1f}"
+
+    table_rows = [[code(name), *(compared(row, name) for row in rows)] for name in names]
+    return table(["wire B/step: times fewer", *(f"{row['ranks']} ranks" for row in rows)], table_rows)
+
+
 def epoch_times(result: dict) -> str:
     """How many times as fast as without compression steps are, beside the epochs of SKCompress' figures."""
     links = list(dict.fromkeys(row["bandwidth"] for row in result["rows"]))
@@ -512,6 +525,7 @@ TABLES = {
         headline_sizes,
         headline_dense,
         rank_traffic,
+        wire_by_ranks,
         epoch_times,
         phase_shares,
         own_shares,

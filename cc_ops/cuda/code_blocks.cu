@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/frame.h"
 #include "cuda/code_walk.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch_frames.h"
@@ -70,8 +71,6 @@ __global__ void StoreSectionKernel(Source source) {
   if (*section.words.k_dev != 0)
     StoreBytes(section.words.words_dev, *section.words.num_bytes_dev, section.section_dev);
 }
-
-uint64_t SupportOf(const EncodedFrame& frame) { return frame.max_k; }
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -237,7 +236,6 @@ __global__ void CheckSectionEndsKernel(KeyLists lists, CodeSections sections,
 
 Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
                             Workspace* workspace, CodeWriteBuffers* buffers) {
-  buffers->max_items = max_items;
   buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
   buffers->num_slots = NumBlockSlots(num_lists, max_items);
   buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4));
@@ -273,13 +271,13 @@ Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char
 Status ClearSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return LaunchViews<PlacedWords>(
       "clear sections", [](auto source) { return ClearSectionKernel<decltype(source)>; }, frames,
-      SupportOf, stream);
+      MaxSupportOf, stream);
 }
 
 Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return LaunchViews<PlacedWords>(
       "store sections", [](auto source) { return StoreSectionKernel<decltype(source)>; }, frames,
-      SupportOf, stream);
+      MaxSupportOf, stream);
 }
 
 Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,

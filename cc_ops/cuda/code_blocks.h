@@ -45,7 +45,6 @@ struct CodeListSize {
 
 // Buffers for lists of up to max_items items together, in sections of up to max_bytes bytes.
 struct CodeWriteBuffers {
-  uint32_t max_items;
   uint64_t max_tiles;  // Tiles of all lists.
   uint64_t num_slots;  // Slots for blocks.
   uint32_t* words_dev;

@@ -282,7 +282,8 @@ EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
   if (needs_marks()) frame.marks = buffers.marks;
   if (spec_.sparsifier == SparsifierKind::kTopK) frame.select = encoding.select.spaces[i];
   frame.support_dev = buffers.indices_dev;
-  if (IsDeltaCode(spec_.index)) frame.list_size_dev = encoding.keys.sizes_dev + i;
+  if (IsDeltaCode(spec_.index) && tensors_.size() > 1)
+    frame.list_size_dev = encoding.keys.sizes_dev + i;
   frame.code_words_dev = buffers.code_words_dev;
   frame.lengths = LengthsOf(buffers, values);
   frame.values =

@@ -108,9 +108,10 @@ class FrameEncoder {
   Status Select(const Encoding& encoding, cudaStream_t stream) const;
   // Removes from the supports the elements that the value codec does not send.
   Status Narrow(const Encoding& encoding, cudaStream_t stream) const;
-  // Find what the lengths of the sections follow from: those of deltas, and what else there is of a
-  // tensor.
+  // Finds the lengths of delta codes.
   Status MeasureIndices(const Encoding& encoding, cudaStream_t stream) const;
+  // Finds what else lengths follow from, of a tensor: filters, sketches and measured values. To be
+  // called in the order of tensors: a filter scans its marks alone.
   Status Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const;
   // Writes the sections, and subtracts their decoded values from the slots.
   Status EncodeSections(const Encoding& encoding, cudaStream_t stream) const;

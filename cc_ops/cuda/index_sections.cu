@@ -56,9 +56,7 @@ __global__ void CheckIndicesKernel(const Support* supports, uint32_t bits) {
 }  // namespace
 
 Status WriteIndices(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchFrames(
-      "write indices", WriteIndicesKernel, frames,
-      [](const EncodedFrame& frame) { return frame.max_k; }, stream);
+  return LaunchFrames("write indices", WriteIndicesKernel, frames, MaxSupportOf, stream);
 }
 
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,

@@ -13,6 +13,8 @@
 namespace tfcompress {
 namespace device {
 
+struct EncodedFrame;
+
 // Writes the support of each frame.
 Status WriteIndices(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,

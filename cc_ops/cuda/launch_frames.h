@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
+#include <cstdint>
 
 #include "core/status.h"
 #include "cuda/encoded_frame.h"
@@ -19,6 +19,9 @@ namespace device {
 inline uint64_t TileThreadsOf(const EncodedFrame& frame) {
   return NumTiles(frame.compensation.gradient.n) * kWarpThreads;
 }
+
+// Upper bound of a frame's support.
+inline uint64_t MaxSupportOf(const EncodedFrame& frame) { return frame.max_k; }
 
 // Adds up count(frame), the threads that each frame has work for. A frame alone gets no more blocks
 // than run at the same time.
@@ -38,7 +41,7 @@ Status LaunchFrames(const char* name, void (*kernel)(Parameters...),
                      frames.data_dev, arguments...);
 }
 
-// Where a block finds what it works on: in the parameters of the kernel,
+// Where a block finds what it works on. One: in the parameters of the kernel.
 template <typename View>
 struct One {
   View view;
@@ -46,7 +49,7 @@ struct One {
   __device__ View Get() const { return view; }
 };
 
-// or in the frame of the block, of which View::Of makes it.
+// In the frame of the block, of which View::Of makes it.
 template <typename View>
 struct OfFrame {
   const EncodedFrame* frames_dev;

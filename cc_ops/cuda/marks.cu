@@ -1,8 +1,11 @@
+#include "core/host_device.h"
 #include "cuda/cuda_status.h"
 #include "cuda/for_each_marked.h"
 #include "cuda/launch_frames.h"
 #include "cuda/marks.h"
 #include "cuda/scan.h"
+#include "cuda/tiles.h"
+#include "cuda/warp.h"
 
 namespace tfcompress {
 namespace device {
@@ -84,9 +87,7 @@ Status ClearMarks(const Marks& marks, cudaStream_t stream) {
 }
 
 Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchFrames(
-      "mark supports", MarkSupportsKernel, frames,
-      [](const EncodedFrame& frame) { return frame.max_k; }, stream);
+  return LaunchFrames("mark supports", MarkSupportsKernel, frames, MaxSupportOf, stream);
 }
 
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,

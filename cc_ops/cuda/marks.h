@@ -24,7 +24,8 @@ struct Marks : MarkedTiles {
 
   // Address of the number of all marks, after a scan of these marks and no others.
   const uint64_t* num_marked_dev() const { return ends_dev + num_tiles(); }
-  // The marks of a vector of `size` elements, from a tile on.
+  // The marks of a vector of `size` elements, from a tile on. Scanning them alone overwrites the
+  // first number of what follows.
   Marks Slice(uint64_t first_tile, uint64_t size) const;
 };
 

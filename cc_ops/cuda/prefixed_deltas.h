@@ -12,10 +12,14 @@
 #include "core/status.h"
 #include "cuda/canonical_code.h"
 #include "cuda/code_blocks.h"
+#include "cuda/key_lists.h"
+#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
+
+struct EncodedFrame;
 
 // How the scheme is chosen: by cost (delta_adaptive), or with flags of a fixed number of bits
 // (delta_flag).

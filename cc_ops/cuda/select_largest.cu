@@ -1,12 +1,16 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "core/collect.h"
+#include "core/host_device.h"
 #include "cuda/cuda_status.h"
 #include "cuda/digits.h"
 #include "cuda/for_each_marked.h"
 #include "cuda/launch_frames.h"
 #include "cuda/scan.h"
 #include "cuda/select_largest.h"
+#include "cuda/tiles.h"
+#include "cuda/warp.h"
 
 namespace tfcompress {
 namespace device {
@@ -107,10 +111,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   const Selection selection = source.Get();
   const Candidates candidates(selection);
   const EncodeState* const state = selection.state_dev;
-  __shared__ uint32_t counts[kMaxBuckets];
-  ClearCounts(counts);
   const bool listed = candidates.AreListed();
   const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
+  if (uint64_t{blockIdx.x} * kBlockThreads >= size) return;
+  __shared__ uint32_t counts[kMaxBuckets];
+  ClearCounts(counts);
   const uint32_t prefix = state->prefix;
   for (uint64_t begin = ThisWarp() * kWarpThreads; begin < size; begin += NumThreads()) {
     const uint64_t i = begin + ThisLane();
@@ -244,7 +249,7 @@ Status Select(const SelectBuffers& buffers, const Marks& marks, const Selections
   TFC_RETURN_IF_ERROR(LaunchParts("count kept", CountKeptKernel<Source>, from.tile_threads,
                                   from.count, stream, from.source));
   TFC_RETURN_IF_ERROR(
-      ScanCounts(buffers.spaces[0].kept_dev, buffers.num_tiles, buffers.scan_storage, stream));
+      ScanCounts(buffers.spaces[0].kept_dev, marks.num_tiles(), buffers.scan_storage, stream));
   return LaunchParts("write kept", WriteKeptKernel<Source>, from.tile_threads, from.count, stream,
                      from.source);
 }
@@ -254,10 +259,10 @@ Status Select(const SelectBuffers& buffers, const Marks& marks, const Selections
 Status TakeSelectBuffers(Span<const SelectSize> sizes, Workspace* workspace,
                          SelectBuffers* buffers) {
   buffers->spaces.assign(sizes.size(), {});
-  buffers->num_tiles = 0;
-  for (const SelectSize& size : sizes) buffers->num_tiles += NumTiles(size.n);
+  uint64_t num_tiles = 0;
+  for (const SelectSize& size : sizes) num_tiles += NumTiles(size.n);
   auto* histograms_dev = workspace->Take<uint32_t>(sizes.size() * kNumDigits * kMaxBuckets);
-  auto* kept_dev = workspace->Take<uint64_t>(buffers->num_tiles + 1);
+  auto* kept_dev = workspace->Take<uint64_t>(num_tiles + 1);
   for (size_t i = 0; i < sizes.size(); ++i) {
     SelectSpace& space = buffers->spaces[i];
     space.histograms_dev = histograms_dev;
@@ -269,7 +274,7 @@ Status TakeSelectBuffers(Span<const SelectSize> sizes, Workspace* workspace,
     histograms_dev += kNumDigits * kMaxBuckets;
     kept_dev += NumTiles(sizes[i].n);
   }
-  return TakeScanStorage(buffers->num_tiles, workspace, &buffers->scan_storage);
+  return TakeScanStorage(num_tiles, workspace, &buffers->scan_storage);
 }
 
 Status BeginSelect(const SelectBuffers& buffers, cudaStream_t stream) {

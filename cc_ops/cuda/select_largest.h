@@ -33,7 +33,6 @@ struct SelectSize {
 // Buffers for vectors side by side.
 struct SelectBuffers {
   std::vector<SelectSpace> spaces;  // Of each vector; their histograms and tiles lie end to end.
-  uint64_t num_tiles;               // Of all vectors.
   DeviceBuffer scan_storage;
 };
 

@@ -112,6 +112,31 @@ TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
   }
 }
 
+// More than a warp places at once, of one to several blocks of codes.
+TEST(FramesOfManyTensors, AreThoseOfTheCore) {
+  const Stream stream;
+  for (const char* spec :
+       {"residual|topk:ratio=0.1|delta_adaptive|raw", "none|topk:ratio=0.1|delta_binary|raw",
+        "none|nonzero|delta_flag|fp16"}) {
+    const auto compressor = Parse(spec);
+    std::vector<HostGradient> gradients;
+    std::vector<Slots> slots;
+    for (size_t i = 0; i < 70; ++i) {
+      const size_t n = i == 40 ? 150000 : 1 + 97 * i;
+      gradients.emplace_back(Gradient(n, i), DType::kFloat32);
+      slots.push_back(SomeSlots(*compressor, n));
+    }
+    const std::vector<Encoded> actual =
+        EncodeSideBySide(*compressor, gradients, slots, EncodeOptions{5}, stream);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const Encoded expected = EncodeOnHost(*compressor, gradients[i], slots[i], 5 + i);
+      ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
+      ASSERT_TRUE(actual[i].frame == expected.frame) << spec << ", tensor " << i;
+      ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << spec << ", tensor " << i;
+    }
+  }
+}
+
 TEST_P(FrameOfSomeSpecs, KeepsTheSameSlotsOverSteps) {
   const Stream stream;
   const auto compressor = Parse(GetParam());

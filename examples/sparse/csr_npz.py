@@ -13,7 +13,13 @@ from sparse.rows import Block
 
 
 def split_again(parts: tuple[Block, Block], test_share: float, seed: int) -> tuple[Block, Block]:
-    """Returns training and test rows, drawn at random from those of both parts."""
+    """Returns training and test rows, drawn at random from those of both parts.
+
+    Raises:
+      ValueError: `test_share` is not in (0, 1).
+    """
+    if not 0 < test_share < 1:
+        raise ValueError(f"the share of rows to test with must be in (0, 1), got {test_share}")
     rows = scipy.sparse.vstack([rows for rows, _ in parts], format="csr")
     labels = np.concatenate([labels for _, labels in parts])
     order = np.random.default_rng(seed).permutation(len(labels))

@@ -40,11 +40,13 @@ def open_source(arguments: argparse.Namespace) -> Source:
 
 
 def _choose(arguments: argparse.Namespace) -> Source:
+    if arguments.data is not None and arguments.data.suffix == ".npz":
+        return _npz(_find(arguments.data, arguments.data_dir), arguments)
+    if arguments.test_share is not None:
+        raise ValueError("--test-share is for .npz archives")
     if arguments.data is None:
         return _zipf(arguments)
     path = _find(arguments.data, arguments.data_dir)
-    if path.suffix == ".npz":
-        return _npz(path, arguments)
     return _libsvm(path, arguments)
 
 

@@ -283,6 +283,18 @@ def test_losses_by_time_take_the_steps_of_each_link(tmp_path, monkeypatch):
     assert lines[1][2] == [[3, 2]]
 
 
+def test_bytes_by_ranks_are_compared_with_the_first_compressor():
+    def row(ranks, *wire):
+        of = [{"wire_bytes_per_step": each} for each in wire]
+        return {"ranks": ranks, "batch_size": 8, **dict(zip(("none", "topk"), of, strict=True))}
+
+    rows = paper_tables.wire_by_ranks(
+        {"rows": [row(1, 0, 0), row(2, 100, 25), row(4, 300, 200)]}
+    ).splitlines()
+    assert rows[0] == "| wire B/step: times fewer | 2 ranks | 4 ranks |"
+    assert rows[2:] == ["| `none` | 100: 1.0 | 300: 1.0 |", "| `topk` | 25: 4.0 | 200: 1.5 |"]
+
+
 def test_epochs_of_the_paper_are_beside_steps_by_link():
     def row(link, name, times):
         times_to = {"throughput_to": {"none": times}, "wire": {"expected": 1000 / times}}

@@ -145,6 +145,8 @@ class TestCsrNpz:
         for found, wanted in ((train, train_labels), (test, test_labels)):
             np.testing.assert_array_equal(found.max(axis=1).toarray()[:, 0], wanted)
         assert set(test_labels) != set(csr_npz.split_again(parts, 0.3, seed=2)[1][1])
+        with pytest.raises(ValueError, match="in .0, 1., got 1"):
+            csr_npz.split_again(parts, 1, seed=1)
 
 
 class TestBatches:

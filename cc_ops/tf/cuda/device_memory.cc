@@ -79,9 +79,11 @@ Status WaitFor(cudaStream_t stream) {
 Status CopyCompleteToHost(Span<const DeviceBytes> copies) {
   cudaStream_t stream = nullptr;
   TFC_RETURN_IF_ERROR(CopyStream(&stream));
+  Status status = OkStatus();
   for (const DeviceBytes& copy : copies)
-    TFC_RETURN_IF_ERROR(CopyToHost(copy.from_dev, copy.num_bytes, copy.to, stream));
-  return WaitFor(stream);
+    if (status.ok()) status = CopyToHost(copy.from_dev, copy.num_bytes, copy.to, stream);
+  const Status waited = WaitFor(stream);  // For those before one that failed, too.
+  return status.ok() ? waited : status;
 }
 
 }  // namespace tfcompress

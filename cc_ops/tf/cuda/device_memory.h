@@ -1,7 +1,7 @@
 // Stream, temporary memory and copies for kernels that run on a GPU.
 //
 // The CUDA runtime that is linked into the op library uses TensorFlow's context of the device and
-// TensorFlow's stream. TensorFlow makes the context current before it calls a kernel; StreamKernel
+// TensorFlow's stream. TensorFlow makes the context current before it calls a kernel; RunWithDevice
 // does so on its own threads.
 #ifndef TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_
 #define TFCOMPRESS_TF_CUDA_DEVICE_MEMORY_H_

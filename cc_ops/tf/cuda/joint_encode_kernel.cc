@@ -1,15 +1,16 @@
 #include "tf/cuda/joint_encode_kernel.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 
-#include "core/span.h"
 #include "cuda/cuda_status.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/parts.h"
+#include "cuda/workspace.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/stream_kernel.h"
@@ -25,8 +26,7 @@ using tensorflow::Tensor;
 // Elements that are encoded together, unless they are one tensor's: workspace and frames of all are
 // in memory at once.
 constexpr uint64_t kMostElements = uint64_t{1} << 26;
-// Encodings of a stream at the same time: one is launched while the other one waits. Kernels that
-// come meanwhile are encoded together afterwards.
+// Threads that encode for a stream: what comes while both do is encoded together afterwards.
 constexpr int kMostEncodings = 2;
 
 // A kernel that was called.
@@ -71,9 +71,19 @@ class JointEncoding {
   JointEncoding(const device::FrameEncoder& encoder, const Calls& calls)
       : encoder_(encoder), calls_(calls), ctx_(calls.front()->ctx) {}
 
+  absl::Status Allocate() {
+    TF_RETURN_IF_ERROR(
+        AllocateOnDevice(ctx_, encoder_.workspace_bytes(), &workspace_owner_, &workspace_));
+    device::Workspace measure;
+    for (size_t i = 0; i < calls_.size(); ++i) Take(i, &measure);
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_));
+    device::Workspace carve(frames_.data_dev);
+    for (size_t i = 0; i < calls_.size(); ++i) frames_dev_.push_back(Take(i, &carve));
+    return AllocatePinned(ctx_, calls_.size() * sizeof(device::EncodeState), &states_owner_);
+  }
+
   // Sets the status of each call, but for an error of all.
   absl::Status Run() {
-    TF_RETURN_IF_ERROR(Allocate());
     int64_t nanoseconds = 0;
     TF_RETURN_IF_ERROR(TimeOnStream(ctx_, [this] { return Launch(); }, &nanoseconds));
     TF_RETURN_IF_ERROR(CopyFrames());
@@ -89,17 +99,6 @@ class JointEncoding {
   }
 
  private:
-  absl::Status Allocate() {
-    TF_RETURN_IF_ERROR(
-        AllocateOnDevice(ctx_, encoder_.workspace_bytes(), &workspace_owner_, &workspace_));
-    device::Workspace measure;
-    for (size_t i = 0; i < calls_.size(); ++i) Take(i, &measure);
-    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_));
-    device::Workspace carve(frames_.data_dev);
-    for (size_t i = 0; i < calls_.size(); ++i) frames_dev_.push_back(Take(i, &carve));
-    return AllocatePinned(ctx_, calls_.size() * sizeof(device::EncodeState), &states_owner_);
-  }
-
   unsigned char* Take(size_t i, device::Workspace* frames) const {
     return frames->Take<unsigned char>(encoder_.max_frame_bytes(i));
   }
@@ -138,7 +137,7 @@ class JointEncoding {
   std::vector<unsigned char*> frames_dev_;
 };
 
-// Encodes calls that are alike.
+// Encodes calls that are alike, and ends them.
 void EncodeTogether(const Calls& calls) {
   const EncodeJob& first = calls.front()->job;
   std::vector<uint64_t> sizes;
@@ -146,15 +145,31 @@ void EncodeTogether(const Calls& calls) {
   const auto encoder =
       device::FrameEncoder::Make(*first.compressor, first.dtype, sizes, first.rule);
   // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
-  const bool on_host = encoder.status().code() == StatusCode::kInvalidArgument;
-  if (on_host) {
-    for (Call* call : calls) EncodeOnHost(call, encoder.status());
+  if (encoder.status().code() == StatusCode::kInvalidArgument) {
+    for (Call* call : calls) {
+      EncodeOnHost(call, encoder.status());
+      call->End();
+    }
     return;
   }
-  const absl::Status status =
-      encoder.ok() ? JointEncoding(encoder.value(), calls).Run() : ToTensorFlow(encoder.status());
-  if (status.ok()) return;
-  for (Call* call : calls) call->status = status;
+  absl::Status status = ToTensorFlow(encoder.status());
+  bool has_memory = true;
+  if (status.ok()) {
+    JointEncoding encoding(encoder.value(), calls);
+    status = encoding.Allocate();
+    has_memory = status.ok();
+    if (has_memory) status = encoding.Run();
+  }
+  if (!has_memory && calls.size() > 1) {
+    const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
+    EncodeTogether({calls.begin(), middle});
+    EncodeTogether({middle, calls.end()});
+    return;
+  }
+  for (Call* call : calls) {
+    if (!status.ok()) call->status = status;
+    call->End();
+  }
 }
 
 // Removes the first call and those that can be encoded with it.
@@ -183,10 +198,11 @@ void Encode(std::vector<Call>* calls) {
     const Calls alike = TakeAlike(&left);
     if (alike[0]->is_to_encode()) {
       EncodeTogether(alike);
-    } else if (alike[0]->status.ok()) {
-      alike[0]->Finish(0, 0);
+      continue;
     }
-    for (Call* call : alike) call->End();
+    // It is alone.
+    if (alike[0]->status.ok()) alike[0]->Finish(0, 0);
+    alike[0]->End();
   }
 }
 

@@ -12,8 +12,9 @@
 namespace tfcompress {
 namespace {
 
-// Kernels that run at the same time, in the process: while one waits, others are launched. Each has
-// a workspace, and on the host some threads of TensorFlow's intra-op pool.
+// Kernels, and encodings of several, that run at the same time in the process: while one waits,
+// others are launched. Each has a workspace, and on the host some threads of TensorFlow's intra-op
+// pool.
 constexpr int kNumThreads = 4;
 
 // They are not those of TensorFlow's pools, where ops on the CPU would wait behind kernels that

@@ -76,7 +76,8 @@ using cudaEvent_t = CUevent_st*;
 
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
-// The last error of a call of this thread; the first one forgets it.
+// The last error of a launch, an allocation or a choice of the device on this thread; the first
+// one forgets it.
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 // The driver is as new as the runtime.

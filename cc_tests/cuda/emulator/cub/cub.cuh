@@ -12,7 +12,7 @@ namespace cub {
 
 // CUB takes the last error of any call of the thread for its own.
 template <typename Operation>
-cudaError_t EnqueueUnlessFailed(cudaStream_t stream, const Operation& operation) {
+cudaError_t EnqueueAndReport(cudaStream_t stream, const Operation& operation) {
   const cudaError_t error = emulator::Enqueue(stream, operation);
   return error != cudaSuccess ? error : cudaPeekAtLastError();
 }
@@ -32,7 +32,7 @@ struct DeviceScan {
         !emulator::IsDevice(out, num_bytes)) {
       return cudaErrorInvalidValue;
     }
-    return EnqueueUnlessFailed(stream, [=]() {
+    return EnqueueAndReport(stream, [=]() {
       T sum = 0;
       for (int64_t i = 0; i < num_items; ++i) {
         const T item = in[i];
@@ -91,7 +91,7 @@ class DeviceRadixSort {
         end_bit > static_cast<int>(8 * sizeof(Key))) {
       return cudaErrorInvalidValue;
     }
-    return EnqueueUnlessFailed(stream, [=]() {
+    return EnqueueAndReport(stream, [=]() {
       std::vector<int64_t> order(static_cast<size_t>(num_items));
       std::iota(order.begin(), order.end(), 0);
       const auto digits = [=](int64_t i) {
