@@ -39,7 +39,7 @@ def plot(results: list[dict], metric: str, path: pathlib.Path) -> None:
     for axes, result in zip(plots, results, strict=True):
         lines: dict[str, list[list[float]]] = {}
         for name, runs in result["runs"].items():
-            values = [[point["metrics"][metric] for point in run["curve"]] for run in runs]
+            values = values_of(runs, metric)
             equal = next((label for label, other in lines.items() if other == values), None)
             lines[f"{equal}, {name}" if equal else name] = lines.pop(equal) if equal else values
         epochs = [point["epoch"] for point in result["runs"]["none"][0]["curve"]]
@@ -70,9 +70,13 @@ def draw_by_time(
 ) -> None:
     """Draws the metric of the compressors whose steps were timed."""
     for name in [name for name in runs if name in milliseconds]:
-        curves = [run["curve"] for run in runs[name]]
-        seconds = [milliseconds[name] / 1e3 * point["step"] for point in curves[0]]
-        draw(axes, seconds, [[point["metrics"][metric] for point in curve] for curve in curves], name)
+        seconds = [milliseconds[name] / 1e3 * point["step"] for point in runs[name][0]["curve"]]
+        draw(axes, seconds, values_of(runs[name], metric), name)
+
+
+def values_of(runs: list[dict], metric: str) -> list[list[float]]:
+    """Returns the metric at the points of each run's curve."""
+    return [[point["metrics"][metric] for point in run["curve"]] for run in runs]
 
 
 def panels(rows: int, columns: int) -> tuple[plt.Figure, list[list[plt.Axes]]]:

@@ -91,8 +91,21 @@ TEST_P(FrameOfSomeSpecs, EncodesLargerInputsToTheSameBytes) {
   }
 }
 
-TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
+// Encodes tensors side by side.
+void ExpectThoseOfTheCore(const Compressor& compressor, const std::vector<HostGradient>& gradients,
+                          const std::vector<Slots>& slots) {
   const Stream stream;
+  const std::vector<Encoded> actual =
+      EncodeSideBySide(compressor, gradients, slots, EncodeOptions{5}, stream);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Encoded expected = EncodeOnHost(compressor, gradients[i], slots[i], 5 + i);
+    ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
+    ASSERT_TRUE(actual[i].frame == expected.frame) << "tensor " << i;
+    ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << "tensor " << i;
+  }
+}
+
+TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
   const auto compressor = Parse(GetParam());
   std::vector<HostGradient> gradients;
   std::vector<Slots> slots;
@@ -102,19 +115,11 @@ TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
     gradients.emplace_back(values, DType::kFloat32);
     slots.push_back(SomeSlots(*compressor, n));
   }
-  const std::vector<Encoded> actual =
-      EncodeSideBySide(*compressor, gradients, slots, EncodeOptions{5}, stream);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const Encoded expected = EncodeOnHost(*compressor, gradients[i], slots[i], 5 + i);
-    ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
-    ASSERT_TRUE(actual[i].frame == expected.frame) << "tensor " << i;
-    ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << "tensor " << i;
-  }
+  ASSERT_NO_FATAL_FAILURE(ExpectThoseOfTheCore(*compressor, gradients, slots));
 }
 
 // More than a warp places at once, of one to several blocks of codes.
 TEST(FramesOfManyTensors, AreThoseOfTheCore) {
-  const Stream stream;
   for (const char* spec :
        {"residual|topk:ratio=0.1|delta_adaptive|raw", "none|topk:ratio=0.1|delta_binary|raw",
         "none|nonzero|delta_flag|fp16"}) {
@@ -126,14 +131,7 @@ TEST(FramesOfManyTensors, AreThoseOfTheCore) {
       gradients.emplace_back(Gradient(n, i), DType::kFloat32);
       slots.push_back(SomeSlots(*compressor, n));
     }
-    const std::vector<Encoded> actual =
-        EncodeSideBySide(*compressor, gradients, slots, EncodeOptions{5}, stream);
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      const Encoded expected = EncodeOnHost(*compressor, gradients[i], slots[i], 5 + i);
-      ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
-      ASSERT_TRUE(actual[i].frame == expected.frame) << spec << ", tensor " << i;
-      ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << spec << ", tensor " << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectThoseOfTheCore(*compressor, gradients, slots)) << spec;
   }
 }
 

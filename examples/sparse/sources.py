@@ -46,8 +46,7 @@ def _choose(arguments: argparse.Namespace) -> Source:
         raise ValueError("--test-share is for .npz archives")
     if arguments.data is None:
         return _zipf(arguments)
-    path = _find(arguments.data, arguments.data_dir)
-    return _libsvm(path, arguments)
+    return _libsvm(_find(arguments.data, arguments.data_dir), arguments)
 
 
 def _find(name: pathlib.Path, folder: pathlib.Path | None) -> pathlib.Path:

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "cuda/cuda_status.h"
 
@@ -84,6 +85,16 @@ Status CopyCompleteToHost(Span<const DeviceBytes> copies) {
     if (status.ok()) status = CopyToHost(copy.from_dev, copy.num_bytes, copy.to, stream);
   const Status waited = WaitFor(stream);  // For those before one that failed, too.
   return status.ok() ? waited : status;
+}
+
+std::vector<int64_t> ShareTime(int64_t nanoseconds, const std::vector<uint64_t>& num_elements) {
+  const double all = std::accumulate(num_elements.begin(), num_elements.end(), 0.0);
+  std::vector<int64_t> shares;
+  for (uint64_t own : num_elements) {
+    const double share = all == 0 ? 0 : static_cast<double>(own) / all;
+    shares.push_back(static_cast<int64_t>(share * static_cast<double>(nanoseconds)));
+  }
+  return shares;
 }
 
 }  // namespace tfcompress

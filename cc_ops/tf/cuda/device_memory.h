@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/span.h"
@@ -62,6 +63,9 @@ absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
   const Status waited = timer.Stop(StreamOf(ctx), nanoseconds);
   return status.ok() ? ToTensorFlow(waited) : status;
 }
+
+// Divides what TimeOnStream measured in proportion to the elements.
+std::vector<int64_t> ShareTime(int64_t nanoseconds, const std::vector<uint64_t>& num_elements);
 
 }  // namespace tfcompress
 

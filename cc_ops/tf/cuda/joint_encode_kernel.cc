@@ -6,15 +6,14 @@
 #include <string>
 #include <utility>
 
-#include "cuda/cuda_status.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/parts.h"
 #include "cuda/workspace.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/device_or_host.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/stream_kernel.h"
-#include "tf/cuda/warn_once.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -56,13 +55,18 @@ struct Call {
 
 using Calls = std::vector<Call*>;
 
+std::vector<uint64_t> SizesOf(const Calls& calls) {
+  std::vector<uint64_t> sizes;
+  for (const Call* call : calls) sizes.push_back(call->job.n);
+  return sizes;
+}
+
 void EncodeOnHost(Call* call, const Status& reason) {
   int64_t num_sent = 0, nanoseconds = 0;
   const auto encode = [&] { return call->job.on_host(&num_sent); };
-  call->status = TimeOnStream(call->ctx, encode, &nanoseconds);
-  if (!call->status.ok()) return;
-  WarnOnceOfHost("encoding '" + call->job.compressor->spec() + "'", reason);
-  call->Finish(num_sent, nanoseconds);
+  call->status = RunOnHost(call->ctx, "encoding '" + call->job.compressor->spec() + "'", reason,
+                           encode, &nanoseconds);
+  if (call->status.ok()) call->Finish(num_sent, nanoseconds);
 }
 
 // Encodings of several calls on the device, by the memory and the stream of the first.
@@ -87,13 +91,10 @@ class JointEncoding {
     int64_t nanoseconds = 0;
     TF_RETURN_IF_ERROR(TimeOnStream(ctx_, [this] { return Launch(); }, &nanoseconds));
     TF_RETURN_IF_ERROR(CopyFrames());
-    double num_elements = 0;
-    for (const Call* call : calls_) num_elements += static_cast<double>(call->job.n);
+    const std::vector<int64_t> shares = ShareTime(nanoseconds, SizesOf(calls_));
     for (size_t i = 0; i < calls_.size(); ++i) {
       Call* const call = calls_[i];
-      const double share = num_elements == 0 ? 0 : static_cast<double>(call->job.n) / num_elements;
-      if (call->status.ok())
-        call->Finish(states()[i].k, static_cast<int64_t>(share * static_cast<double>(nanoseconds)));
+      if (call->status.ok()) call->Finish(states()[i].k, shares[i]);
     }
     return absl::OkStatus();
   }
@@ -140,10 +141,8 @@ class JointEncoding {
 // Encodes calls that are alike, and ends them.
 void EncodeTogether(const Calls& calls) {
   const EncodeJob& first = calls.front()->job;
-  std::vector<uint64_t> sizes;
-  for (const Call* call : calls) sizes.push_back(call->job.n);
   const auto encoder =
-      device::FrameEncoder::Make(*first.compressor, first.dtype, sizes, first.rule);
+      device::FrameEncoder::Make(*first.compressor, first.dtype, SizesOf(calls), first.rule);
   // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
   if (encoder.status().code() == StatusCode::kInvalidArgument) {
     for (Call* call : calls) {
@@ -209,8 +208,6 @@ void Encode(std::vector<Call>* calls) {
 // Calls of one stream that wait for a thread.
 class CallQueue {
  public:
-  explicit CallQueue(int ordinal) : ordinal_(ordinal) {}
-
   void Add(Call call) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -218,7 +215,7 @@ class CallQueue {
       if (num_encodings_ == kMostEncodings) return;
       ++num_encodings_;
     }
-    RunWithDevice(ordinal_, [this](const absl::Status& status) { Serve(status); });
+    RunWithDevice([this](const absl::Status& status) { Serve(status); });
   }
 
  private:
@@ -242,28 +239,23 @@ class CallQueue {
     return std::exchange(calls_, {});
   }
 
-  const int ordinal_;
   std::mutex mutex_;
   std::vector<Call> calls_;
   int num_encodings_ = 0;
 };
 
 // Never destroyed.
-CallQueue* QueueOf(int ordinal, cudaStream_t stream) {
+CallQueue* QueueOf(cudaStream_t stream) {
   static std::mutex mutex;
-  static auto* const queues = new std::map<std::pair<int, cudaStream_t>, CallQueue>;
+  static auto* const queues = new std::map<cudaStream_t, CallQueue>;
   const std::lock_guard<std::mutex> lock(mutex);
-  return &queues->try_emplace({ordinal, stream}, ordinal).first->second;
+  return &(*queues)[stream];
 }
 
 }  // namespace
 
 void JointEncodeKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
-  int ordinal = 0;
-  OP_REQUIRES_OK_ASYNC(
-      ctx, ToTensorFlow(device::FromCuda(cudaGetDevice(&ordinal), "finding the current device")),
-      done);
-  QueueOf(ordinal, StreamOf(ctx))->Add({this, ctx, std::move(done), {}, absl::OkStatus()});
+  QueueOf(StreamOf(ctx))->Add({this, ctx, std::move(done), {}, absl::OkStatus()});
 }
 
 }  // namespace tfcompress

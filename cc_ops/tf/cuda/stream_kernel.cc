@@ -28,19 +28,17 @@ tensorflow::thread::ThreadPool* Threads() {
 
 }  // namespace
 
-void RunWithDevice(int ordinal, std::function<void(absl::Status)> run) {
+void RunWithDevice(std::function<void(absl::Status)> run) {
+  int ordinal = 0;
+  const Status found = device::FromCuda(cudaGetDevice(&ordinal), "finding the current device");
+  if (!found.ok()) return run(ToTensorFlow(found));
   Threads()->Schedule([ordinal, run = std::move(run)] {
     run(ToTensorFlow(device::FromCuda(cudaSetDevice(ordinal), "making the device current")));
   });
 }
 
 void StreamKernel::ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) {
-  // TensorFlow makes the device current on this thread only.
-  int ordinal = 0;
-  OP_REQUIRES_OK_ASYNC(
-      ctx, ToTensorFlow(device::FromCuda(cudaGetDevice(&ordinal), "finding the current device")),
-      done);
-  RunWithDevice(ordinal, [this, ctx, done = std::move(done)](absl::Status status) {
+  RunWithDevice([this, ctx, done = std::move(done)](absl::Status status) {
     if (status.ok()) status = Run(ctx);
     ctx->SetStatus(status);
     done();  // Afterwards `this` and `ctx` may be gone.

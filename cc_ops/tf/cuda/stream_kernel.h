@@ -19,8 +19,9 @@
 
 namespace tfcompress {
 
-// Calls run() on a thread that may wait, with the device current; with an error if that fails.
-void RunWithDevice(int ordinal, std::function<void(absl::Status)> run);
+// Calls run() on a thread that may wait, with the device current that is so on this thread;
+// anywhere, with an error, if that fails. TensorFlow makes it current on this thread only.
+void RunWithDevice(std::function<void(absl::Status)> run);
 
 class StreamKernel : public tensorflow::AsyncOpKernel {
  public:

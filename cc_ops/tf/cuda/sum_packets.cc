@@ -44,12 +44,10 @@ absl::Status SumPackets(OpKernelContext* ctx, const std::string& subject, const 
 
 void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
                std::vector<DecodeStats>* stats) {
-  double num_elements = 0;
-  for (const SumTarget& target : targets) num_elements += static_cast<double>(target.n);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const double share = num_elements == 0 ? 0 : static_cast<double>(targets[i].n) / num_elements;
-    (*stats)[i].nanoseconds = static_cast<int64_t>(share * static_cast<double>(nanoseconds));
-  }
+  std::vector<uint64_t> sizes;
+  for (const SumTarget& target : targets) sizes.push_back(target.n);
+  const std::vector<int64_t> shares = ShareTime(nanoseconds, sizes);
+  for (size_t i = 0; i < targets.size(); ++i) (*stats)[i].nanoseconds = shares[i];
 }
 
 absl::Status CopySums(OpKernelContext* ctx, const std::vector<SumTarget>& from,
