@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
   uint32_t* const words = pass.words;
-  const bool finite = pass.state->nonfinite == 0;
-  const uint32_t min_magnitude = pass.state->min_magnitude;
+  const bool finite = pass.state == nullptr || pass.state->nonfinite == 0;
+  const uint32_t min_magnitude = words == nullptr ? 0 : pass.state->min_magnitude;
   const uint64_t num_tiles = NumTiles(gradient.n);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
@@ -253,6 +253,10 @@ Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_d
     source.view.counts = marks->ends_dev;
   }
   return SettleAll(step.memory, source, ItemsOf(step), 1, stream);
+}
+
+Status Settle(const Compensation& step, cudaStream_t stream) {
+  return Settle(step, nullptr, nullptr, stream);
 }
 
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {

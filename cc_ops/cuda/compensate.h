@@ -45,6 +45,8 @@ Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
               cudaStream_t stream);
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// The same where nobody has looked whether the vector is finite: the slots after the step.
+Status Settle(const Compensation& step, cudaStream_t stream);
 
 // Clears state of sent elements other than the residual: momentum clears the velocity at the
 // indices that are sent, unless everything was.

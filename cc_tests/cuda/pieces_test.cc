@@ -8,10 +8,13 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "contract_inputs.h"
+#include "cuda/device_variants.h"
+#include "cuda/frame_encoder.h"
 #include "cuda/piece_decoder.h"
-#include "cuda/piece_encoder.h"
+#include "cuda/pieces.h"
 #include "device_encode.h"
 #include "device_inputs.h"
 #include "device_sums.h"
@@ -76,29 +79,47 @@ EncodedPieces PiecesOnHost(const Compressor& compressor, const Vector& gradient,
   return pieces;
 }
 
+std::vector<uint64_t> SizesOf(const std::vector<Piece>& pieces) {
+  std::vector<uint64_t> sizes;
+  for (const Piece& piece : pieces) sizes.push_back(piece.n);
+  return sizes;
+}
+
 EncodedPieces PiecesOnDevice(const Compressor& compressor, const Vector& gradient,
                              const Slots& slots, const Cuts& cuts, int64_t own,
                              const Stream& stream) {
   EncodedPieces pieces;
-  const auto made = PieceEncoder::Make(compressor, cuts, own);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  const PieceEncoder& encoder = made.value();
+  const auto divided = Divide(cuts, own);
+  EXPECT_TRUE(divided.ok()) << divided.status().message();
+  const std::vector<Piece>& others = divided.value().of_others;
   const DeviceVector<float> gradient_dev(gradient, stream);
   const DeviceSlots vectors(slots, false, stream);
+  ExpectOk(KeepOwn(DeviceSpecOf(compressor).value().memory, gradient_dev.data_dev(),
+                   vectors.views(), divided.value().own, stream.get()));
+  const FrameEncoder encoder =
+      FrameEncoder::Make(compressor, DType::kFloat32, SizesOf(others)).value();
   const DeviceVector<unsigned char> workspace(encoder.workspace_bytes());
-  const DeviceVector<unsigned char> frames(encoder.max_frames_bytes());
-  std::vector<EncodeState> states(encoder.frames().size());
-  ExpectOk(encoder.Launch(gradient_dev.data_dev(), vectors.views(), 7, workspace.buffer(),
-                          frames.buffer(), stream.get(), states.data()));
+  std::vector<std::vector<DeviceSlot>> of_pieces;
+  std::vector<std::unique_ptr<DeviceVector<unsigned char>>> frames;
+  std::vector<FrameInput> inputs;
+  for (size_t i = 0; i < others.size(); ++i) {
+    of_pieces.push_back(SlotsOf(others[i], vectors.views()));
+    frames.push_back(std::make_unique<DeviceVector<unsigned char>>(encoder.max_frame_bytes(i)));
+    inputs.push_back(
+        {gradient_dev.data_dev() + others[i].begin, of_pieces.back(), 7, frames.back()->buffer()});
+  }
+  std::vector<EncodeState> states(others.size());
+  ExpectOk(encoder.Launch(inputs, workspace.buffer(), stream.get(), states.data()));
   stream.Synchronize();
   pieces.num_bytes.resize(cuts.size() - 1);
-  PieceCounts counts{Span<int64_t>(pieces.num_bytes)};
-  ExpectOk(encoder.Read(states.data(), &counts));
-  pieces.num_sent = counts.num_sent;
-  const Bytes all = frames.ToHost(stream);
-  for (const auto& frame : encoder.frames()) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(frame.offset);
-    pieces.frames.insert(pieces.frames.end(), begin, begin + pieces.num_bytes[frame.rank]);
+  for (size_t i = 0; i < others.size(); ++i) {
+    uint64_t num_bytes = 0;
+    ExpectOk(FrameEncoder::ReadLength(states[i], &num_bytes));
+    pieces.num_bytes[others[i].rank] = static_cast<int64_t>(num_bytes);
+    pieces.num_sent += states[i].k;
+    const Bytes frame = frames[i]->ToHost(stream);
+    pieces.frames.insert(pieces.frames.end(), frame.begin(),
+                         frame.begin() + static_cast<std::ptrdiff_t>(num_bytes));
   }
   pieces.slots = vectors.After(stream);
   return pieces;
@@ -278,11 +299,7 @@ TEST(Pieces, NameTheRankOfABrokenFrameWhereOneSentNone) {
 }
 
 TEST(Pieces, RefuseWhatTheCoreRefuses) {
-  const auto compressor = Parse("residual|dense|raw|block_int");
-  EXPECT_EQ(PieceEncoder::Make(*compressor, {0, 3, 2, 5}, 0).status().code(),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(PieceEncoder::Make(*Parse("residual|topk|rle|raw"), {0, 3, 5}, 0).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Divide({0, 3, 2, 5}, 0).status().code(), StatusCode::kInvalidArgument);
   const Stream stream;
   const auto made = FrameEncoder::Make(*Parse("momentum:rate=0.9|topk|raw|raw"), DType::kFloat32,
                                        100, MemoryRule::kPlainSum);

@@ -189,8 +189,40 @@ print(len({float(nanoseconds) for _, nanoseconds, _ in encoded}), "encodings")
 """
 
 
-def test_ops_that_come_while_others_are_encoded_share_an_encoding():
-    result = run_emulated("-c", TOGETHER)
+PIECES_TOGETHER = """
+import emulated_ops
+import numpy as np
+import tensorflow as tf
+from tfcompress import ops
+
+SPEC = "residual|topk:ratio=0.1|delta_adaptive|uniform:bits=8"
+OWN = 1
+# Of the last kind all elements are the rank's own, so that there is no frame.
+CUTS = [[0, 200, 400, 600], [0, 600, 600, 600], [0, 0, 600, 600]]
+gradients, slots = np.random.default_rng(1).standard_normal([2, 24, 600], np.float32)
+
+def encode(i, gradient, slot):
+    cuts, own, seed = tf.constant(CUTS[i % 3], tf.int64), tf.constant(OWN), tf.constant(7, tf.int64)
+    return ops.encode_pieces(gradient, [slot], cuts, own, seed, SPEC)
+
+@tf.function
+def step(gradients, slots):
+    return [encode(i, gradient, slot) for i, (gradient, slot) in enumerate(zip(gradients, slots))]
+
+encoded = step(tf.unstack(gradients), tf.unstack(slots))
+for i, (frames, num_bytes, num_sent, _, (slot,)) in enumerate(encoded):
+    alone = encode(i, tf.constant(gradients[i]), tf.constant(slots[i]))
+    assert frames.numpy().tobytes() == alone[0].numpy().tobytes()
+    assert num_bytes.numpy().tolist() == alone[1].numpy().tolist() and num_bytes[OWN] == 0
+    assert num_sent == alone[2] and slot.numpy().tobytes() == alone[4][0].numpy().tobytes()
+    assert (len(frames) > 0) == (i % 3 < 2)
+print(len({float(nanoseconds) for _, _, _, nanoseconds, _ in encoded}), "encodings")
+"""
+
+
+@pytest.mark.parametrize("program", [TOGETHER, PIECES_TOGETHER], ids=["whole", "pieces"])
+def test_ops_that_come_while_others_are_encoded_share_an_encoding(program):
+    result = run_emulated("-c", program)
     assert result.returncode == 0, result.stderr[-4000:]
     assert int(result.stdout.split()[0]) <= 12
 

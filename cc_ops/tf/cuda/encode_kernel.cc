@@ -46,17 +46,14 @@ class DeviceEncodeKernel : public JointEncodeKernel {
     TF_RETURN_IF_ERROR(ReadEncodeInputs(ctx, &compressors_, GradientBuffer::kKeep, &inputs));
     job->compressor = inputs.compressor;
     job->dtype = inputs.gradient.dtype;
-    job->gradient_dev = inputs.gradient.data;
-    job->n = inputs.gradient.n;
-    job->slots = OnDevice(inputs.slots);
     job->seed = inputs.seed;
-    job->on_host = [ctx, inputs](int64_t*) { return EncodeOnHost(ctx, inputs); };
+    job->num_elements = inputs.gradient.n;
+    job->frames = {{inputs.gradient.data, inputs.gradient.n, OnDevice(inputs.slots)}};
+    job->on_host = [ctx, inputs](EncodedCounts*) { return EncodeOnHost(ctx, inputs); };
+    job->finish = [ctx](const EncodedCounts&, int64_t nanoseconds) {
+      return OutputScalar(ctx, kNanoseconds, nanoseconds);  // The frame has the counts.
+    };
     return absl::OkStatus();
-  }
-
-  // The number of elements is in the frame.
-  absl::Status Finish(OpKernelContext* ctx, int64_t, int64_t nanoseconds) override {
-    return OutputScalar(ctx, kNanoseconds, nanoseconds);
   }
 
   CompressorCache compressors_;

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/parts.h"
@@ -37,8 +39,8 @@ struct Call {
   absl::Status status;
 
   void Read() { status = kernel->Read(ctx, &job); }
-  void Finish(int64_t num_sent, int64_t nanoseconds) {
-    status = kernel->Finish(ctx, num_sent, nanoseconds);
+  void Finish(const EncodedCounts& counts, int64_t nanoseconds) {
+    status = job.finish(counts, nanoseconds);
   }
   // Afterwards the kernel and its context may be gone.
   void End() {
@@ -55,53 +57,75 @@ struct Call {
 
 using Calls = std::vector<Call*>;
 
-std::vector<uint64_t> SizesOf(const Calls& calls) {
+// Of the elements that each reads.
+std::vector<int64_t> ShareTimeOf(const Calls& calls, int64_t nanoseconds) {
   std::vector<uint64_t> sizes;
-  for (const Call* call : calls) sizes.push_back(call->job.n);
-  return sizes;
+  for (const Call* call : calls) sizes.push_back(call->job.num_elements);
+  return ShareTime(nanoseconds, sizes);
+}
+
+// Returns nothing where no call has a frame.
+Result<std::optional<device::FrameEncoder>> EncoderOf(const Calls& calls) {
+  const EncodeJob& first = calls.front()->job;
+  std::vector<uint64_t> sizes;
+  for (const Call* call : calls) {
+    for (const FrameJob& frame : call->job.frames) sizes.push_back(frame.n);
+  }
+  if (sizes.empty()) {
+    TFC_RETURN_IF_ERROR(device::DeviceSpecOf(*first.compressor).status());
+    return std::optional<device::FrameEncoder>();
+  }
+  TFC_ASSIGN_OR_RETURN(
+      auto encoder, device::FrameEncoder::Make(*first.compressor, first.dtype, sizes, first.rule));
+  return std::make_optional(std::move(encoder));
 }
 
 void EncodeOnHost(Call* call, const Status& reason) {
-  int64_t num_sent = 0, nanoseconds = 0;
-  const auto encode = [&] { return call->job.on_host(&num_sent); };
+  EncodedCounts counts;
+  int64_t nanoseconds = 0;
+  const auto encode = [&] { return call->job.on_host(&counts); };
   call->status = RunOnHost(call->ctx, "encoding '" + call->job.compressor->spec() + "'", reason,
                            encode, &nanoseconds);
-  if (call->status.ok()) call->Finish(num_sent, nanoseconds);
+  if (call->status.ok()) call->Finish(counts, nanoseconds);
 }
 
 // Encodings of several calls on the device, by the memory and the stream of the first.
 class JointEncoding {
  public:
-  JointEncoding(const device::FrameEncoder& encoder, const Calls& calls)
+  // The encoder has the frames of all calls, one after the other; null if they have none.
+  JointEncoding(const device::FrameEncoder* encoder, const Calls& calls)
       : encoder_(encoder), calls_(calls), ctx_(calls.front()->ctx) {}
 
   absl::Status Allocate() {
+    if (encoder_ == nullptr) return absl::OkStatus();
+    size_t num_frames = 0;
+    for (const Call* call : calls_) num_frames += call->job.frames.size();
     TF_RETURN_IF_ERROR(
-        AllocateOnDevice(ctx_, encoder_.workspace_bytes(), &workspace_owner_, &workspace_));
+        AllocateOnDevice(ctx_, encoder_->workspace_bytes(), &workspace_owner_, &workspace_));
     device::Workspace measure;
-    for (size_t i = 0; i < calls_.size(); ++i) Take(i, &measure);
+    for (size_t i = 0; i < num_frames; ++i) Take(i, &measure);
     TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_));
     device::Workspace carve(frames_.data_dev);
-    for (size_t i = 0; i < calls_.size(); ++i) frames_dev_.push_back(Take(i, &carve));
-    return AllocatePinned(ctx_, calls_.size() * sizeof(device::EncodeState), &states_owner_);
+    for (size_t i = 0; i < num_frames; ++i) frames_dev_.push_back(Take(i, &carve));
+    return AllocatePinned(ctx_, num_frames * sizeof(device::EncodeState), &states_owner_);
   }
 
   // Sets the status of each call, but for an error of all.
   absl::Status Run() {
     int64_t nanoseconds = 0;
     TF_RETURN_IF_ERROR(TimeOnStream(ctx_, [this] { return Launch(); }, &nanoseconds));
-    TF_RETURN_IF_ERROR(CopyFrames());
-    const std::vector<int64_t> shares = ShareTime(nanoseconds, SizesOf(calls_));
+    std::vector<EncodedCounts> counts(calls_.size());
+    TF_RETURN_IF_ERROR(CopyFrames(&counts));
+    const std::vector<int64_t> shares = ShareTimeOf(calls_, nanoseconds);
     for (size_t i = 0; i < calls_.size(); ++i) {
-      Call* const call = calls_[i];
-      if (call->status.ok()) call->Finish(states()[i].k, shares[i]);
+      if (calls_[i]->status.ok()) calls_[i]->Finish(counts[i], shares[i]);
     }
     return absl::OkStatus();
   }
 
  private:
   unsigned char* Take(size_t i, device::Workspace* frames) const {
-    return frames->Take<unsigned char>(encoder_.max_frame_bytes(i));
+    return frames->Take<unsigned char>(encoder_->max_frame_bytes(i));
   }
 
   device::EncodeState* states() { return static_cast<device::EncodeState*>(states_owner_.data()); }
@@ -111,26 +135,49 @@ class JointEncoding {
     for (size_t i = 0; i < calls_.size(); ++i) {
       const EncodeJob& job = calls_[i]->job;
       if (job.prepare) TF_RETURN_IF_ERROR(ToTensorFlow(job.prepare(StreamOf(ctx_))));
-      inputs.push_back(
-          {job.gradient_dev, job.slots, job.seed, {frames_dev_[i], encoder_.max_frame_bytes(i)}});
+      for (const FrameJob& frame : job.frames) {
+        const device::DeviceBuffer buffer = {frames_dev_[inputs.size()],
+                                             encoder_->max_frame_bytes(inputs.size())};
+        inputs.push_back({frame.gradient_dev, frame.slots, job.seed, buffer});
+      }
     }
-    return ToTensorFlow(encoder_.Launch(inputs, workspace_, StreamOf(ctx_), states()));
+    if (encoder_ == nullptr) return absl::OkStatus();
+    return ToTensorFlow(encoder_->Launch(inputs, workspace_, StreamOf(ctx_), states()));
   }
 
-  absl::Status CopyFrames() {
+  absl::Status CopyFrames(std::vector<EncodedCounts>* counts) {
     std::vector<DeviceBytes> copies;
+    size_t first = 0;
     for (size_t i = 0; i < calls_.size(); ++i) {
-      Call* const call = calls_[i];
-      uint64_t num_bytes = 0;
-      Tensor* frame = nullptr;
-      call->status = ToTensorFlow(device::FrameEncoder::ReadLength(states()[i], &num_bytes));
-      if (call->status.ok()) call->status = AllocateFrames(call->ctx, num_bytes, &frame);
-      if (call->status.ok()) copies.push_back({frames_dev_[i], num_bytes, frame->data()});
+      calls_[i]->status = OutputFramesOf(calls_[i], first, &(*counts)[i], &copies);
+      first += calls_[i]->job.frames.size();
     }
     return ToTensorFlow(CopyCompleteToHost(copies));
   }
 
-  const device::FrameEncoder& encoder_;
+  // Counts the frames of a call, of which `first` is the first one, and allocates its output.
+  absl::Status OutputFramesOf(const Call* call, size_t first, EncodedCounts* counts,
+                              std::vector<DeviceBytes>* copies) {
+    uint64_t total = 0;
+    std::vector<uint64_t> lengths(call->job.frames.size());
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const device::EncodeState& state = states()[first + i];
+      TF_RETURN_IF_ERROR(ToTensorFlow(device::FrameEncoder::ReadLength(state, &lengths[i])));
+      counts->num_bytes.push_back(static_cast<int64_t>(lengths[i]));
+      counts->num_sent += state.k;
+      total += lengths[i];
+    }
+    Tensor* frames = nullptr;
+    TF_RETURN_IF_ERROR(AllocateFrames(call->ctx, total, &frames));
+    auto* to = static_cast<unsigned char*>(frames->data());
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      copies->push_back({frames_dev_[first + i], lengths[i], to});
+      to += lengths[i];
+    }
+    return absl::OkStatus();
+  }
+
+  const device::FrameEncoder* const encoder_;
   const Calls& calls_;
   OpKernelContext* const ctx_;
   Tensor workspace_owner_, frames_owner_, states_owner_;
@@ -140,9 +187,7 @@ class JointEncoding {
 
 // Encodes calls that are alike, and ends them.
 void EncodeTogether(const Calls& calls) {
-  const EncodeJob& first = calls.front()->job;
-  const auto encoder =
-      device::FrameEncoder::Make(*first.compressor, first.dtype, SizesOf(calls), first.rule);
+  const auto encoder = EncoderOf(calls);
   // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
   if (encoder.status().code() == StatusCode::kInvalidArgument) {
     for (Call* call : calls) {
@@ -154,7 +199,7 @@ void EncodeTogether(const Calls& calls) {
   absl::Status status = ToTensorFlow(encoder.status());
   bool has_memory = true;
   if (status.ok()) {
-    JointEncoding encoding(encoder.value(), calls);
+    JointEncoding encoding(encoder.value() ? &*encoder.value() : nullptr, calls);
     status = encoding.Allocate();
     has_memory = status.ok();
     if (has_memory) status = encoding.Run();
@@ -174,14 +219,18 @@ void EncodeTogether(const Calls& calls) {
 // Removes the first call and those that can be encoded with it.
 Calls TakeAlike(Calls* calls) {
   Calls taken = {calls->front()}, others;
-  uint64_t num_elements = taken[0]->job.n;
+  uint64_t num_elements = taken[0]->job.num_elements;
+  size_t num_frames = taken[0]->job.frames.size();
   for (auto call = calls->begin() + 1; call != calls->end(); ++call) {
-    const bool fits =
-        num_elements + (*call)->job.n <= kMostElements && taken.size() < device::kMaxParts;
+    const EncodeJob& job = (*call)->job;
+    const bool fits = num_elements + job.num_elements <= kMostElements &&
+                      num_frames + job.frames.size() <= device::kMaxParts;
     const bool is_like =
         taken[0]->is_to_encode() && (*call)->is_to_encode() && (*call)->IsLike(*taken[0]);
     (fits && is_like ? taken : others).push_back(*call);
-    if (fits && is_like) num_elements += (*call)->job.n;
+    if (!fits || !is_like) continue;
+    num_elements += job.num_elements;
+    num_frames += job.frames.size();
   }
   *calls = std::move(others);
   return taken;
@@ -200,7 +249,7 @@ void Encode(std::vector<Call>* calls) {
       continue;
     }
     // It is alone.
-    if (alike[0]->status.ok()) alike[0]->Finish(0, 0);
+    if (alike[0]->status.ok()) alike[0]->Finish({}, 0);
     alike[0]->End();
   }
 }

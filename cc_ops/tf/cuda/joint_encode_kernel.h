@@ -1,6 +1,6 @@
-// Kernels that encode a tensor to a frame, on threads that may wait. Those that wait at the same
-// time and have one spec and type are encoded together: many tensors take hardly more launches than
-// one, and a wait for their lengths and one for their frames.
+// Kernels that encode a tensor, or pieces of it, on threads that may wait. Those that wait at the
+// same time and have one spec and type are encoded together: many tensors take hardly more launches
+// than one, and a wait for their lengths and one for their frames.
 #ifndef TFCOMPRESS_TF_CUDA_JOINT_ENCODE_KERNEL_H_
 #define TFCOMPRESS_TF_CUDA_JOINT_ENCODE_KERNEL_H_
 
@@ -20,19 +20,34 @@
 
 namespace tfcompress {
 
-// What a kernel wants encoded. Vectors are on the device, of n elements each.
+// A vector on the device that gets a frame.
+struct FrameJob {
+  const void* gradient_dev;
+  uint64_t n;
+  std::vector<device::DeviceSlot> slots;
+};
+
+// What was encoded of a kernel.
+struct EncodedCounts {
+  std::vector<int64_t> num_bytes;  // Of each frame.
+  int64_t num_sent = 0;            // Elements of all frames.
+};
+
+// What a kernel wants encoded.
 struct EncodeJob {
-  std::shared_ptr<const Compressor> compressor;  // Null if nothing is left to encode.
+  std::shared_ptr<const Compressor> compressor;  // Null if nothing is left to do but to finish.
   DType dtype = DType::kFloat32;
   device::MemoryRule rule = device::MemoryRule::kOfGradient;
-  const void* gradient_dev = nullptr;
-  uint64_t n = 0;
-  std::vector<device::DeviceSlot> slots;
   uint64_t seed = 0;
+  uint64_t num_elements = 0;     // That are read: what `frames` and `prepare` take.
+  std::vector<FrameJob> frames;  // Output 0 has them end to end.
   // Puts on the stream what comes before the encoding; may be empty.
   std::function<Status(cudaStream_t)> prepare;
-  // Encodes with the core, and sets the frame and the number of its elements.
-  std::function<absl::Status(int64_t* num_sent)> on_host;
+  // Encodes with the core, and sets the frames and, where `finish` reads them, the counts.
+  std::function<absl::Status(EncodedCounts* counts)> on_host;
+  // Sets the outputs after the frames. `nanoseconds` is the share of the elements in the time on
+  // the stream.
+  std::function<absl::Status(const EncodedCounts& counts, int64_t nanoseconds)> finish;
 };
 
 class JointEncodeKernel : public tensorflow::AsyncOpKernel {
@@ -41,13 +56,9 @@ class JointEncodeKernel : public tensorflow::AsyncOpKernel {
 
   void ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) final;
 
-  // Both are called with the device of `ctx` current, and must be thread-safe.
-  // Reads the inputs, and allocates the outputs whose sizes follow from them.
+  // Reads the inputs, and allocates the outputs whose sizes follow from them. Called with the
+  // device of `ctx` current, as the functions of the job are; must be thread-safe.
   virtual absl::Status Read(tensorflow::OpKernelContext* ctx, EncodeJob* job) = 0;
-  // Sets the outputs after the frame, which is output 0 and has `num_sent` elements. `nanoseconds`
-  // is the share of its elements in the time on the stream.
-  virtual absl::Status Finish(tensorflow::OpKernelContext* ctx, int64_t num_sent,
-                              int64_t nanoseconds) = 0;
 };
 
 }  // namespace tfcompress

@@ -2,8 +2,8 @@
 
 #include "cuda/linear_coder.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/linear_coder_cache.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/kernel_io.h"

@@ -1,21 +1,18 @@
 #include <cuda_runtime.h>
 
-#include <memory>
 #include <vector>
 
 #include "core/pieces.h"
 #include "cuda/cuda_status.h"
-#include "cuda/piece_encoder.h"
+#include "cuda/device_variants.h"
+#include "cuda/pieces.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tf/cuda/coder_cache.h"
 #include "tf/cuda/device_memory.h"
-#include "tf/cuda/device_or_host.h"
 #include "tf/cuda/device_slots.h"
 #include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/joint_encode_kernel.h"
 #include "tf/cuda/register_device_kernel.h"
-#include "tf/cuda/stream_kernel.h"
 #include "tf/pool_executor.h"
 #include "tf/shard_io.h"
 
@@ -24,45 +21,6 @@ namespace {
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
-
-// Copies the frames to the host, end to end.
-absl::Status CopyFrames(OpKernelContext* ctx, const device::PieceEncoder& encoder,
-                        const device::DeviceBuffer& frames_dev, const PieceCounts& counts) {
-  uint64_t total = 0;
-  for (int64_t num_bytes : counts.num_bytes) total += static_cast<uint64_t>(num_bytes);
-  Tensor* frames;
-  TF_RETURN_IF_ERROR(AllocateFrames(ctx, total, &frames));
-  std::vector<DeviceBytes> copies;
-  auto* to = static_cast<unsigned char*>(frames->data());
-  for (const auto& frame : encoder.frames()) {
-    const auto num_bytes = static_cast<size_t>(counts.num_bytes[frame.rank]);
-    copies.push_back(
-        {static_cast<const unsigned char*>(frames_dev.data_dev) + frame.offset, num_bytes, to});
-    to += num_bytes;
-  }
-  return ToTensorFlow(CopyCompleteToHost(copies));
-}
-
-absl::Status EncodePiecesOnDevice(OpKernelContext* ctx, const device::PieceEncoder& encoder,
-                                  const PieceInputs& in, PieceCounts* counts,
-                                  int64_t* nanoseconds) {
-  Tensor workspace_owner, frames_owner, states_owner;
-  device::DeviceBuffer workspace, frames;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, encoder.workspace_bytes(), &workspace_owner, &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, encoder.max_frames_bytes(), &frames_owner, &frames));
-  const size_t state_bytes = encoder.frames().size() * sizeof(device::EncodeState);
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, state_bytes, &states_owner));
-  auto* const states = static_cast<device::EncodeState*>(states_owner.data());
-  const std::vector<device::DeviceSlot> slots = OnDevice(in.slots);
-  const auto launch = [&] {
-    return ToTensorFlow(encoder.Launch(in.gradient.data(), slots, in.seed, workspace, frames,
-                                       StreamOf(ctx), states));
-  };
-  TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  TF_RETURN_IF_ERROR(ToTensorFlow(encoder.Read(states, counts)));
-  return CopyFrames(ctx, encoder, frames, *counts);
-}
 
 absl::Status EncodePiecesOnHost(OpKernelContext* ctx, const PieceInputs& in, PieceCounts* counts) {
   const uint64_t n = in.gradient.size();
@@ -82,34 +40,51 @@ absl::Status EncodePiecesOnHost(OpKernelContext* ctx, const PieceInputs& in, Pie
   return OutputFrames(ctx, frames);
 }
 
-class DeviceEncodePiecesKernel : public StreamKernel {
+std::vector<FrameJob> FramesOf(const PieceInputs& in, const device::DividedTensor& divided) {
+  const std::vector<device::DeviceSlot> slots = OnDevice(in.slots);
+  std::vector<FrameJob> frames;
+  for (const device::Piece& piece : divided.of_others)
+    frames.push_back({in.gradient.data() + piece.begin, piece.n, SlotsOf(piece, slots)});
+  return frames;
+}
+
+class DeviceEncodePiecesKernel : public JointEncodeKernel {
  public:
-  using StreamKernel::StreamKernel;
+  using JointEncodeKernel::JointEncodeKernel;
 
  private:
-  absl::Status Run(OpKernelContext* ctx) override {
+  absl::Status Read(OpKernelContext* ctx, EncodeJob* job) override {
     PieceInputs in;
     TF_RETURN_IF_ERROR(ReadPieceInputs(ctx, &compressors_, GradientBuffer::kKeep, &in));
-    std::vector<int64_t> num_bytes(in.num_ranks());
-    PieceCounts counts{Span<int64_t>(num_bytes)};
-    int64_t nanoseconds = 0;
-    TF_RETURN_IF_ERROR(EncodeEither(ctx, in, &counts, &nanoseconds));
-    return OutputPieceCounts(ctx, num_bytes, counts.num_sent, nanoseconds);
-  }
-
-  absl::Status EncodeEither(OpKernelContext* ctx, const PieceInputs& in, PieceCounts* counts,
-                            int64_t* nanoseconds) {
-    const auto on_device = [&](const std::shared_ptr<const device::PieceEncoder>& encoder) {
-      return EncodePiecesOnDevice(ctx, *encoder, in, counts, nanoseconds);
+    const auto divided = device::Divide(in.cuts, in.own);
+    TF_RETURN_IF_ERROR(ToTensorFlow(divided.status()));
+    const std::vector<device::Piece>& others = divided.value().of_others;
+    job->compressor = in.compressor;
+    job->seed = in.seed;
+    job->num_elements = in.gradient.size();
+    job->frames = FramesOf(in, divided.value());
+    job->prepare = [in, own = divided.value().own](cudaStream_t stream) -> Status {
+      TFC_ASSIGN_OR_RETURN(const device::DeviceSpec spec, device::DeviceSpecOf(*in.compressor));
+      return KeepOwn(spec.memory, in.gradient.data(), OnDevice(in.slots), own, stream);
     };
-    return OnDeviceOrHost(
-        ctx, "encoding '" + in.compressor->spec() + "'",
-        encoders_.Get(in.compressor, in.cuts, in.own), on_device,
-        [&] { return EncodePiecesOnHost(ctx, in, counts); }, nanoseconds);
+    job->on_host = [ctx, in, others](EncodedCounts* counts) {
+      std::vector<int64_t> num_bytes(in.num_ranks());
+      PieceCounts of_ranks{Span<int64_t>(num_bytes)};
+      TF_RETURN_IF_ERROR(EncodePiecesOnHost(ctx, in, &of_ranks));
+      for (const device::Piece& piece : others) counts->num_bytes.push_back(num_bytes[piece.rank]);
+      counts->num_sent = of_ranks.num_sent;
+      return absl::OkStatus();
+    };
+    job->finish = [ctx, num_ranks = in.num_ranks(), others](const EncodedCounts& counts,
+                                                            int64_t nanoseconds) {
+      std::vector<int64_t> num_bytes(num_ranks);
+      for (size_t i = 0; i < others.size(); ++i) num_bytes[others[i].rank] = counts.num_bytes[i];
+      return OutputPieceCounts(ctx, num_bytes, counts.num_sent, nanoseconds);
+    };
+    return absl::OkStatus();
   }
 
   CompressorCache compressors_;
-  CoderCache<device::PieceEncoder, Compressor, std::vector<int64_t>, int64_t> encoders_;
 };
 
 absl::Status EncodeSumOnHost(OpKernelContext* ctx, const OwnPieceInputs& in, int64_t* num_sent) {
@@ -148,25 +123,27 @@ class DeviceEncodeSumKernel : public JointEncodeKernel {
     OwnPieceInputs in;
     const auto copy = [ctx](const Tensor& from, void* to) { return CopyOnDevice(ctx, from, to); };
     TF_RETURN_IF_ERROR(ReadOwnPieceInputs(ctx, &compressors_, copy, &in));
+    job->finish = [ctx](const EncodedCounts& counts, int64_t nanoseconds) {
+      return OutputSumCounts(ctx, counts.num_sent, nanoseconds);
+    };
     if (in.n == 0) return OutputFrames(ctx, {});
     float* const others = in.others.flat<float>().data();
     job->compressor = in.compressor;
     job->rule = device::MemoryRule::kPlainSum;
-    job->gradient_dev = others;
-    job->n = in.n;
-    for (float* slot : in.slots) job->slots.push_back({slot, slot});
     job->seed = in.seed;
+    job->num_elements = in.n;
+    std::vector<device::DeviceSlot> slots;
+    for (float* slot : in.slots) slots.push_back({slot, slot});
+    job->frames = {{others, in.n, slots}};
     if (in.slots.empty()) {
       job->prepare = [own = in.gradient, n = in.n, others](cudaStream_t stream) {
         return device::AddOwnPart(own, n, others, stream);
       };
     }
-    job->on_host = [ctx, in](int64_t* num_sent) { return EncodeSumOnHost(ctx, in, num_sent); };
+    job->on_host = [ctx, in](EncodedCounts* counts) {
+      return EncodeSumOnHost(ctx, in, &counts->num_sent);
+    };
     return absl::OkStatus();
-  }
-
-  absl::Status Finish(OpKernelContext* ctx, int64_t num_sent, int64_t nanoseconds) override {
-    return OutputSumCounts(ctx, num_sent, nanoseconds);
   }
 
   CompressorCache compressors_;

@@ -5,6 +5,7 @@
 
 #include "core/compressor.h"
 #include "cuda/cuda_status.h"
+#include "cuda/device_variants.h"
 
 namespace tfcompress {
 namespace device {
@@ -20,44 +21,63 @@ Status ShardStep::Make(const std::string& spec) {
   const auto num_ranks = static_cast<uint64_t>(arrays_.num_ranks());
   for (uint64_t rank = 0; rank <= num_ranks; ++rank)
     cuts_.push_back(static_cast<int64_t>(arrays_.size(0) * rank / num_ranks));
-  size_t workspace_bytes = 0, frame_bytes = 0, frames_bytes = 0;
+  TFC_ASSIGN_OR_RETURN(const DeviceSpec device_spec, DeviceSpecOf(*compressor));
+  memory_ = device_spec.memory;
+  size_t workspace_bytes = 0, frame_bytes = 0;
   for (uint64_t rank = 0; rank < num_ranks; ++rank) {
-    TFC_ASSIGN_OR_RETURN(PieceEncoder pieces,
-                         PieceEncoder::Make(*compressor, cuts_, static_cast<int64_t>(rank)));
+    TFC_ASSIGN_OR_RETURN(DividedTensor divided, Divide(cuts_, static_cast<int64_t>(rank)));
+    std::vector<uint64_t> sizes;
+    for (const Piece& piece : divided.of_others) sizes.push_back(piece.n);
+    std::optional<FrameEncoder> pieces;
+    if (!sizes.empty()) {
+      TFC_ASSIGN_OR_RETURN(pieces, FrameEncoder::Make(*compressor, DType::kFloat32, sizes));
+      workspace_bytes = std::max(workspace_bytes, pieces->workspace_bytes());
+    }
+    for (size_t i = 0; i < sizes.size(); ++i)
+      piece_bytes_ = std::max(piece_bytes_, pieces->max_frame_bytes(i));
     TFC_ASSIGN_OR_RETURN(
         FrameEncoder sum,
         FrameEncoder::Make(*compressor, DType::kFloat32, static_cast<uint64_t>(PieceSize(rank)),
                            MemoryRule::kPlainSum));
-    workspace_bytes = std::max({workspace_bytes, pieces.workspace_bytes(), sum.workspace_bytes()});
-    frames_bytes = std::max<size_t>(frames_bytes, pieces.max_frames_bytes());
+    workspace_bytes = std::max(workspace_bytes, sum.workspace_bytes());
     frame_bytes = std::max<size_t>(frame_bytes, sum.max_frame_bytes());
+    divided_.push_back(std::move(divided));
     pieces_.push_back(std::move(pieces));
     sums_.push_back(std::move(sum));
   }
   TFC_RETURN_IF_ERROR(workspace_.Allocate(workspace_bytes));
-  TFC_RETURN_IF_ERROR(frames_.Allocate(frames_bytes));
+  TFC_RETURN_IF_ERROR(frames_.Allocate((num_ranks - 1) * piece_bytes_));
   TFC_RETURN_IF_ERROR(sum_frame_.Allocate(frame_bytes));
   return states_.Allocate(num_ranks * sizeof(EncodeState));  // The last one is the sum's.
 }
 
-std::vector<DeviceSlot> ShardStep::SlotsAt(int64_t begin) const {
+std::vector<DeviceSlot> ShardStep::WholeSlots() const {
   std::vector<DeviceSlot> slots;
-  for (int i = 0; i < num_slots_; ++i) {
-    const DeviceSlot whole = arrays_.slot(i, 0);
-    slots.push_back({whole.before_dev + begin, whole.after_dev + begin});
-  }
+  for (int i = 0; i < num_slots_; ++i) slots.push_back(arrays_.slot(i, 0));
   return slots;
 }
 
-Status ShardStep::EncodePieces(const PieceEncoder& encoder, int rank) const {
-  return encoder.Launch(static_cast<const float*>(arrays_.gradient_dev(rank, 0)), SlotsAt(0), kSeed,
-                        workspace_.buffer(), frames_.buffer(), stream_, states());
+Status ShardStep::EncodePieces(size_t rank) const {
+  const auto* const gradient =
+      static_cast<const float*>(arrays_.gradient_dev(static_cast<int>(rank), 0));
+  const std::vector<DeviceSlot> slots = WholeSlots();
+  TFC_RETURN_IF_ERROR(KeepOwn(memory_, gradient, slots, divided_[rank].own, stream_));
+  if (!pieces_[rank]) return OkStatus();
+  std::vector<std::vector<DeviceSlot>> of_pieces;
+  std::vector<FrameInput> inputs;
+  for (const Piece& piece : divided_[rank].of_others) {
+    of_pieces.push_back(SlotsOf(piece, slots));
+    auto* const frame =
+        static_cast<unsigned char*>(frames_.buffer().data_dev) + inputs.size() * piece_bytes_;
+    inputs.push_back({gradient + piece.begin, of_pieces.back(), kSeed, {frame, piece_bytes_}});
+  }
+  return pieces_[rank]->Launch(inputs, workspace_.buffer(), stream_, states());
 }
 
 Status ShardStep::EncodeSum(size_t rank) const {
   const int64_t begin = cuts_[rank];
   const auto* const others = static_cast<const float*>(arrays_.gradient_dev(0, 0)) + begin;
-  const std::vector<DeviceSlot> slots = SlotsAt(begin);
+  const std::vector<DeviceSlot> slots = SlotsOf({rank, begin, 0}, WholeSlots());
   const FrameInput input = {others, slots, kSeed, sum_frame_.buffer()};
   return sums_[rank].Launch({&input, 1}, workspace_.buffer(), stream_,
                             states() + arrays_.num_ranks() - 1);
@@ -79,18 +99,17 @@ Status ShardStep::Upload(const Bytes& packets, OwnedMemory* memory) const {
 }
 
 Status ShardStep::Exchange() {
-  std::vector<int64_t> num_bytes(pieces_.size());
-  PieceCounts counts{Span<int64_t>(num_bytes)};
   for (size_t rank = 0; rank < pieces_.size(); ++rank) {
     TFC_RETURN_IF_ERROR(arrays_.ClearSlots(stream_));
-    TFC_RETURN_IF_ERROR(EncodePieces(pieces_[rank], static_cast<int>(rank)));
+    TFC_RETURN_IF_ERROR(EncodePieces(rank));
     TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
-    TFC_RETURN_IF_ERROR(pieces_[rank].Read(states(), &counts));
-    if (rank == 0) {
-      for (int64_t each : num_bytes) sent_bytes_ += static_cast<uint64_t>(each);
-    } else if (num_bytes[0] > 0) {  // The first frame is that of rank 0.
-      TFC_RETURN_IF_ERROR(
-          Append(frames_.buffer().data_dev, static_cast<uint64_t>(num_bytes[0]), &received_));
+    const std::vector<Piece>& others = divided_[rank].of_others;
+    for (size_t i = 0; i < others.size(); ++i) {
+      uint64_t num_bytes = 0;
+      TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[i], &num_bytes));
+      if (rank == 0) sent_bytes_ += num_bytes;
+      if (others[i].rank == 0)  // Its frame is the first one.
+        TFC_RETURN_IF_ERROR(Append(frames_.buffer().data_dev, num_bytes, &received_));
     }
     if (PieceSize(rank) == 0) continue;
     TFC_RETURN_IF_ERROR(EncodeSum(rank));
@@ -110,7 +129,7 @@ Status ShardStep::Exchange() {
 }
 
 Status ShardStep::Encode() const {
-  TFC_RETURN_IF_ERROR(EncodePieces(pieces_[0], 0));
+  TFC_RETURN_IF_ERROR(EncodePieces(0));
   return EncodeSum(0);
 }
 

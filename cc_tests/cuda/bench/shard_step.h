@@ -14,7 +14,7 @@
 #include "cuda/frame_encoder.h"
 #include "cuda/owned_memory.h"
 #include "cuda/piece_decoder.h"
-#include "cuda/piece_encoder.h"
+#include "cuda/pieces.h"
 #include "cuda/sum_decoder.h"
 #include "platform.h"
 #include "step_arrays.h"
@@ -48,8 +48,8 @@ class ShardStep {
   int num_slots() const { return num_slots_; }
 
  private:
-  std::vector<DeviceSlot> SlotsAt(int64_t begin) const;
-  Status EncodePieces(const PieceEncoder& encoder, int rank) const;
+  std::vector<DeviceSlot> WholeSlots() const;
+  Status EncodePieces(size_t rank) const;
   // Encodes the sum of a piece, which is its gradient here.
   Status EncodeSum(size_t rank) const;
   Status Append(const void* frame_dev, uint64_t num_bytes, Bytes* packets) const;
@@ -63,8 +63,12 @@ class ShardStep {
   int num_slots_ = 0;
   uint64_t sent_bytes_ = 0;
   std::vector<int64_t> cuts_;
-  std::vector<PieceEncoder> pieces_;  // By rank.
-  std::vector<FrameEncoder> sums_;    // By rank.
+  MemorySpec memory_;
+  // By rank; on one rank there are no pieces of others.
+  std::vector<DividedTensor> divided_;
+  std::vector<std::optional<FrameEncoder>> pieces_;
+  std::vector<FrameEncoder> sums_;
+  uint64_t piece_bytes_ = 0;  // Of the buffer of a piece's frame.
   OwnedMemory workspace_, frames_, sum_frame_;
   PinnedMemory states_;
   Bytes received_, gathered_;

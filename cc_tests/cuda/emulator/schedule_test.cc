@@ -5,7 +5,7 @@
 #include "contract_inputs.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/linear_coder.h"
-#include "cuda/piece_encoder.h"
+#include "cuda/pieces.h"
 #include "cuda/sum_decoder.h"
 #include "device_encode.h"
 #include "device_inputs.h"
@@ -88,38 +88,45 @@ TEST_P(Schedule, WaitsOnce) {
                  static_cast<int>(emulator::NumLaunches() - launches_before_sum));
 }
 
-// Launches of the encoding of the pieces of so many ranks.
-int64_t LaunchesOfPieces(const std::string& spec, int64_t num_ranks) {
+// Launches of the encoding of so many pieces of a gradient.
+int64_t LaunchesOfPieces(const std::string& spec, size_t num_pieces) {
   const Stream stream;
   const auto compressor = Parse(spec);
-  std::vector<int64_t> cuts;
-  for (int64_t rank = 0; rank <= num_ranks; ++rank) cuts.push_back(rank * 300);
-  const auto encoder = PieceEncoder::Make(*compressor, cuts, 1);
-  EXPECT_TRUE(encoder.ok()) << encoder.status().message();
-  const auto n = static_cast<size_t>(cuts.back());
-  const DeviceVector<float> gradient(Gradient(n, 1), stream);
-  const DeviceSlots slots(SomeSlots(*compressor, n), true, stream);
-  const DeviceVector<unsigned char> workspace(encoder.value().workspace_bytes());
-  const DeviceVector<unsigned char> frames(encoder.value().max_frames_bytes());
-  std::vector<EncodeState> states(encoder.value().frames().size());
+  const std::vector<uint64_t> sizes(num_pieces, 300);
+  const FrameEncoder encoder = FrameEncoder::Make(*compressor, DType::kFloat32, sizes).value();
+  const DeviceVector<float> gradient(Gradient(300 * num_pieces, 1), stream);
+  const DeviceSlots slots(SomeSlots(*compressor, 300 * num_pieces), true, stream);
+  const DeviceVector<unsigned char> workspace(encoder.workspace_bytes());
+  const DeviceVector<unsigned char> frames(encoder.max_frame_bytes() * num_pieces);
+  std::vector<std::vector<DeviceSlot>> of_pieces;
+  std::vector<FrameInput> inputs;
+  for (size_t i = 0; i < num_pieces; ++i) {
+    const Piece piece = {i, static_cast<int64_t>(300 * i), 300};
+    of_pieces.push_back(SlotsOf(piece, slots.views()));
+    inputs.push_back(
+        {gradient.data_dev() + piece.begin,
+         of_pieces.back(),
+         1,
+         {frames.data_dev() + i * encoder.max_frame_bytes(), encoder.max_frame_bytes()}});
+  }
+  std::vector<EncodeState> states(num_pieces);
   const int64_t before = emulator::NumLaunches();
-  ExpectOk(encoder.value().Launch(gradient.data_dev(), slots.views(), 1, workspace.buffer(),
-                                  frames.buffer(), stream.get(), states.data()));
+  ExpectOk(encoder.Launch(inputs, workspace.buffer(), stream.get(), states.data()));
   stream.Synchronize();
   return emulator::NumLaunches() - before;
 }
 
-TEST(LaunchesOfPieces, DependOnTheRanksByTheChunksOfTheTableAlone) {
+TEST(LaunchesOfPieces, DependOnTheirNumberByTheChunksOfTheTableAlone) {
   for (const char* spec :
        {"dense|raw|raw", "residual|dense|raw|fp16", "residual|dense|raw|block_int:bits=4",
         "momentum|dense|raw|qsgd", "residual|topk:ratio=0.1|raw|raw",
         "residual|topk:ratio=0.1|bitmap|fp16", "residual|topk:ratio=0.1|delta_binary|raw",
         "momentum|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
         "residual|threshold:tau=0.5|delta_flag|qsgd"}) {
-    const int64_t few = LaunchesOfPieces(spec, 3);
-    EXPECT_LE(few, 42) << spec;
-    EXPECT_EQ(LaunchesOfPieces(spec, 8), few) << spec;
-    EXPECT_EQ(LaunchesOfPieces(spec, 18), few + 1) << spec;
+    const int64_t few = LaunchesOfPieces(spec, 2);
+    EXPECT_LE(few, 40) << spec;
+    EXPECT_EQ(LaunchesOfPieces(spec, 7), few) << spec;
+    EXPECT_EQ(LaunchesOfPieces(spec, 17), few + 1) << spec;
   }
 }
 
