@@ -4,8 +4,13 @@ import math
 import weakref
 from collections.abc import Sequence
 
+import tensorflow as tf
+
 from tfcompress import comm
-from tfcompress.notices import warn
+from tfcompress.auto import Auto
+from tfcompress.notices import warn, warn_once
+from tfcompress.plan import Given, stages_of
+from tfcompress.route import facts_of
 from tfcompress.statistics import Stats, TensorStats
 
 # Above it a step sends less than 1 - 0.9875^2 = 2.5 % of the energy, which costs accuracy
@@ -43,6 +48,32 @@ def warn_of_loss(holders: Sequence[object], stats: Stats, planned_steps: int | N
         if message and not told.issuperset(holders):
             told.update(holders)
             warn(message, AccuracyWarning)
+
+
+def warn_of_dense_table(plan: Given, name: str, gradient: tf.Tensor) -> None:
+    """Warns on rank 0, once, where a table whose gradient was made dense is likely to lose accuracy.
+
+    Elements of rows that few batches touch are sent long after their gradients, and the velocity of what is
+    sent is forgotten (docs/no_loss.md, "Five times as long").
+
+    Args:
+      plan: What is applied; `auto` is not warned of, which may send every element.
+      name: The table's.
+      gradient: The dense one.
+    """
+    if not comm.leads() or isinstance(plan, Auto):
+        return
+    compressors = [policy.compressor_for(name) for policy in stages_of(plan)[1]]
+    shape = tuple(gradient.shape)
+    specs = [facts_of(each.route(name, gradient.dtype.name, shape).spec) for each in compressors]
+    if any(spec["memory"].startswith("momentum") and not spec["everything"] for spec in specs):
+        warn_once(
+            f"sparse_as_dense=True makes the gradient of '{name}' a dense tensor, of which few elements are "
+            "sent, and the memory has the momentum: training lost accuracy so. Leave it out, so that touched "
+            "rows are sent, name the table in `exclude`, or send every element by tfc.Compression.int8() or "
+            "int4()",
+            AccuracyWarning,
+        )
 
 
 def _too_much_waits(stats: Stats) -> str:

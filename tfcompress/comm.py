@@ -151,10 +151,12 @@ class Ranks:
           splits: int32 [ranks], elements of each part.
           name: Equal on all ranks and unique among pending collectives.
         """
+        # An all-to-all's own prefix is not among those by which the elastic mode recognises failures: it
+        # would take this one for the end of training.
         received, _ = horovod().alltoall(
             packet,
             splits=splits,
-            name=f"HorovodAlltoall_{name}",
+            name=f"HorovodAllgather_{name}",
             ignore_name_scope=True,
             process_set=self._set(),
         )

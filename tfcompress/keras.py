@@ -49,7 +49,7 @@ class _Distributed(keras_objects.OptimizerBase):
         """Accumulates and reduces gradients, and calls `apply` with them where it is time to."""
         parameters = [parameter_of(variable) for variable in variables]
         self._tfcompress_accumulator.run(
-            [self._tfcompress_step.densify(gradient) for gradient in gradients],
+            list(map(self._tfcompress_step.densify, gradients, parameters)),
             parameters,
             lambda sums: apply(self._tfcompress_step.reduce(sums, parameters)),
             lambda: self.iterations.assign_add(1),  # As Horovod counts.

@@ -22,6 +22,6 @@ def tell(message: str) -> None:
 
 
 @functools.cache
-def warn_once(message: str) -> None:
+def warn_once(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns, once in a process."""
-    warn(message)
+    warn(message, category)

@@ -23,9 +23,12 @@ _ROW_SPARSIFIERS = ("topk", "threshold")
 
 # How frames travel: to all ranks, to the rank that sums them, or as moves fewer bytes.
 _EXCHANGES = ("gather", "shard", "auto")
-# The least numbers of ranks on which sharding moves fewer bytes: of gradients, and of rows of tables, which
-# ranks touch in common only in part (docs/convergence.md, "Rows of tables").
-_LEAST_SHARDING, _LEAST_SHARDING_ROWS = 3, 4
+# The least numbers of ranks on which sharding moves fewer bytes: of frames that do not grow with what is
+# summed, and of others, whose elements or rows ranks have in common only in part (docs/convergence.md, "Rows
+# of tables"; docs/papers.md, FastSGD's Figure 9).
+_LEAST_SHARDING, _LEAST_SHARDING_UNIONS = 3, 4
+# Sparsifiers whose sums have the elements of all ranks.
+_OF_UNIONS = ("nonzero", "threshold")
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
@@ -64,9 +67,9 @@ class Compressor:
         them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
-        what moves fewer bytes for specs whose frames do not grow with what is summed, "gather" on two ranks,
-        for rows of tables on three, too, and "shard" on more, but "gather" in elastic jobs, where "shard" is
-        refused. Frames of `nonzero` grow: gather them. Rows of tables are sharded by their numbers:
+        what moves fewer bytes: "gather" on two ranks, and on three where frames grow with what is summed
+        (rows of tables, `nonzero`, `threshold`), "shard" on more and in elastic jobs, which may become
+        larger. Rows of tables are sharded by their numbers:
         row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
@@ -184,10 +187,11 @@ class Compressor:
         return Transport.SHARD if self.exchange == "shard" else Transport.GATHER
 
     def transport_on(self, num_ranks: int | None, is_table: bool = False) -> Transport:
-        """Returns how gradients travel on so many ranks; None in elastic jobs, where "auto" gathers."""
-        least = _LEAST_SHARDING_ROWS if is_table else _LEAST_SHARDING
+        """Returns how gradients travel on so many ranks; None in elastic jobs, where the number changes."""
+        sums_grow = is_table or (facts_of(self.spec)["sparsifier"] or "").startswith(_OF_UNIONS)
+        least = _LEAST_SHARDING_UNIONS if sums_grow else _LEAST_SHARDING
         is_open = self.exchange == "auto" and self.transport is Transport.GATHER and self._may_be_sharded()
-        shards = is_open and num_ranks is not None and num_ranks >= least
+        shards = is_open and (num_ranks is None or num_ranks >= least)
         transport = Transport.SHARD if shards else self.transport
         return Transport.SHARD_ROWS if is_table and transport is Transport.SHARD else transport
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import tensorflow as tf
 
 from tfcompress import comm
+from tfcompress.accuracy import warn_of_dense_table
 from tfcompress.compression_error import Measurement
 from tfcompress.options import Options
 from tfcompress.parts import WHOLE
@@ -99,7 +100,7 @@ class Step:
         shared = [i for i, p in enumerate(parameters) if p.key not in local and gradients[i] is not None]
         if not shared:
             return results
-        mine = [self.densify(gradients[i]) for i in shared]
+        mine = [self.densify(gradients[i], parameters[i]) for i in shared]
         reduce = self._reduce_on_all if self._ranks.may_exchange() else self._reduce_alone
         reduced = reduce(mine, [parameters[i] for i in shared], plan or self.state.plan)
         for i, gradient in zip(shared, reduced, strict=True):
@@ -195,11 +196,14 @@ class Step:
             return finite
         return self._ranks.all_true(finite, f"{self.state.name_of_all()}_finite")
 
-    def densify(self, gradient: Gradient) -> Gradient:
+    def densify(self, gradient: Gradient, parameter: Parameter) -> Gradient:
         """Returns a gradient, IndexedSlices as a dense tensor where the options say so."""
-        if self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
-            return tf.convert_to_tensor(gradient)
-        return gradient
+        if not (self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices)):
+            return gradient
+        dense = tf.convert_to_tensor(gradient)
+        if parameter.key not in self._local:
+            warn_of_dense_table(self.state.plan, parameter.name, dense)
+        return dense
 
     def _members(
         self,

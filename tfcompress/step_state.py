@@ -116,11 +116,6 @@ class StepState:
         described = describe(names, gradients, parameters)
         settled = self._settle(plan, described) if isinstance(plan, Auto) else plan
         made = Stages.resolve(settled, described, held, num_ranks)
-        if num_ranks is None and any(route.transport.is_sharded for route in made.all_routes()):
-            raise ValueError(
-                "exchange='shard' does not work in elastic jobs: Horovod's elastic loop does not take the "
-                "failure of an all-to-all for one. Use exchange='gather' or 'auto', which gathers there"
-            )
         if levels and any(route.transport in _NOT_IN_LEVELS for route in made.all_routes()):
             raise ValueError(
                 "hierarchical=True does not work with linear codecs, whose payloads all ranks sum, nor with "

@@ -1,4 +1,4 @@
-"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER loop|fit|tape|phases VICTIM`.
+"""One rank of the job that test_elastic.py starts: `elastic_job.py FOLDER MODE VICTIM`.
 
 The gradient of the model's weights is the input itself, small integers that depend on the rank's name and
 the step alone, and gradients are summed: float32 holds every sum exactly.
@@ -7,8 +7,9 @@ The host named VICTIM kills itself in the middle of step 13, with its gradient c
 waiting for it. Commits are after steps 5, 10, ..., so three steps are done again. Where the others can
 go on without it, they wait after step 20 until Horovod has told them of a new host.
 
-In the mode `phases` a tape trains one layer before step 20 and another tape another layer from then on, so
-that a new rank has never made the first one.
+Modes: `loop`, `fit` and `tape` say who exchanges. In `phases` a tape trains one layer before step 20 and
+another tape another layer from then on, so that a new rank has never made the first one. In `shards` and
+`rows` the owner of a shard, and of rows of a table, sums them: who owns what changes with the ranks.
 """
 
 import os
@@ -28,11 +29,15 @@ from tfcompress.tape import states_of
 
 FOLDER, MODE, VICTIM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 NAME = os.environ["HOROVOD_HOSTNAME"]  # Each host has one slot.
-SIZE, NUM_STEPS, STEPS_PER_COMMIT, FATAL_STEP, MEETING_STEP = 40, 40, 5, 13, 20
-COMPRESSION = tfc.Compression.topk(0.1, min_elements=1)
+# Two shards have something on two ranks, and three on three: a shard is of 1,024 elements at least.
+SIZE = 2500 if MODE == "shards" else 40
+NUM_STEPS, STEPS_PER_COMMIT, FATAL_STEP, MEETING_STEP = 40, 5, 13, 20
+EXCHANGE = "shard" if MODE in ("shards", "rows") else "gather"
+COMPRESSION = tfc.Compression.topk(0.1, min_elements=1, exchange=EXCHANGE)
 if MODE == "phases":  # Its sums need the same step on all ranks, and say so where it is not.
     COMPRESSION = tfc.Compression.shared_randomk(0.1, min_elements=1)
 NUM_PARTS = 2 if MODE == "phases" else 1
+IS_OPTIMIZER = MODE not in ("tape", "phases")
 keras = tf.keras
 
 
@@ -54,10 +59,24 @@ class InputAsGradient(keras.Model):
 
     def __init__(self):
         super().__init__()
-        self.parts = [keras.layers.Dense(1, use_bias=False) for _ in range(NUM_PARTS)]
+        self.parts = [make_part() for _ in range(NUM_PARTS)]
 
     def call(self, inputs):
         return tf.concat([part(inputs) for part in self.parts], axis=1)
+
+
+class TableInput(keras.layers.Embedding):
+    """The same for w of rows of a table: those whose input is not zero, and no others, have a gradient."""
+
+    def call(self, inputs):
+        touched = tf.where(inputs[0] != 0)[:, 0]
+        products = super().call(touched)[:, 0] * tf.gather(inputs[0], touched)
+        return tf.reduce_sum(products)[tf.newaxis, tf.newaxis]
+
+
+def make_part():
+    """Returns a layer of one weight [SIZE, 1]."""
+    return TableInput(SIZE, 1) if MODE == "rows" else keras.layers.Dense(1, use_bias=False)
 
 
 def loss_of(_, output):
@@ -70,7 +89,7 @@ def make_model():
     # Ranks start from different weights: the state has to make them equal.
     model.set_weights([np.full([SIZE, 1], hvd.rank() + 1.0, np.float32)] * NUM_PARTS)
     optimizer = keras.optimizers.SGD(1.0)
-    if MODE in ("loop", "fit"):
+    if IS_OPTIMIZER:
         optimizer = tfc.DistributedOptimizer(optimizer, compression=COMPRESSION, op=hvd.Sum)
     model.compile(optimizer, loss_of, jit_compile=False)
     return model
@@ -89,7 +108,7 @@ def part_at(step):
 
 
 def residual():
-    states = [state_of(model.optimizer)] if MODE in ("loop", "fit") else states_of(model.variables)
+    states = [state_of(model.optimizer)] if IS_OPTIMIZER else states_of(model.variables)
     slots = {name: slot for state in states for name, [slot] in state.memories.by_name().items()}
     names = [parameter_of(variable).name for variable in model.trainable_variables]
     return np.concatenate(
@@ -137,7 +156,7 @@ def train_step(x, step, part):
     with tf.control_dependencies([step]):
         with tf.GradientTape() as tape:
             loss = loss_of(None, model(x)[:, part])
-    if MODE in ("tape", "phases"):
+    if not IS_OPTIMIZER:
         tape = tfc.DistributedGradientTape(tape, compression=COMPRESSION, op=hvd.Sum)
     trained = model.parts[part].trainable_variables
     gradients = tape.gradient(loss, trained)

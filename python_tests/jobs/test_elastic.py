@@ -79,7 +79,7 @@ def assert_conserved(results, hosts):
     np.testing.assert_array_equal(applied + waiting, computed - lost["residual"])
 
 
-@pytest.mark.parametrize("mode", ["loop", "fit", "tape", "phases"])
+@pytest.mark.parametrize("mode", ["loop", "fit", "tape", "phases", "shards", "rows"])
 def test_two_of_three_ranks_go_on_and_a_new_one_joins_them(tmp_path, mode):
     results = run_job(tmp_path, mode, [FIRST, VICTIM, THIRD], announced_by="trained_without")
     for host in (FIRST, THIRD):
@@ -88,8 +88,9 @@ def test_two_of_three_ranks_go_on_and_a_new_one_joins_them(tmp_path, mode):
     assert_conserved(results, [FIRST, THIRD, NEW])
 
 
-def test_the_rank_that_is_left_waits_for_a_new_one(tmp_path):
-    results = run_job(tmp_path, "loop", [FIRST, VICTIM], announced_by="died")
+@pytest.mark.parametrize("mode", ["loop", "shards"])
+def test_the_rank_that_is_left_waits_for_a_new_one(tmp_path, mode):
+    results = run_job(tmp_path, mode, [FIRST, VICTIM], announced_by="died")
     assert events(results, FIRST) == [(0, 2), (COMMIT_STEP, 2)]
     assert events(results, NEW) == [(COMMIT_STEP, 2)]
     assert_conserved(results, [FIRST, NEW])

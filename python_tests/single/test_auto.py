@@ -261,7 +261,7 @@ def test_auto_keeps_every_element_unless_it_is_told():
     sparse = tfc.Compression.auto("sparse", ratio=0.02, warmup_steps=30)
     assert list(dense.compressors) == ["none", "fp16", "bf16", "int8", "int4"] == list(sparse.compressors)
     assert dense.sparse == () and not any(each.is_sparse for each in sparse.compressors.values())
-    assert [name for name, _ in sparse.sparse] == ["sparse", "sparse with rowcol|ecsq"]
+    assert [name for name, _ in sparse.sparse] == ["sparse", "compact"]
     for _, schedule in sparse.sparse:
         assert "topk:ratio=0.02" in schedule.last.spec and schedule.boundaries == (10, 20, 30)
 
@@ -294,7 +294,7 @@ def test_auto_is_named_on_command_lines():
     assert isinstance(tfc.make_compressor("auto"), Auto)
     assert "sparse" in dict(tfc.make_compressor("auto(allow='sparse')").sparse)
     assert tfc.make_compressor("auto").spec.endswith("int8, int4")
-    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse, sparse with rowcol|ecsq")
+    assert tfc.make_compressor("auto('sparse')").spec.endswith("int4, sparse, compact")
 
 
 # ---- Tuner -------------------------------------------------------------------------------------------------

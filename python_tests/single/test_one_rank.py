@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import horovod.tensorflow as hvd
 import keras
@@ -77,11 +78,35 @@ def test_one_rank_densifies_embeddings_as_several_do():
         keras.optimizers.SGD(1.0), compression=compression, sparse_as_dense=True
     )
     rows = tf.IndexedSlices(tf.ones([1, 4]), tf.constant([3]), tf.constant([50, 4]))
-    for _ in range(2):
+    notices.warn_once.cache_clear()
+    with pytest.warns(tfc.AccuracyWarning, match="sparse_as_dense=True"):
         optimizer.apply_gradients([(rows, table)])
+    optimizer.apply_gradients([(rows, table)])
     expected = np.zeros((50, 4))
     expected[3] = -2.5
     np.testing.assert_allclose(table.numpy(), expected)
+
+
+NOT_WARNED_OF = {
+    "residual": tfc.Compression.topk(min_elements=0),
+    "every element": tfc.Compression.int8(min_elements=0),
+    "excluded": tfc.Compression.sparse(min_elements=0, exclude=["table"]),
+    "another compressor": {"table": tfc.Compression.int8(), ".": tfc.Compression.dgc(min_elements=0)},
+    "small": tfc.Compression.sparse(),
+}
+
+
+@pytest.mark.parametrize("compression", NOT_WARNED_OF.values(), ids=NOT_WARNED_OF)
+def test_dense_tables_are_not_warned_of_where_nothing_was_lost(compression):
+    table = make_variable(np.zeros((50, 4), np.float32), name="table")
+    optimizer = tfc.DistributedOptimizer(
+        keras.optimizers.Adam(), compression=compression, sparse_as_dense=True
+    )
+    rows = tf.IndexedSlices(tf.ones([1, 4]), tf.constant([3]), tf.constant([50, 4]))
+    notices.warn_once.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfc.AccuracyWarning)
+        optimizer.apply_gradients([(rows, table)])
 
 
 def test_the_wrapped_optimizer_keeps_class_and_configuration():
@@ -139,16 +164,14 @@ def test_horovod_not_initialised():
     subprocess.run([sys.executable, "-c", NOT_INITIALISED], check=True)
 
 
-def test_shards_are_refused_in_elastic_jobs(monkeypatch):
-    """Horovod's elastic loop ends, as if all were done, where an all-to-all fails."""
+@pytest.mark.parametrize("exchange, transport", [("auto", "SHARD"), ("shard", "SHARD"), ("gather", "GATHER")])
+def test_elastic_jobs_shard_on_any_number_of_ranks(exchange, transport, monkeypatch):
+    """What ranks have traced stays as their number changes, and new ones have to do the same."""
     variable = tf.Variable(tf.zeros([3000]), name="kernel")
-    states = [StepState(tfc.Compression.topk(exchange=exchange)) for exchange in ("shard", "auto")]
+    state = StepState(tfc.Compression.topk(exchange=exchange))
     monkeypatch.setattr(comm, "is_elastic", lambda: True)
-    parameters = [parameter_of(variable)]
-    with pytest.raises(ValueError, match="elastic jobs.*'auto', which gathers there"):
-        states[0].stages_of([tf.zeros([3000])], parameters, states[0].plan)
-    [route] = states[1].stages_of([tf.zeros([3000])], parameters, states[1].plan).all_routes()
-    assert route.transport.name == "GATHER"
+    [route] = state.stages_of([tf.zeros([3000])], [parameter_of(variable)], state.plan).all_routes()
+    assert route.transport.name == transport
 
 
 @pytest.mark.parametrize("is_elastic", [False, True])

@@ -73,8 +73,8 @@ OWN_DEFAULTS = {
     "int8": {"exchange": "auto"},
     "int4": {"exchange": "auto", "row_residual": True},
 }
-# `auto` is several presets: test_auto.py; these two are schedules.
-SCHEDULES = ("sparse", "smallest")
+# `auto` is several presets: test_auto.py; these are schedules.
+SCHEDULES = ("sparse", "compact", "smallest")
 FUNCTIONS = [
     name
     for cls in tfc.Compression.__mro__
@@ -172,6 +172,11 @@ class TestSparse:
         for each in getattr(tfc.Compression, name)(**policy).policies:
             assert {name: each.get_config()[name] for name in policy} == policy
 
+    def test_the_compact_one_has_the_elements_of_sparse_in_other_codecs(self):
+        same = {"ratio": 0.05, "warmup_steps": 9, "seed": 3, "momentum": 0.9}
+        other = tfc.Compression.sparse(**same, index="rowcol", value="ecsq:snr=15")
+        assert tfc.Compression.compact(**same).get_config() == other.get_config()
+
     def test_the_smallest_one_has_the_smallest_codecs_in_its_warm_up_too(self):
         schedule = tfc.Compression.smallest(warmup_steps=30)
         assert schedule.boundaries == (10, 20, 30)
@@ -243,18 +248,23 @@ class TestExchange:
             with pytest.raises(ValueError, match="return_spec .* without a memory"):
                 tfc.Compressor("topk|raw|raw", return_spec=spec)
 
-    @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "GATHER")])
+    @pytest.mark.parametrize(("ranks", "transport"), [(2, "GATHER"), (3, "SHARD"), (None, "SHARD")])
     def test_auto_moves_fewer_bytes(self, ranks, transport):
         compressor = tfc.Compression.topk(exchange="auto")
         route = compressor.route("kernel", "float32", (100, 100), num_ranks=ranks)
         assert route.transport.name == transport
         assert tfc.Compression.topk().route("kernel", "float32", (100, 100)).transport.name == "GATHER"
 
+    @pytest.mark.parametrize("preset", [tfc.Compression.fastsgd, tfc.Compression.threshold])
+    def test_frames_that_grow_with_what_is_summed_are_sharded_on_more_ranks(self, preset):
+        routes = [preset(exchange="auto").route("kernel", "float32", (100, 100), num_ranks=n) for n in (3, 4)]
+        assert [each.transport.name for each in routes] == ["GATHER", "SHARD"]
+
     def test_auto_leaves_sums_of_payloads_alone(self):
         linear = tfc.Compressor("shared_randomk:ratio=0.1", exchange="auto")
         assert linear.route("kernel", "float32", (100, 100), num_ranks=8).transport.name == "LINEAR"
 
-    @pytest.mark.parametrize(("ranks", "transport"), [(3, "GATHER"), (4, "SHARD_ROWS"), (None, "GATHER")])
+    @pytest.mark.parametrize(("ranks", "transport"), [(3, "GATHER"), (4, "SHARD_ROWS"), (None, "SHARD_ROWS")])
     def test_rows_go_to_their_owners_on_more_ranks(self, ranks, transport):
         route = tfc.Compression.int8().route("table", "float32", (100, 100), is_table=True, num_ranks=ranks)
         assert route.transport.name == transport

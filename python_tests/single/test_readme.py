@@ -28,7 +28,7 @@ def test_preset_table_gives_the_presets_specs():
         for cls in tfc.Compression.__mro__
         for name, preset in vars(cls).items()
         if not name.startswith("_") and not isinstance(preset, tfc.Compressor)
-    } - {"auto", "sparse", "smallest"}
+    } - {"auto", "sparse", "compact", "smallest"}
     for name, spec in rows:
         assert getattr(tfc.Compression, name)().spec == spec.replace("\\|", "|")
 
@@ -54,6 +54,11 @@ def test_its_choice_has_the_measured_numbers():
     assert adam["sparse"]["difference"] > 0 and round(adam["sparse"]["ratio"]) == round(momentum["ratio"])
     behind = f"{-100 * momentum['difference']:.2f} points behind under SGD"
     assert said["sparse"].startswith(f"{momentum['ratio']:.0f} times fewer: ahead under Adam, {behind}")
+    name = "sparse(index='rowcol',value='ecsq:snr=15')"
+    compact, momentum = adam[name], result_rows("no_loss_mlp_momentum")[name]
+    fewer = f"{compact['ratio']:.0f} to {result_rows('no_loss_mlp_momentum_long')[name]['ratio']:.0f} times"
+    behind = f"{-100 * momentum['difference']:.2f} points behind under SGD"
+    assert said["compact"] == f"{fewer} fewer: ahead under Adam, {behind}" and compact["difference"] > 0
     large = result_rows("time_to_accuracy_large_mlp")
     assert f"{100 * (large['none']['final'] - large['sparse']['final']):.2f} behind" in said["sparse"]
     smallest = result_rows("convergence_fashion_adam")["smallest(warmup_steps=468)"]
