@@ -3,7 +3,7 @@
     python benchmarks/fill_tables.py            # after new numbers were copied to docs/results
     python benchmarks/fill_tables.py --check    # only checks whether the pages are up to date
 
-In a page, two comments mark the position of a table and name the benchmark's file::
+In a page, two comments mark the position of a table and name the benchmark's file, or several::
 
     <!-- convergence: convergence_digits -->
     <!-- /convergence -->
@@ -13,6 +13,7 @@ import argparse
 import json
 import pathlib
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterable
 
@@ -50,7 +51,7 @@ INDEX_BITS = {
     "hazard": "hazard",
     "limit": "limit",
 }
-_MARKED = re.compile(r"(<!-- (\w+): (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- (\w+): (\w[\w ]*) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 def convergence(result: dict) -> str:
@@ -91,8 +92,26 @@ def network(result: dict) -> str:
     return table(["link", "compression", *traffic, "step ms", *PHASES, *ratios], rows)
 
 
+def presets(result: dict, training: dict) -> str:
+    """Returns the table of `steps`, and how far behind `none` presets ended in a training."""
+    headings, rows = _steps(result)
+    behind = {_preset(row["compression"]): f"{-100 * row['difference']:+.2f}" for row in training["rows"]}
+    _, found = by_compression(result["rows"])
+    shown = [[*row, behind.get(_preset(name), "")] for row, name in zip(rows, found, strict=True)]
+    return table([*headings, "points behind"], shown)
+
+
+def _preset(compression: str) -> str:
+    """Returns a preset's name without its arguments."""
+    return compression.partition("(")[0]
+
+
 def steps(result: dict) -> str:
     """Returns a table of how many times as fast as plain Horovod's steps are, a column for each bandwidth."""
+    return table(*_steps(result))
+
+
+def _steps(result: dict) -> tuple[list[str], list[list[str]]]:
     bandwidths, found = by_compression(result["rows"])
     rows = [
         [
@@ -106,7 +125,31 @@ def steps(result: dict) -> str:
         for name, own in found.items()
     ]
     title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-    return table([title, "wire B/step", *bandwidths], rows)
+    return [title, "wire B/step", *bandwidths], rows
+
+
+def auto_gains(*results: dict) -> str:
+    """Returns a table of jobs: steps of `auto`, and how many times as fast as the best baseline's they are.
+
+    That is the median of the ratios within rounds, and the least and the greatest of them.
+    """
+    links = list(dict.fromkeys(run["bandwidth"] for run in results[0]["runs"]))
+    rows = []
+    for result in results:
+        rounds: dict[str, dict[int, dict[str, float]]] = {link: {} for link in links}
+        for run in result["runs"]:
+            own = rounds[run["bandwidth"]].setdefault(run["round"], {})
+            own[run["compression"]] = run["step_ms_median"]
+        title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
+        rows.append([title, *(_gain(list(rounds[link].values())) for link in links)])
+    return table(["`auto`", *links], rows)
+
+
+def _gain(rounds: list[dict[str, float]]) -> str:
+    ratios = sorted(min(own[each] for each in BASELINES) / own["auto"] for own in rounds)
+    milliseconds = statistics.median(own["auto"] for own in rounds)
+    spread = f" ({ratios[0]:.2f} to {ratios[-1]:.2f})" if len(ratios) > 1 else ""
+    return f"{milliseconds:.1f} ms: {statistics.median(ratios):.2f}{spread}"
 
 
 def planned(result: dict) -> str:
@@ -202,6 +245,21 @@ def hierarchical(result: dict) -> str:
     ]
     numbers = ["kB, one level", "kB, two", "ms, one level", "ms, two", "x"]
     return table(["link", "elements", "compression", *numbers], rows)
+
+
+def changing_link(result: dict) -> str:
+    """Returns a table of the phases of a job whose links change: steps, and what `auto` took."""
+    names = list(result["rows"][0]["milliseconds"])
+    rows = [
+        [
+            row["link"],
+            *(f"{row['milliseconds'][name]:,.1f}" for name in names),
+            code(row["choice"]),
+            str(row["settled_after"] or "at once"),
+        ]
+        for row in result["rows"]
+    ]
+    return table(["ms a step", *map(code, names), "`auto` took", "after steps"], rows)
 
 
 def codec_choice(result: dict) -> str:
@@ -446,6 +504,8 @@ TABLES = {
     "convergence": convergence,
     "network": network,
     "steps": steps,
+    "presets": presets,
+    "auto_gains": auto_gains,
     "planned": planned,
     "time_to_accuracy": time_to_accuracy,
     "sharding": sharding,
@@ -458,6 +518,7 @@ TABLES = {
     "native_whole": native_whole,
     "lossless": lossless,
     "hierarchical": hierarchical,
+    "changing_link": changing_link,
     "overlap": overlap,
     "row_sharding": row_sharding,
     **gpu_report.TABLES,
@@ -473,11 +534,11 @@ def filled(page: str, results: pathlib.Path) -> str:
     """
 
     def fill(match: re.Match) -> str:
-        begin, kind, name, end = match.groups()
-        if name in NOT_SAVED_YET and not (results / f"{name}.json").exists():
+        begin, kind, names, end = match.groups()
+        if names in NOT_SAVED_YET and not (results / f"{names}.json").exists():
             return match[0]
-        result = json.loads((results / f"{name}.json").read_text())
-        return f"{begin}\n{TABLES[kind](result)}\n{end}"
+        found = [json.loads((results / f"{name}.json").read_text()) for name in names.split()]
+        return f"{begin}\n{TABLES[kind](*found)}\n{end}"
 
     return _MARKED.sub(fill, page)
 

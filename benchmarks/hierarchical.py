@@ -22,7 +22,7 @@ import options
 import rich.console
 import rich.progress
 import rich.table
-from namespace_job import run_ranks
+from namespace_job import environment_of, run_ranks
 from netns import INTERFACE, Bandwidth
 from netns import network as make_network
 
@@ -49,7 +49,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def run(arguments: argparse.Namespace, bandwidth: Bandwidth, kind: str) -> dict:
     """Runs one job; returns what its first rank measured."""
     sizes = arguments.elements if kind == "static" else []
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "HOROVOD_CYCLE_TIME": str(arguments.cycle_time)}
+    environment = environment_of(arguments.cycle_time, arguments.threads)
     with make_network(arguments.hosts, bandwidth) as hosts, tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "result.json"
         words = [INTERFACE, output, kind, arguments.repeats, *sizes]

@@ -25,6 +25,18 @@ class JobError(Exception):
     """Ranks failed or took too long; the message ends with their last lines."""
 
 
+def environment_of(cycle_time: float, threads: int | None) -> dict[str, str]:
+    """Returns variables for ranks that are timed.
+
+    Args:
+      cycle_time: Milliseconds between Horovod's cycles.
+      threads: Of each rank, for TensorFlow and the codecs; None for theirs.
+    """
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "HOROVOD_CYCLE_TIME": str(cycle_time)}
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+    return environment | (dict.fromkeys(names, str(threads)) if threads else {})
+
+
 def run_ranks(
     network: Network,
     command: Sequence[str],

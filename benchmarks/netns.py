@@ -99,6 +99,20 @@ class Network:
         """Returns the command that runs another one on the switch, which all hosts reach."""
         return _inside(self.namespaces[0], command)
 
+    def limit(self, bandwidth: Bandwidth) -> None:
+        """Limits all links, in both directions, also where they carry traffic.
+
+        Args:
+          bandwidth: A limit, not "unlimited".
+
+        Raises:
+          NetworkError: The machine refused.
+        """
+        switch, *hosts = self.namespaces
+        for number, host in enumerate(hosts):
+            _limit(host, INTERFACE, bandwidth)
+            _limit(switch, f"port{number}", bandwidth)
+
     def _create(self, bandwidth: Bandwidth) -> None:
         switch, *hosts = self.namespaces
         for namespace in self.namespaces:
@@ -111,9 +125,8 @@ class Network:
             _run("ip", "link", "add", INTERFACE, "netns", host, "type", "veth", "peer", port, "netns", switch)
             _run("ip", "-n", switch, "link", "set", port, "master", _SWITCH, "up")
             _bring_up(host, INTERFACE, str(_SUBNET[2 + number]))
-            if bandwidth.bits_per_second is not None:
-                _limit(host, INTERFACE, bandwidth)
-                _limit(switch, port, bandwidth)
+        if bandwidth.bits_per_second is not None:
+            self.limit(bandwidth)
 
     def _remove(self) -> None:
         existing = {line.split()[0] for line in _run("ip", "netns", "list").splitlines() if line.strip()}
@@ -169,7 +182,7 @@ def _bring_up(namespace: str, interface: str, address: str) -> None:
 def _limit(namespace: str, interface: str, bandwidth: Bandwidth) -> None:
     bucket = ["rate", f"{bandwidth.bits_per_second}bit", "burst", str(bandwidth.burst_bytes)]
     queue = ["latency", f"{_QUEUE_MILLISECONDS}ms"]
-    _run("tc", "-n", namespace, "qdisc", "add", "dev", interface, "root", "tbf", *bucket, *queue)
+    _run("tc", "-n", namespace, "qdisc", "replace", "dev", interface, "root", "tbf", *bucket, *queue)
 
 
 def _find(tool: str) -> str | None:

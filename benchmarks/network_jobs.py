@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import options
 import rich.progress
 from gradient_sizes import Gradients, read_gradients
-from namespace_job import JobError, run_ranks
+from namespace_job import JobError, environment_of, run_ranks
 from netns import INTERFACE, Bandwidth, network
 
 __all__ = ["JobError", "Measured", "check_replicas", "measure", "run"]
@@ -185,9 +185,6 @@ def _example(
 
 def run(arguments: argparse.Namespace, bandwidth: Bandwidth, command: list[str]) -> None:
     """Runs a command as the ranks of one job on links of a bandwidth; raises as `measure` does."""
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "HOROVOD_CYCLE_TIME": str(arguments.cycle_time)}
-    if arguments.threads:
-        names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-        environment |= dict.fromkeys(names, str(arguments.threads))
+    environment = environment_of(arguments.cycle_time, arguments.threads)
     with network(arguments.ranks, bandwidth) as hosts:
         run_ranks(hosts, command, arguments.timeout, environment)

@@ -48,6 +48,19 @@ def test_links_are_limited():
     assert limited == ["2mbit"]
 
 
+def test_auto_chooses_again_when_the_link_changes(tmp_path):
+    """From a free link to one of 10 Mbit/s, on which a step of four bits takes half of one of eight."""
+    words = ["--bandwidths", "unlimited", "10mbit", "--units", "256", "--steps", "500", "--threads", "1"]
+    command = [sys.executable, str(BENCHMARKS / "changing_link.py"), *words, "--output", str(tmp_path)]
+    done = subprocess.run([*command, "--compression", "none"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    results = json.loads((tmp_path / "results" / "changing_link.json").read_text())
+    free, slow = results["rows"]
+    assert free["settled_after"] and slow["choice"] == "int4", results["jobs"]["auto"]["choices"]
+    assert slow["milliseconds"]["none"] > 4 * slow["milliseconds"]["auto"]
+    assert (tmp_path / "figures" / "changing_link.png").stat().st_size > 10_000
+
+
 def _has_bucket(bandwidth: netns.Bandwidth) -> bool:
     with netns.network(1, bandwidth) as hosts:
         host = hosts.on_host(0, ["tc", "qdisc", "show", "dev", netns.INTERFACE])

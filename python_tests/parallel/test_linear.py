@@ -143,6 +143,24 @@ def test_small_tensors_have_the_momentum_too(compressor):
         np.testing.assert_allclose(update, all_ranks(np.float32(velocity)).mean(axis=0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_with_everything_sent_sgd_trains_as_without_compression(nesterov, assert_same_on_all_ranks, rng):
+    steps = [[np.float32(rng.standard_normal(size)) for size in (SIZE, 10)] for _ in range(6)]
+
+    def train(compression):
+        sgd = keras.optimizers.SGD(0.1, momentum=0.8, nesterov=nesterov, weight_decay=0.01)
+        optimizer = tfc.DistributedOptimizer(sgd, compression=compression)
+        variables = [make_variable(np.ones(size), f"kernel{size}") for size in (SIZE, 10)]
+        for gradients in steps:
+            optimizer.apply_gradients(zip(map(tf.constant, gradients), variables, strict=True))
+        return [variable.numpy() for variable in variables]
+
+    ours = train(tfc.Compression.dgc(1.0, min_elements=64))
+    assert_same_on_all_ranks(ours)
+    for weights, expected in zip(ours, train(tfc.Compression.none), strict=True):
+        np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_adams_momentum_is_the_memorys_of_one_tensor_and_its_own_of_another(assert_same_on_all_ranks, rng):
     def train(optimizer, gradients_of):
         variables = [make_variable(np.zeros(SIZE), "kernel"), make_variable(np.zeros(10), "bias")]

@@ -90,13 +90,14 @@ def test_rounds_of_one_step_of_sgd_are_steps_with_averaged_gradients(rng):
 
 
 @pytest.mark.ranks
-def test_the_outer_step_is_sgd_with_nesterov_momentum_on_the_mean_difference(rng):
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_the_outer_step_is_sgd_with_momentum_on_the_mean_difference(nesterov, rng):
     gradients, weights, velocity = gradients_of(rng, 6), np.zeros(SIZE), np.zeros(SIZE)
-    found = Loop(2, outer=NESTEROV).take(gradients)
+    found = Loop(2, outer=tfc.OuterStep(0.7, momentum=0.9, nesterov=nesterov)).take(gradients)
     for begin in (0, 2, 4):
         difference = mean(gradients[begin : begin + 2].sum(axis=0))
         velocity = 0.9 * velocity + difference
-        weights -= 0.7 * (difference + 0.9 * velocity)
+        weights -= 0.7 * (difference + 0.9 * velocity if nesterov else velocity)
     np.testing.assert_allclose(found, weights, rtol=1e-4, atol=1e-4)
 
 

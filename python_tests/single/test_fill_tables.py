@@ -24,6 +24,31 @@ def test_a_page_is_filled_between_its_marks_only():
     assert fill_tables.filled(filled, ROOT / "docs" / "results") == filled
 
 
+def test_auto_is_compared_with_the_best_baseline_of_each_round():
+    times = [("none", 20, 30, 25), ("fp16", 10, 40, 50), ("auto", 5, 20, 25)]
+    runs = [
+        {"bandwidth": "1gbit", "round": i, "compression": name, "step_ms_median": ms}
+        for name, *own in times
+        for i, ms in enumerate(own, start=1)
+    ]
+    job = {"workload": "ncf", "ranks": 2, "parameters": 1000, "runs": runs}
+    text = fill_tables.auto_gains(job, job)
+    assert text.count("| ncf, 2 ranks, 1,000 parameters | 20.0 ms: 1.50 (1.00 to 2.00) |") == 2
+
+
+def test_steps_of_presets_have_the_points_that_a_training_lost():
+    wire = {"expected": 1000}
+    rows = [
+        {"compression": name, "bandwidth": "1gbit", "wire": wire, "step_ms": 5, "throughput_to": {"none": 2}}
+        for name in ("topk", "auto")
+    ]
+    result = {"workload": "ncf", "ranks": 2, "parameters": 1000, "rows": rows}
+    text = fill_tables.presets(result, {"rows": [{"compression": "topk(0.01)", "difference": -0.012}]})
+    assert (
+        "| `topk` | 1,000 | 5.0 ms: 2.00 | +1.20 |" in text and "| `auto` | 1,000 | 5.0 ms: 2.00 |  |" in text
+    )
+
+
 def test_speed_says_which_targets_are_met():
     row = {"spec": "residual|b", "n": 10_000_000, "threads": 1, "memory": 1.0, "encode": 2.5, "decode": 0.5}
     row["addition"] = 1.5

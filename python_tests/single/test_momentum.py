@@ -76,13 +76,16 @@ class TestArithmetic:
         assert_close(ours, train(make(0.01, beta_1=0.0, amsgrad=amsgrad), make_gradients=lambda i: seen[i]))
 
     @KERASES
-    def test_rmsprop_normalises_velocities_and_steps_as_far_as_its_sum(self, kind):
+    @pytest.mark.parametrize("weight_decay", [None, 0.5])
+    def test_rmsprop_normalises_velocities_and_steps_as_far_as_its_sum(self, kind, weight_decay):
         rate, expected, moment = 0.8, np.ones(SIZES[0]), np.zeros(SIZES[0])
         for step, (velocity, _) in enumerate(velocities(rate)):
+            expected -= 0.01 * (weight_decay or 0) * expected  # Apart from gradients.
             moment = 0.9 * moment + 0.1 * velocity**2
             count = (1 - rate ** (step + 1)) / (1 - rate)
             expected -= 0.01 * count * velocity / np.sqrt(moment + 1e-7)
-        found, _ = train(wrapped(kind.optimizers.RMSprop(0.01, momentum=rate)))
+        optimizer = kind.optimizers.RMSprop(0.01, momentum=rate, weight_decay=weight_decay)
+        found, _ = train(wrapped(optimizer))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
     def test_a_learning_rate_schedule_is_the_optimizers(self):

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 pytest.importorskip("horovod", reason="ranks are started by Horovod's own rendezvous")
+import changing_link  # noqa: E402
 import fill_tables  # noqa: E402
 import gradient_sizes  # noqa: E402
 import hierarchical  # noqa: E402
@@ -90,6 +91,38 @@ def test_one_level_and_two_are_shown_side_by_side():
     output = io.StringIO()
     rich.console.Console(width=110, file=output).print(hierarchical.make_table(rows))
     assert "int8" in output.getvalue()
+
+
+def test_a_phase_says_what_auto_took_and_when():
+    """The last half of a phase counts; a phase without another choice stays with the one before."""
+    jobs = {
+        "none": {"milliseconds": [9.0, 10.0, 90.0, 100.0, 9.0, 10.0], "choices": []},
+        "auto": {
+            "milliseconds": [15.0, 10.0, 11.0, 10.0, 110.0, 90.0, 30.0, 20.0, 20.0, 20.0, 20.0, 20.0],
+            "choices": [(2, "none: 10 ms a step; int4 11"), (7, "int4: 20 ms a step; none 100")],
+        },
+    }
+    rows = changing_link.rows_of(["1gbit", "100mbit", "1gbit"], jobs)
+    assert [row["choice"] for row in rows] == ["none", "int4", "int4"]
+    assert [row["settled_after"] for row in rows] == [2, 3, None]
+    assert [row["milliseconds"] for row in rows] == [
+        {"none": 10.0, "auto": 10.5},
+        {"none": 100.0, "auto": 25.0},
+        {"none": 10.0, "auto": 20.0},
+    ]
+    page = fill_tables.changing_link({"rows": rows})
+    assert "| 100mbit | 100.0 | 25.0 | `int4` | 3 |" in page and "`int4` | at once |" in page
+    output = io.StringIO()
+    rich.console.Console(width=110, file=output).print(changing_link.make_table(rows))
+    assert "100mbit" in output.getvalue()
+    [axes] = changing_link.plot({"jobs": jobs, "rows": rows}).axes
+    assert len(axes.texts) == 3
+
+
+def test_only_the_first_link_may_be_unlimited(capsys):
+    with pytest.raises(SystemExit):
+        changing_link.parse_arguments(["--bandwidths", "1gbit", "unlimited"])
+    assert "only the first" in capsys.readouterr().err
 
 
 def test_packets_are_shown_side_by_side():
