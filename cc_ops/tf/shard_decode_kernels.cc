@@ -25,11 +25,14 @@ class SumPiecesKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ReadOwnSums(ctx, &kept_, &sums));
     std::vector<DecodeStats> stats(sums.targets.size());
     PoolExecutor executor(ctx);
-    const Status status = DecodeSum(sums.packets, sums.positions, 1.0f, sums.targets, &executor,
-                                    Span<DecodeStats>(stats));
+    const Status status = sums.is_alone()
+                              ? OkStatus()
+                              : DecodeSum(sums.packets, sums.positions, 1.0f, sums.targets,
+                                          &executor, Span<DecodeStats>(stats));
     Bytes error;
-    if (status.code() == StatusCode::kDataLoss) {
-      AppendError(status, &error);
+    const bool is_broken = status.code() == StatusCode::kDataLoss;
+    if (is_broken) AppendError(status, &error);
+    if (is_broken || sums.is_alone()) {
       for (const SumTarget& target : sums.targets)
         std::memset(target.data, 0, target.n * sizeof(float));
     } else {

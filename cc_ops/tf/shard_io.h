@@ -65,6 +65,9 @@ struct OwnSums {
   std::vector<int64_t> positions;  // Of the targets in each packet.
   std::vector<size_t> tensors;     // Of the targets.
   size_t num_tensors = 0;
+
+  // Whether there is no other rank, as may come to be in an elastic job: all sums are zeros.
+  bool is_alone() const { return packets.num_ranks == 1 && packets.bytes.empty(); }
 };
 
 // Reads the inputs, and allocates the sums; `kept` may be null.

@@ -154,7 +154,7 @@ rank would know of: `error` then names rank, tensor and reason, and the sums are
 
 packets: 1-D. The packets of ranks 0 to num_ranks - 1, without the own one, end to
   end, each with the frames of this rank's pieces of all tensors that have elements.
-num_ranks: Scalar, at least 2.
+num_ranks: Scalar. One sums zeros, of a packet without bytes.
 own: Scalar. This rank.
 sizes: [N]. Elements of this rank's piece of each tensor.
 sums: One vector for each tensor.

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tfcompress as tfc
 from tfcompress import comm, notices
+from tfcompress.checkpoint import state_of
 from tfcompress.state import parameter_of
 from tfcompress.step_state import StepState
 
@@ -172,6 +173,18 @@ def test_elastic_jobs_shard_on_any_number_of_ranks(exchange, transport, monkeypa
     monkeypatch.setattr(comm, "is_elastic", lambda: True)
     [route] = state.stages_of([tf.zeros([3000])], [parameter_of(variable)], state.plan).all_routes()
     assert route.transport.name == transport
+
+
+def test_a_rank_alone_in_an_elastic_job_sums_all_shards(monkeypatch):
+    monkeypatch.setattr(comm, "is_elastic", lambda: True)
+    compression = tfc.Compression.topk(0.1, exchange="shard")
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compression)
+    kernel = make_variable(np.zeros(3000, np.float32), name="kernel")
+    gradient = np.random.default_rng(1).standard_normal(3000).astype(np.float32)
+    optimizer.apply_gradients([(tf.constant(gradient), kernel)])
+    [waiting] = state_of(optimizer).snapshot()[1].values()
+    assert np.count_nonzero(kernel.numpy()) == 300
+    np.testing.assert_array_equal(waiting[0] - kernel.numpy(), gradient)
 
 
 @pytest.mark.parametrize("is_elastic", [False, True])

@@ -182,6 +182,16 @@ def test_a_broken_sum_is_named(spec):
         decode_pieces(bytes(packets))
 
 
+def test_a_rank_alone_sums_nothing():
+    """As in an elastic job whose other ranks have gone."""
+    sizes = tf.constant([700, 0, 3], tf.int64)
+    sums, num_bytes, _, finite, error = ops.sum_pieces(tf.zeros([0], tf.uint8), 1, 0, sizes, 3)
+    assert [each.numpy().tolist() for each in sums] == [[0.0] * 700, [], [0.0] * 3]
+    assert not num_bytes.numpy().any() and finite.numpy().all() and tf.size(error) == 0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_ranks must be at least 2, got 1"):
+        ops.sum_pieces(tf.zeros([1], tf.uint8), 1, 0, sizes, 3)
+
+
 def test_arguments_that_do_not_fit_are_refused():
     gradient, slot = vectors(SPECS[0], 0)
     seed, begin = tf.constant(1, tf.int64), tf.constant(900, tf.int64)

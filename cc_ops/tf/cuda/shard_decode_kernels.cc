@@ -40,10 +40,12 @@ class DeviceSumPiecesKernel : public StreamKernel {
     TF_RETURN_IF_ERROR(ReadOwnSums(ctx, nullptr, &sums));
     std::vector<DecodeStats> stats(sums.targets.size());
     const SumTask task = {sums.packets, sums.positions, 1.0f, sums.targets};
-    const absl::Status status = SumPackets(ctx, "decoding in '" + name() + "'", task, &stats);
+    const absl::Status status = sums.is_alone()
+                                    ? absl::OkStatus()
+                                    : SumPackets(ctx, "decoding in '" + name() + "'", task, &stats);
     Bytes error;
-    if (absl::IsDataLoss(status)) {
-      AppendError(DataLoss(std::string(status.message())), &error);
+    if (absl::IsDataLoss(status)) AppendError(DataLoss(std::string(status.message())), &error);
+    if (absl::IsDataLoss(status) || sums.is_alone()) {
       TF_RETURN_IF_ERROR(Clear(ctx, sums.targets));
     } else {
       TF_RETURN_IF_ERROR(status);
