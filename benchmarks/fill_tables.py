@@ -95,7 +95,7 @@ def network(result: dict) -> str:
 def presets(result: dict, training: dict) -> str:
     """Returns the table of `steps`, and how far behind `none` presets ended in a training."""
     headings, rows = _steps(result)
-    behind = {_preset(row["compression"]): f"{-100 * row['difference']:+.2f}" for row in training["rows"]}
+    behind = {_preset(row["compression"]): f"{0 - 100 * row['difference']:+.2f}" for row in training["rows"]}
     _, found = by_compression(result["rows"])
     shown = [[*row, behind.get(_preset(name), "")] for row, name in zip(rows, found, strict=True)]
     return table([*headings, "points behind"], shown)
