@@ -69,7 +69,8 @@ class Compressor:
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
         what moves fewer bytes: "gather" on two ranks, and on three where frames grow with what is summed
         (rows of tables, `nonzero`, `threshold`), "shard" on more and in elastic jobs, which may become
-        larger. Rows of tables are sharded by their numbers:
+        larger; it takes sums for as large as gradients' frames: with a `return_spec` that sends many times
+        more, choose yourself. Rows of tables are sharded by their numbers:
         row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
