@@ -12,8 +12,9 @@ import tensorflow as tf
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "cc_tests" / "bench"))
+sys.path[:0] = [str(ROOT / "cc_tests" / "bench"), str(ROOT / "benchmarks")]
 
+import block_scales  # noqa: E402
 import shard_speed  # noqa: E402
 
 
@@ -124,3 +125,17 @@ def test_the_ops_of_shards_are_timed_on_a_whole_exchange(spec):
     assert error < (0.02 if spec.endswith("block_int") else 0.2)
     times = shard_speed.seconds(step, repeats=1)
     assert list(times) == list(shard_speed.TARGETS)
+
+
+def test_scales_of_blocks_are_compared_by_what_they_round():
+    levels = block_scales.levels_of(4, "square")
+    np.testing.assert_allclose(levels, np.arange(8) ** 2 / 49, rtol=1e-6)
+    exact = np.float32([[-levels[3], levels[7], 0, levels[1]]])
+    np.testing.assert_array_equal(block_scales.quantised(exact, np.float32([[1]]), levels), exact)
+    clipped = block_scales.quantised(np.float32([[2, 0.4]]), np.float32([[1]]), levels)
+    assert clipped[0, 0] == 1.0
+    normal = np.random.default_rng(1).standard_normal((64, block_scales.BLOCK)).astype(np.float32)
+    row = block_scales.row_of(normal, 8, "even")
+    assert row["maximum"] > 38 and row["rms"] >= row["maximum"]
+    row = block_scales.row_of(normal, 4, "even")
+    assert row["factor"] < 4 and row["rms"] > row["maximum"] + 0.3
