@@ -13,6 +13,8 @@ import numpy as np
 import options
 import rich.console
 import rich.table
+from codec_table import sqnr
+from comparison.gradients import find_files
 
 BLOCK = 256
 BITS = (8, 4)
@@ -40,23 +42,17 @@ def quantised(blocks: np.ndarray, scales: np.ndarray, levels: np.ndarray) -> np.
     return np.sign(blocks) * levels[nearest] * scales
 
 
-def decibels(values: np.ndarray, decoded: np.ndarray) -> float:
-    """Returns the signal-to-noise ratio."""
-    noise = np.square(values - decoded).sum(dtype=np.float64)
-    return float(10 * np.log10(np.square(values).sum(dtype=np.float64) / noise))
-
-
 def row_of(blocks: np.ndarray, bits: int, levels: str) -> dict:
     """Returns the ratios of both scales, and the best factor of the second."""
     grid = levels_of(bits, levels)
     maximum = np.abs(blocks).max(axis=1, keepdims=True)
     mean = np.sqrt(np.square(blocks).mean(axis=1, keepdims=True))
     of_factors = {
-        factor: decibels(blocks, quantised(blocks, np.minimum(factor * mean, maximum), grid))
+        factor: sqnr(blocks, quantised(blocks, np.minimum(factor * mean, maximum), grid))
         for factor in FACTORS
     }
     best = max(of_factors, key=lambda factor: of_factors[factor])
-    of_maximum = decibels(blocks, quantised(blocks, maximum, grid))
+    of_maximum = sqnr(blocks, quantised(blocks, maximum, grid))
     return {"bits": bits, "levels": levels, "maximum": of_maximum, "rms": of_factors[best], "factor": best}
 
 
@@ -69,14 +65,15 @@ def blocks_of(matrices: list[np.ndarray]) -> np.ndarray:
 def compare(arguments: argparse.Namespace) -> list[dict]:
     """Returns a row for each file, number of bits and kind of levels."""
     rows = []
-    for path in sorted(path for folder in arguments.gradients for path in folder.glob("*.npz")):
+    for path in find_files(arguments.gradients):
         dense = [each for each in np.load(path).values() if each.ndim == 2 and each.size >= 16 * BLOCK]
-        blocks = blocks_of(dense) if dense else np.zeros([0, BLOCK])
+        if not dense:
+            continue
+        blocks = blocks_of(dense)
         rows += [
             {"gradient": path.stem, "values": blocks.size, **row_of(blocks, bits, levels)}
             for bits in BITS
             for levels in POWERS
-            if blocks.size
         ]
     return rows
 

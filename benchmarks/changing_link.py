@@ -43,7 +43,7 @@ _SMOOTHED_STEPS = 5
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     network.add_links(parser, ["1gbit", "100mbit", "1gbit"])
-    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    options.add_ranks(parser)
     parser.add_argument(
         "--compression", nargs="+", default=["none", "fp16", "int8", "int4"], help="default: %(default)s"
     )

@@ -18,12 +18,17 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 def add_example(parser: argparse.ArgumentParser) -> None:
     """Adds arguments for the example to run and the place of its results."""
     parser.add_argument("--workload", default="mnist_mlp", help="name of the example (default %(default)s)")
-    parser.add_argument("-np", "--ranks", type=_ranks, default=2, help="at least 2 (default: %(default)s)")
+    add_ranks(parser)
     parser.add_argument("--name", help="name of the results (default: the workload)")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
     parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+
+
+def add_ranks(parser: argparse.ArgumentParser) -> None:
+    """Adds the number of ranks of a job."""
+    parser.add_argument("-np", "--ranks", type=_ranks, default=2, help="at least 2 (default: %(default)s)")
 
 
 def _ranks(text: str) -> int:

@@ -30,7 +30,7 @@ RANK = pathlib.Path(__file__).with_name("overlap_rank.py")
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     network.add_links(parser, ["1gbit", "10gbit"])
-    parser.add_argument("-np", "--ranks", type=int, default=2, help="default: %(default)s")
+    options.add_ranks(parser)
     parser.add_argument(
         "--compression",
         nargs="+",
