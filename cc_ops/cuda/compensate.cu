@@ -255,10 +255,6 @@ Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_d
   return SettleAll(step.memory, source, ItemsOf(step), 1, stream);
 }
 
-Status Settle(const Compensation& step, cudaStream_t stream) {
-  return Settle(step, nullptr, nullptr, stream);
-}
-
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return WithViews<Pass>(frames, [&](const auto& source) {
     return SettleAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),

@@ -41,12 +41,10 @@ Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Second pass, writes: the slots after the step, or before it if the vector is not finite; with
 // `marks`, marks and counts the elements of at least state_dev->min_magnitude, none if the vector
-// is not finite.
+// is not finite. Without a state, and then without marks, the vector counts as finite.
 Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
               cudaStream_t stream);
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-// The same where nobody has looked whether the vector is finite: the slots after the step.
-Status Settle(const Compensation& step, cudaStream_t stream);
 
 // Clears state of sent elements other than the residual: momentum clears the velocity at the
 // indices that are sent, unless everything was.

@@ -47,7 +47,7 @@ Status KeepOwn(const MemorySpec& memory, const float* gradient_dev, Span<const D
   Compensation step = {gradient, memory, {}};
   const std::vector<DeviceSlot> of_own = SlotsOf(own, slots);
   std::copy(of_own.begin(), of_own.end(), step.slots);
-  return Settle(step, stream);
+  return Settle(step, nullptr, nullptr, stream);
 }
 
 Status AddOwnPart(const float* own_dev, uint64_t n, float* sums_dev, cudaStream_t stream) {
