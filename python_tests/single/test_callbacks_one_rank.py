@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import tfcompress as tfc
 from tfcompress import accuracy
+from tfcompress.callbacks import prepare_checkpoint
 from tfcompress.compression_error import COLUMNS as MEASURED
 from tfcompress.statistics import COLUMNS, Stats, merge
 
@@ -51,6 +52,26 @@ def test_one_rank_logs_the_same_keys_and_exchanges_nothing(capsys):
         "residual_norm": [0.0],
     }
     assert capsys.readouterr().out.startswith("nothing was exchanged")
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+@pytest.mark.parametrize("save_freq", [4, "epoch"])
+def test_checkpoints_are_prepared_before_keras_saves(steps_per_execution, save_freq, monkeypatch):
+    events = []
+
+    class Checkpoint(keras.callbacks.ModelCheckpoint):
+        def _save_model(self, *args, **kwargs):
+            events.append("save")
+
+    monkeypatch.setattr(prepare_checkpoint, "prepare_checkpoint", lambda _: events.append("prepare"))
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", steps_per_execution=steps_per_execution)
+    callbacks = [
+        tfc.callbacks.PrepareCheckpoint(save_freq),
+        Checkpoint("model.weights.h5", save_freq=save_freq, save_weights_only=True),
+    ]
+    model.fit(np.ones((20, 3)), np.ones((20, 1)), batch_size=2, epochs=2, verbose=0, callbacks=callbacks)
+    assert events == ["prepare", "save"] * (len(events) // 2) and len(events) >= 4
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,14 @@ class PrepareCheckpoint(Callback):
         if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
             raise ValueError(f'save_freq must be "epoch" or a number of batches, got {save_freq!r}')
         self._save_freq = save_freq
-        self._num_batches = 0
+        self._num_batches, self._last_batch = 0, -1
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Averages after every `save_freq` batches."""
-        self._num_batches += 1
-        if isinstance(self._save_freq, int) and self._num_batches % self._save_freq == 0:
+        """Averages after every `save_freq` batches, of which Keras may have taken several at once."""
+        self._num_batches += batch + 1 if batch <= self._last_batch else batch - self._last_batch
+        self._last_batch = batch
+        if isinstance(self._save_freq, int) and self._num_batches >= self._save_freq:
+            self._num_batches = 0
             prepare_checkpoint(self.model.optimizer)
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
