@@ -38,7 +38,7 @@ def split(gradients: Gradients, compressor: tfc.Compressor) -> dict[str, int]:
     Raises:
       ValueError: The compressor is linear and makes no frames.
     """
-    if compressor.linear:
+    if compressor.is_summed:
         raise ValueError(f"'{compressor.spec}' makes no frames: its payloads are summed")
     parts = dict.fromkeys(PARTS, 0)
     for name, gradient in gradients.items():

@@ -89,7 +89,7 @@ def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc
         {
             "compression": name,
             "dense_bytes": dense,
-            "parts": {"values": reported[name]} if compressor.linear else split(gradients, compressor),
+            "parts": {"values": reported[name]} if compressor.is_summed else split(gradients, compressor),
         }
         for name, compressor in compressors.items()
     ]

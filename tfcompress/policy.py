@@ -7,7 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from tfcompress import _core
+import numpy as np
+
+from tfcompress import _core, frames
 from tfcompress.custom import CustomCodec
 from tfcompress.notices import warn_once
 from tfcompress.route import PASS_THROUGH, Route, Transport, facts_of, has_smaller_factors, is_known
@@ -29,6 +31,8 @@ _EXCHANGES = ("gather", "shard", "auto")
 _LEAST_SHARDING, _LEAST_SHARDING_UNIONS = 3, 4
 # Sparsifiers whose sums have the elements of all ranks.
 _OF_UNIONS = ("nonzero", "threshold")
+# Elements of the vector whose frames tell how much larger those of a `return_spec` are.
+_SIZED_ELEMENTS = 1 << 14
 
 # A gradient's name, dtype name, shape, and whether it is rows of a table.
 Described = tuple[str, str, tuple[int | None, ...], bool]
@@ -67,11 +71,10 @@ class Compressor:
         them; a rank moves and decodes as many frames as there are ranks. "shard": each rank sums a shard of
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
-        what moves fewer bytes: "gather" on two ranks, and on three where frames grow with what is summed
-        (rows of tables, `nonzero`, `threshold`), "shard" on more and in elastic jobs, which may become
-        larger; it takes sums for as large as gradients' frames: with a `return_spec` that sends many times
-        more, choose yourself. Rows of tables are sharded by their numbers:
-        row r is summed by rank r % ranks. What all-reduce carries is not affected.
+        what moves fewer bytes: "gather" on two ranks, on three where frames grow with what is summed (rows
+        of tables, `nonzero`, `threshold`), and on 1 + c where those of `return_spec` are c times as large;
+        "shard" on more and in elastic jobs, which may become larger. Rows of tables are sharded by their
+        numbers: row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do
@@ -129,7 +132,7 @@ class Compressor:
                 f"a codec in Python stands for those of {' or '.join(_CUSTOM)} and is gathered, got "
                 f"'{self.spec}' and exchange={self.exchange!r}"
             )
-        if self.exchange == "shard" and not self._may_be_sharded():
+        if self.exchange == "shard" and facts_of(self.spec)["linear"]:
             raise ValueError(
                 f"'{self.spec}' cannot be sharded: that takes a codec of frames, not a linear one, whose "
                 "payloads are summed; use exchange='gather'"
@@ -189,22 +192,20 @@ class Compressor:
 
     def transport_on(self, num_ranks: int | None, is_table: bool = False) -> Transport:
         """Returns how gradients travel on so many ranks; None in elastic jobs, where the number changes."""
-        sums_grow = is_table or (facts_of(self.spec)["sparsifier"] or "").startswith(_OF_UNIONS)
-        least = _LEAST_SHARDING_UNIONS if sums_grow else _LEAST_SHARDING
-        is_open = self.exchange == "auto" and self.transport is Transport.GATHER and self._may_be_sharded()
-        shards = is_open and (num_ranks is None or num_ranks >= least)
+        is_open = self.exchange == "auto" and self.transport is Transport.GATHER
+        shards = is_open and (num_ranks is None or num_ranks >= self._least_sharding(is_table))
         transport = Transport.SHARD if shards else self.transport
         return Transport.SHARD_ROWS if is_table and transport is Transport.SHARD else transport
 
     @property
-    def linear(self) -> bool:
-        """Whether sums travel, so that Horovod's all-reduce carries them."""
+    def is_summed(self) -> bool:
+        """Whether Horovod's all-reduce sums what travels."""
         return self.transport is Transport.ALLREDUCE or self.transport.is_linear
 
     @property
     def wire_dtype(self) -> str | None:
-        """The dtype in which all-reduce carries gradients or payloads; None for the gradient's own."""
-        return _ALLREDUCED[self.spec] if self.spec in _ALLREDUCED else self.payload_dtype
+        """The dtype that gradients are cast to for the all-reduce that carries them; None for their own."""
+        return _ALLREDUCED.get(self.spec)
 
     @property
     def memory(self) -> str:
@@ -274,11 +275,9 @@ class Compressor:
         framed = transport if transport.is_sharded else Transport.GATHER
         route = functools.partial(Route, seed=self.seed, clip_norm=self.clip_norm)
         if dtype not in PASS_THROUGH or self.transport is Transport.ALLREDUCE:
-            is_cast = self.transport is Transport.ALLREDUCE
             clip_norm = self.clip_norm if dtype in PASS_THROUGH else None
-            wire_dtype = self.wire_dtype if is_cast else None
             return Route(
-                Transport.ALLREDUCE, "dense|raw|raw", wire_dtype, clip_norm=clip_norm, seed=self.seed
+                Transport.ALLREDUCE, "dense|raw|raw", self.wire_dtype, clip_norm=clip_norm, seed=self.seed
             )
         factors = transport is Transport.LOW_RANK and not is_table
         if self._passes_through(name, shape) or (factors and not self._factors_are_smaller(shape)):
@@ -316,15 +315,20 @@ class Compressor:
         """Whether low-rank factors have fewer elements than a tensor; also if its shape is not known."""
         return not is_known(shape) or has_smaller_factors(shape, facts_of(self.spec)["rank"])
 
-    def _may_be_sharded(self) -> bool:
-        return not facts_of(self.spec)["linear"]
+    def _least_sharding(self, is_table: bool) -> int:
+        """Returns the least number of ranks on which sharding moves fewer bytes than gathering."""
+        if is_table or (facts_of(self.spec)["sparsifier"] or "").startswith(_OF_UNIONS):
+            return _LEAST_SHARDING_UNIONS
+        # Of R ranks, one moves 2 (R - 1) frames, or 2 (R - 1) / R of a frame and of the frame of the sum.
+        growth = _growth_of_sums(_without_memory(self.spec), self.return_spec) if self.return_spec else 1
+        return max(_LEAST_SHARDING, 2 + math.floor(round(growth, 1)))  # Alike on all kinds of processors.
 
     def _loses_rows(self) -> bool:
         return "|bloom" in self.spec
 
     def _own_row_sparsifier(self) -> str | None:
         """The spec's sparsifier, where it may choose rows: where the residual keeps what is left out."""
-        is_kept = self.memory_kind == "residual" and not self.linear
+        is_kept = self.memory_kind == "residual" and not self.is_summed
         if not is_kept:
             return None
         sparsifier = facts_of(self.spec)["sparsifier"]
@@ -393,6 +397,13 @@ Policy = Compressor | PerVariable
 
 def _without_memory(spec: str) -> str:
     return spec if facts_of(spec)["memory"] == "none" else spec.partition("|")[2]
+
+
+@functools.cache
+def _growth_of_sums(spec: str, return_spec: str) -> float:
+    """Returns how many times as large frames of sums are as those of gradients."""
+    values = np.random.default_rng(0).standard_normal((_SIZED_ELEMENTS // 64, 64), np.float32)
+    return len(frames.encode(values, return_spec)) / len(frames.encode(values, spec))
 
 
 def _check_return_spec(spec: str) -> str:

@@ -190,10 +190,10 @@ class TestSparse:
 
 def test_what_all_reduce_carries_is_known_as_linear():
     for compressor in (tfc.Compression.none, tfc.Compression.fp16):
-        assert compressor.linear
-    assert tfc.Compression.sketched_sgd().linear and tfc.Compression.shared_randomk().linear
+        assert compressor.is_summed
+    assert tfc.Compression.sketched_sgd().is_summed and tfc.Compression.shared_randomk().is_summed
     assert not any(
-        each.linear for each in (tfc.Compression.bf16, tfc.Compression.topk(), tfc.Compression.dgc())
+        each.is_summed for each in (tfc.Compression.bf16, tfc.Compression.topk(), tfc.Compression.dgc())
     )
 
 
@@ -259,6 +259,19 @@ class TestExchange:
     def test_frames_that_grow_with_what_is_summed_are_sharded_on_more_ranks(self, preset):
         routes = [preset(exchange="auto").route("kernel", "float32", (100, 100), num_ranks=n) for n in (3, 4)]
         assert [each.transport.name for each in routes] == ["GATHER", "SHARD"]
+
+    def test_sums_that_are_larger_are_sharded_on_more_ranks(self):
+        def least(spec, return_spec):
+            compressor = tfc.Compressor(spec, exchange="auto", return_spec=return_spec)
+            transports = [compressor.transport_on(ranks).name for ranks in range(2, 200)]
+            assert transports == sorted(transports)  # Gathers up to some number of ranks, shards on more.
+            return 2 + transports.count("GATHER")
+
+        assert least("dense|raw|bf16", "dense|raw|uniform:bits=8") == 3
+        assert least("dense|raw|bf16", "dense|raw|raw") == 4
+        # Of an element 4 bytes, and 6 of one in a hundred.
+        assert 60 <= least("residual|topk:ratio=0.01|raw|fp16", "dense|raw|raw") <= 70
+        assert tfc.Compression.sparse().last.transport_on(3).name == "SHARD"
 
     def test_auto_leaves_sums_of_payloads_alone(self):
         linear = tfc.Compressor("shared_randomk:ratio=0.1", exchange="auto")
