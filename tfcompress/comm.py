@@ -169,19 +169,15 @@ class Ranks:
           packet: uint8 or float32, of any length on each rank.
           name: Equal on all ranks and unique among pending collectives.
         """
-        # Horovod's elastic mode recognises failures by this prefix of the op's name.
-        gathered = horovod().allgather(
-            packet, name=f"HorovodAllgather_{name}", ignore_name_scope=True, process_set=self._set()
-        )
-        return tf.stop_gradient(gathered)
+        return tf.stop_gradient(self._allgather(packet, name))
 
     def allreduce(
         self,
         tensors: Sequence[tf.Tensor | tf.IndexedSlices],
         op: str,
-        predivide_factor: float,
-        wire_dtypes: Sequence[str | None],
         name: str,
+        predivide_factor: float = 1.0,
+        wire_dtypes: Sequence[str | None] | None = None,
         num_groups: int = 0,
     ) -> list[tf.Tensor | tf.IndexedSlices]:
         """Sums or averages tensors by Horovod's own all-reduce, uncompressed but for `wire_dtypes`.
@@ -192,10 +188,10 @@ class Ranks:
         Args:
           tensors: Any dtypes that Horovod carries.
           op: AVERAGE or SUM.
+          name: Equal on all ranks and unique among pending collectives.
           predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
           wire_dtypes: For each tensor, the dtype that it is cast to for the transport if it is of a
-            floating-point type, or None.
-          name: Equal on all ranks and unique among pending collectives.
+            floating-point type, or None (default: for all).
           num_groups: Number of groups whose tensors Horovod reduces together; 0 leaves it to Horovod.
         """
         results: list = [None] * len(tensors)
@@ -203,7 +199,8 @@ class Ranks:
         for i in sparse:
             results[i] = self._allreduce_rows(tensors[i], op, f"{name}_{i}")
         positions = [i for i in range(len(tensors)) if i not in set(sparse)]
-        carried = {i: _to_transport(tensors[i], wire_dtypes[i]) for i in positions}
+        wires = wire_dtypes or [None] * len(tensors)
+        carried = {i: _to_transport(tensors[i], wires[i]) for i in positions}
         reduced = self._allreduce_dense(list(carried.values()), op, predivide_factor, name, num_groups)
         for i, tensor in zip(positions, reduced, strict=True):
             results[i] = _from_transport(tensor, tensors[i].dtype)
@@ -211,23 +208,16 @@ class Ranks:
 
     def _allreduce_rows(self, tensor: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSlices:
         """As Horovod reduces IndexedSlices, but with names that are ours, and for every dtype."""
-
-        def gathered(part: tf.Tensor, label: str) -> tf.Tensor:
-            return horovod().allgather(
-                part,
-                name=f"HorovodAllgather_{name}_{label}",
-                ignore_name_scope=True,
-                process_set=self._set(),
-            )
-
         dtype = tensor.dtype
         if dtype.name in TRAVEL_AS_BYTES:
-            values = tf.bitcast(gathered(tf.bitcast(tensor.values, tf.uint8), "values"), dtype)
+            gathered = self._allgather(tf.bitcast(tensor.values, tf.uint8), f"{name}_values")
+            values = tf.bitcast(gathered, dtype)
         else:
-            values = gathered(tensor.values, "values")
+            values = self._allgather(tensor.values, f"{name}_values")
         if op == AVERAGE:
             values = tf.cast(values / tf.cast(self.size_tensor(), dtype), dtype)
-        return tf.IndexedSlices(values, gathered(tensor.indices, "indices"), tensor.dense_shape)
+        indices = self._allgather(tensor.indices, f"{name}_indices")
+        return tf.IndexedSlices(values, indices, tensor.dense_shape)
 
     def _allreduce_dense(
         self, tensors: Sequence[tf.Tensor], op: str, predivide_factor: float, name: str, num_groups: int
@@ -251,7 +241,7 @@ class Ranks:
 
     def all_true(self, flag: tf.Tensor, name: str) -> tf.Tensor:
         """Returns whether a bool scalar is true on every rank."""
-        [num_true] = self.allreduce([tf.cast(flag, tf.int32)], SUM, 1.0, [None], name)
+        [num_true] = self.allreduce([tf.cast(flag, tf.int32)], SUM, name)
         return tf.equal(num_true, self.size_tensor())
 
     def largest(self, number: tf.Tensor, name: str) -> tf.Tensor:
@@ -261,13 +251,7 @@ class Ranks:
           number: Scalar.
           name: Equal on all ranks and unique among pending collectives.
         """
-        gathered = horovod().allgather(
-            number[tf.newaxis],
-            name=f"HorovodAllgather_{name}",
-            ignore_name_scope=True,
-            process_set=self._set(),
-        )
-        return tf.reduce_max(gathered)
+        return tf.reduce_max(self._allgather(number[tf.newaxis], name))
 
     def gather_messages(self, message: bytes) -> list[bytes]:
         """Returns every rank's message, in rank order. Runs eagerly, also while a function is traced."""
@@ -289,17 +273,18 @@ class Ranks:
           name: Equal on all ranks and unique among pending collectives.
         """
         mine = tf.stack([_checksum(variable) for variable in variables])
-        gathered = horovod().allgather(
-            mine[tf.newaxis],
-            name=f"HorovodAllgather_{name}_checksums",
-            ignore_name_scope=True,
-            process_set=self._set(),
-        )
+        gathered = self._allgather(mine[tf.newaxis], f"{name}_checksums")
         differs = tf.reduce_any(
             tf.not_equal(gathered, gathered[:1]), axis=0
         )  # `!=` is not, in TF1-style graphs.
         return tf.where(
             tf.reduce_any(differs), tf.argmax(tf.cast(differs, tf.int8), output_type=tf.int32), -1
+        )
+
+    def _allgather(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        # Horovod's elastic mode recognises failures by this prefix of the op's name.
+        return horovod().allgather(
+            tensor, name=f"HorovodAllgather_{name}", ignore_name_scope=True, process_set=self._set()
         )
 
     def _set(self) -> Any:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfcompress.routes.allreduce import compensate
 from tfcompress.routes.base import HOST, Member, Outcome
+from tfcompress.routes.memory import compensate
 from tfcompress.state import Gradient
 
 # What is measured of each tensor: the step, 0 before the first measurement, and sums of squares in it. These
@@ -76,14 +76,15 @@ class Measurement:
         if not self._positions:
             return tf.zeros(shape, tf.float64)
         slots = [self._members[i].slots[0] for i in self._positions]
-        counted = outcome.counts.elements, outcome.counts.sent_elements
+        elements = tf.constant([slot.shape.num_elements() for slot in slots], tf.float64)
+        sent = outcome.counts.sent_elements
 
         def measure() -> tf.Tensor:
             after = tf.stack([_square(slot) for slot in slots])
             steps = tf.fill(tf.shape(after), tf.cast(self._step, tf.float64))
             before = tf.unstack(tf.reshape(self._before, [-1, 2]), axis=1)
-            counts = [tf.gather(each, self._positions) for each in counted]
-            rows = tf.stack([steps, *before, after, *[tf.cast(each, tf.float64) for each in counts]], axis=1)
+            own = tf.cast(tf.gather(sent, self._positions), tf.float64)
+            rows = tf.stack([steps, *before, after, elements, own], axis=1)
             return tf.scatter_nd([[i] for i in self._positions], rows, shape)
 
         return tf.cond(self._is_measured & outcome.finite, measure, lambda: tf.zeros(shape, tf.float64))

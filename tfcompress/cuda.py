@@ -69,7 +69,7 @@ def encode(
       spec: What to apply, of the `parts` that have a variant for GPUs.
       seed: Seed of the codecs that use randomness; travels in the frame.
       slots: The memory's vectors, float32 arrays of as many elements on the same GPU, updated in place: for
-        `residual`, the residual. None (default): the memory starts empty and is forgotten.
+        `residual`, the residual; none for a spec without a memory (default).
       dtype: What the elements are, where the array's own type does not tell: "bfloat16" for an array of
         two-byte integers, such as PyTorch's `tensor.view(torch.int16)`.
       stream: Where to put the work: an object with `ptr` (CuPy) or `cuda_stream` (PyTorch), or a number as

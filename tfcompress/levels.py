@@ -77,7 +77,7 @@ def host_process_sets(ranks_per_host: int, num_ranks: int | None = None) -> list
       num_ranks: Of all hosts (default: what horovodrun says, or one without it).
 
     Returns:
-      A list of hvd.ProcessSet: one for each host, and one for each place on the hosts. None for a single
+      A list of hvd.ProcessSet: one for each host, and one for each place on the hosts; empty for a single
       host, or a single rank on each.
 
     Raises:

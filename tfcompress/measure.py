@@ -11,7 +11,13 @@ import numpy as np
 
 from tfcompress import _core, frames
 from tfcompress.costs import CodecCost
-from tfcompress.route import factor_elements, has_smaller_factors, matrix_of
+from tfcompress.route import (
+    factor_elements,
+    has_smaller_factors,
+    has_smaller_payload,
+    matrix_of,
+    payload_elements,
+)
 
 # Steps after which what a memory adds to a gradient, and so the bytes, have settled.
 _STEPS = 8
@@ -107,14 +113,13 @@ def _frame_cost(
 def _payload_cost(
     array: np.ndarray, description: dict, num_threads: int, seconds: Callable[[Callable[[], object]], float]
 ) -> tuple[float, ...]:
-    spec, sizes = description["spec"], _core.linear_sizes(description["spec"], array.size)
-    num_floats = sizes["payload"] + (0 if description["exact"] else sizes["candidates"])
-    if num_floats >= array.size:  # The vector travels as it is.
+    spec = description["spec"]
+    if not has_smaller_payload(spec, array.size):  # The vector travels as it is.
         return 4 * array.size, 0.0, 0.0, 0.0
     payload = _core.linear_encode(array, spec, num_threads=num_threads)
     encode = seconds(lambda: _core.linear_encode(array, spec, num_threads=num_threads))
     recover = seconds(lambda: _core.linear_recover(payload, array.size, spec, num_threads=num_threads))
-    return 4 * num_floats, encode, recover, 0.0
+    return 4 * payload_elements(spec, array.size), encode, recover, 0.0
 
 
 def _factors_cost(

@@ -77,7 +77,7 @@ def measure_links(ranks: Ranks, name: str) -> Links:
 
     def allreduce(num_bytes: int) -> Callable[[], object]:
         vector = tf.zeros([num_bytes // 4])
-        return lambda: ranks.allreduce([vector], SUM, 1.0, [None], f"{name}_probe")
+        return lambda: ranks.allreduce([vector], SUM, f"{name}_probe")
 
     def alltoall(num_bytes: int) -> Callable[[], object]:
         part = num_bytes // size

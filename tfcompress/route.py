@@ -109,6 +109,22 @@ def is_known(shape: Sequence[int | None]) -> TypeGuard[Sequence[int]]:
     return None not in shape
 
 
+def payload_elements(spec: str, elements: int) -> int:
+    """Returns how many numbers a linear codec sends of a vector, exact values in a second round included.
+
+    Args:
+      spec: Of a linear codec that is not low-rank.
+      elements: Of the vector.
+    """
+    sizes = _core.linear_sizes(spec, elements)
+    return sizes["payload"] + (0 if facts_of(spec)["exact"] else sizes["candidates"])
+
+
+def has_smaller_payload(spec: str, elements: int) -> bool:
+    """Returns whether a linear codec sends fewer numbers than a vector has, which else travels as it is."""
+    return payload_elements(spec, elements) < elements
+
+
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
     """Returns rows and columns of a tensor as a matrix: columns are its last dimension, of kernels outputs.
 

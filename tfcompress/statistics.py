@@ -17,7 +17,7 @@ from tfcompress.routes.base import Counts
 from tfcompress.state import make_variable
 
 # What is counted for each tensor, in the order in which `Counter.add` takes it.
-COLUMNS = tuple(field.name for field in dataclasses.fields(Counts))
+COLUMNS = ("dense_bytes", "dense_wire_bytes", "elements", *(each.name for each in dataclasses.fields(Counts)))
 _PADDED = [COLUMNS.index("payload_bytes"), COLUMNS.index("wire_bytes")]
 
 
@@ -31,13 +31,13 @@ class TensorStats:
       dense_bytes: Bytes of the uncompressed gradients.
       dense_wire_bytes: Bytes that Horovod's own collectives would move in and out of this rank for these
         gradients: a ring all-reduce of dense ones, a gather of rows.
+      elements: Elements of the gradients.
       payload_bytes: Bytes of this rank's frames or payloads: headers, tables and indices included.
       wire_bytes: Bytes that the collectives move in and out of this rank, by their algorithm and the number
         of ranks. Those of a gather grow with the ranks, those of an all-reduce hardly.
       encode_nanoseconds: Time spent encoding, memory included; the sum over tensors, which may have
         been encoded side by side.
       decode_nanoseconds: Time spent decoding and summing all ranks' frames.
-      elements: Elements of the gradients.
       sent_elements: Elements that this rank's frames held; all of them where nothing was compressed.
       residual_norm: Euclidean norm of what is held back now, so no sum over steps; 0 without a
         memory, None if it was not asked for.
@@ -55,11 +55,11 @@ class TensorStats:
     steps: int
     dense_bytes: int
     dense_wire_bytes: int
+    elements: int
     payload_bytes: int
     wire_bytes: int
     encode_nanoseconds: int
     decode_nanoseconds: int
-    elements: int
     sent_elements: int
     residual_norm: float | None
     compression_error: float | None
@@ -232,7 +232,7 @@ class Counter:
         columns: Sequence[tf.Tensor],
         communication_nanoseconds: tf.Tensor,
         padding: tf.Tensor,
-        measured: tf.Tensor | None = None,
+        measured: tf.Tensor,
     ) -> None:
         """Adds one step's numbers.
 
@@ -240,10 +240,9 @@ class Counter:
           columns: int64 [tensors] for each of `COLUMNS`.
           communication_nanoseconds: int64 scalar, of the whole step.
           padding: int64 [2], payload and wire bytes besides those of the tensors.
-          measured: float64 [tensors, columns], what `Measurement.end` returns; None: nothing was measured.
+          measured: float64 [tensors, columns], what `Measurement.end` returns.
         """
-        if measured is not None:
-            self._measured.assign(tf.where(measured[:, :1] > 0, measured, self._measured))
+        self._measured.assign(tf.where(measured[:, :1] > 0, measured, self._measured))
         self._sums.assign_add(tf.stack(columns, axis=1))
         step = tf.stack([tf.constant(1, tf.int64), communication_nanoseconds])
         self._step_sums.assign_add(tf.concat([step, padding], axis=0))

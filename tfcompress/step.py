@@ -23,10 +23,9 @@ from tfcompress.routes import (
     shard,
     shard_rows,
 )
-from tfcompress.routes.base import Context, Member, Outcome, join
+from tfcompress.routes.base import HOST, Context, Member, Outcome, dense_columns, join
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter, factor_of
-from tfcompress.statistics import Counter
 from tfcompress.step_state import StepState
 
 # In this order gradients are encoded and sent.
@@ -134,7 +133,9 @@ class Step:
             )
 
         reduced, columns, elapsed, padding, norms = stages.switch(stage, exchange)
-        counter.add(columns, elapsed, padding, norms)
+        with tf.device(HOST):
+            of_dense = dense_columns(gradients, self._ranks)
+        counter.add([*of_dense, *columns], elapsed, padding, norms)
         if any(route.carries_frames for route in stages.all_routes()):
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]
@@ -147,15 +148,8 @@ class Step:
         self, name: str, members: Sequence[Member], gradients: Sequence[Gradient], step: tf.Tensor
     ) -> Outcome:
         """Sends each gradient on its route."""
-        context = Context(
-            self._ranks,
-            name,
-            self._options.op,
-            self._options.gradient_predivide_factor,
-            self._options.num_groups,
-            step,
-            has_memory=any(member.has_state for member in members),
-        )
+        has_memory = any(member.has_state for member in members)
+        context = Context(self._ranks, name, self._options, step, has_memory)
         levels = self.state.levels()
         if levels is None:
             return _send(context, members, gradients)
@@ -172,23 +166,6 @@ class Step:
         stages = self.state.stages_of(gradients, parameters, plan)
         members = self._members(stages, stages.last_branch(), None, gradients, parameters)
         return [_apply_alone(m, g) for m, g in zip(members, self._clip(members, gradients), strict=True)]
-
-    def begin_sum(self, gradient: tf.Tensor, parameter: Parameter) -> tuple[linear.Encoded, Counter] | None:
-        """Encodes one gradient whose payload the caller sums; None where it does not travel as one.
-
-        Args:
-          gradient: float32, float16 or bfloat16.
-          parameter: What it is the gradient of.
-        """
-        if not self._ranks.may_exchange():
-            return None
-        stages = self.state.stages_of([gradient], [parameter], self.state.plan)
-        if stages.branches[0][0].transport is not Transport.LINEAR:
-            return None
-        stages, counter = self.state.enter([gradient], [parameter], self.state.plan)
-        members = self._members(stages, 0, None, [gradient], [parameter])
-        seed = linear.shared_seed(members[0], 0, self.state.begin_step())
-        return linear.encode(members, self._clip(members, [gradient]), seed), counter
 
     def all_finite(self, finite: tf.Tensor) -> tf.Tensor:
         """Returns whether a bool scalar is true on every rank; for loss scaling."""
@@ -264,7 +241,7 @@ def _send(context: Context, members: Sequence[Member], gradients: Sequence[Gradi
     outcomes = {}
     for transport, exchange in _EXCHANGES.items():
         positions = [i for i, member in enumerate(members) if member.route.transport is transport]
-        num_packets = context.num_groups if transport in _IN_PACKETS else 1
+        num_packets = context.options.num_groups if transport in _IN_PACKETS else 1
         # The backward pass ends with the first gradients: what is ready first is sent first.
         for number, group in enumerate(reversed(comm.in_runs(positions, num_packets or 1))):
             own = dataclasses.replace(context, name=f"{context.name}_{number}") if number else context

@@ -294,7 +294,7 @@ class StepState:
             if comm.is_elastic():
                 held, name = self._with_those_of_others(held), "tfcompress_memory"
             stacked = list(held.values())
-            stacked = self.ranks.allreduce(stacked, self.options.op, 1.0, [None] * len(stacked), name)
+            stacked = self.ranks.allreduce(stacked, self.options.op, name)
             held = dict(zip(held, stacked, strict=True))
         means = {name: mean.numpy() for name, mean in held.items()}
         self._prepared = (self.steps(), {**self.memories.waiting(), **means})

@@ -2,8 +2,7 @@
 
 Horovod calls `compress(tensor)` inside a `tf.cond`, all-reduces what it returns, and calls
 `decompress`. Our `compress` does the whole exchange itself, leaves the mean in the context, and gives
-Horovod a one to reduce: it comes back as the factor that Average, Sum and predivision apply. The payload of
-a linear codec is what Horovod reduces, with that one at its end.
+Horovod a one to reduce: it comes back as the factor that Average, Sum and predivision apply.
 """
 
 import dataclasses
@@ -13,12 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfcompress import comm
 from tfcompress.policy import Compressor
 from tfcompress.route import COMPRESSED_DTYPES, Transport
-from tfcompress.routes import linear
 from tfcompress.state import Parameter
-from tfcompress.statistics import Counter, Stats, merge, note_use
+from tfcompress.statistics import Stats, merge, note_use
 from tfcompress.step import Step
 
 _adapters: "weakref.WeakKeyDictionary[Compressor, HorovodAdapter]" = weakref.WeakKeyDictionary()
@@ -51,38 +48,6 @@ def refuse_keras_3(frame: FrameType | None) -> None:
         frame = frame.f_back
 
 
-@dataclasses.dataclass(frozen=True)
-class _PendingSum:
-    """A gradient whose payload Horovod sums over the ranks."""
-
-    encoded: linear.Encoded
-    counter: Counter
-    ranks: comm.Ranks
-    name: str
-
-    def carried(self) -> tf.Tensor:
-        """Returns what Horovod sums: the payload and a one, float32."""
-        return tf.concat([self.encoded.payload, tf.ones([1], tf.float32)], axis=0)
-
-    def finish(self, carried: tf.Tensor) -> tf.Tensor:
-        """Returns the reduced gradient; updates the memory.
-
-        Args:
-          carried: The sum over ranks, scaled as Horovod likes.
-        """
-        summed, weight = carried[:-1], carried[-1]
-
-        def reduce(values: tf.Tensor) -> tf.Tensor:
-            wire_dtype = self.encoded.members[0].route.wire_dtype
-            [total] = self.ranks.allreduce([values], comm.SUM, 1.0, [wire_dtype], f"{self.name}_values")
-            return weight / self.ranks.number() * total
-
-        outcome = linear.finish(self.encoded, summed, weight, reduce, self.ranks)
-        outcome.commit(outcome.finite)
-        self.counter.add(outcome.counts.columns(), outcome.communication_nanoseconds, outcome.padding)
-        return outcome.gradients[0]
-
-
 class HorovodAdapter:
     """What stock Horovod reaches of a compressor.
 
@@ -97,7 +62,7 @@ class HorovodAdapter:
 
     def __init__(self, compressor: Compressor) -> None:
         """Takes the compressor, of which it keeps a copy: nothing here keeps the user's alive."""
-        self._compressor = Compressor.from_config(compressor.get_config())
+        self._compressor = dataclasses.replace(compressor)
         self._steps: dict[tuple, Step] = {}
         self._signatures: dict[int, tuple[tf.DType, tf.TensorShape]] = {}
         self._calls_in: weakref.WeakKeyDictionary[tf.Graph, int] = weakref.WeakKeyDictionary()
@@ -119,10 +84,6 @@ class HorovodAdapter:
         if self._is_left_to_horovod(tensor):
             return tf.cast(tensor, self._horovods_dtype(tensor)), tensor.dtype
         parameter, step = self._step_for(tensor)
-        begun = step.begin_sum(tensor, parameter)
-        if begun is not None:
-            pending = _PendingSum(*begun, step.state.ranks, step.state.name_of_all())
-            return tf.cast(pending.carried(), self._compressor.payload_dtype), pending
         [mean] = step.reduce([tensor], [parameter])
         return tf.ones([1], tf.float32), mean
 
@@ -132,13 +93,10 @@ class HorovodAdapter:
 
         Args:
           tensor: What Horovod made of the tensor that `compress` returned.
-          ctx: The context from `compress`: the mean, the dtype of a tensor that travelled itself, or a
-            payload whose sum is pending.
+          ctx: The context from `compress`: the mean, or the dtype of a tensor that travelled itself.
         """
         if isinstance(ctx, tf.DType):
             return tf.cast(tensor, ctx)
-        if isinstance(ctx, _PendingSum):
-            return ctx.finish(tf.cast(tensor, tf.float32))
         return ctx * tf.cast(tensor[0], ctx.dtype)
 
     def _tfcompress_stats(self) -> Stats:
@@ -159,9 +117,8 @@ class HorovodAdapter:
 
     def _horovods_dtype(self, tensor: tf.Tensor) -> tf.DType:
         """The dtype in which Horovod shall sum a gradient that is left to it."""
-        compressor = self._compressor
-        is_cast = compressor.transport is Transport.ALLREDUCE and tensor.dtype.is_floating
-        return tf.float16 if is_cast and compressor.wire_dtype == "float16" else tensor.dtype
+        wire_dtype = self._compressor.wire_dtype if tensor.dtype.is_floating else None
+        return tf.as_dtype(wire_dtype or tensor.dtype)
 
     def _step_for(self, tensor: tf.Tensor) -> tuple[Parameter, Step]:
         signature = (tensor.dtype, tensor.shape)

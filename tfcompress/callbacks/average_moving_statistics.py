@@ -31,7 +31,6 @@ def average_moving_statistics(model: Any) -> None:
     if comm.ALL_RANKS.size() == 1 or not variables:
         return
     values = [variable.read_value() for variable in variables]
-    wires = [None] * len(values)
-    means = comm.ALL_RANKS.allreduce(values, comm.AVERAGE, 1.0, wires, "tfcompress_moving_statistics")
+    means = comm.ALL_RANKS.allreduce(values, comm.AVERAGE, "tfcompress_moving_statistics")
     for variable, mean in zip(variables, means, strict=True):
         variable.assign(mean)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfcompress import comm
 from tfcompress.comm import Ranks
+from tfcompress.options import Options
 from tfcompress.route import Route
 from tfcompress.wire import allgather_bytes, allreduce_bytes
 
@@ -22,10 +23,7 @@ class Context:
     Attributes:
       ranks: Who exchanges.
       name: Prefix of the collectives' names.
-      op: comm.AVERAGE or comm.SUM.
-      predivide_factor: Splits the division of an average: 1/f before the sum, f/size after it.
-      num_groups: Groups in which Horovod reduces tensors together, and packets; 0 leaves it to Horovod, and
-        makes one packet.
+      options: How the step reduces.
       step: int64 scalar, different at every step and equal on all ranks.
       has_memory: Whether any gradient of the step has a memory or a factor, which a gradient that is not
         finite rolls back.
@@ -33,15 +31,17 @@ class Context:
 
     ranks: Ranks
     name: str
-    op: str
-    predivide_factor: float
-    num_groups: int
+    options: Options
     step: tf.Tensor
     has_memory: bool
 
     def scale(self) -> tf.Tensor:
         """Returns the factor that the result has over the sum of all ranks: float32 scalar."""
-        return 1.0 / self.ranks.number() if self.op == comm.AVERAGE else tf.constant(1.0)
+        return 1.0 / self.ranks.number() if self.options.op == comm.AVERAGE else tf.constant(1.0)
+
+    def weight(self) -> tf.Tensor:
+        """Returns what the step makes of a one on each rank: float32 scalar."""
+        return tf.constant(1.0) if self.options.op == comm.AVERAGE else self.ranks.number()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,23 +83,17 @@ class Counts:
     """What an exchange moved: int64 [gradients] each.
 
     Attributes:
-      dense_bytes: Of the uncompressed gradients.
-      dense_wire_bytes: What Horovod's own collectives would move in and out of this rank for them.
       payload_bytes: Of this rank's frames, payloads or gradients, headers and tables included.
       wire_bytes: What the collectives move in and out of this rank.
       encode_nanoseconds: Time of encoding.
       decode_nanoseconds: Time of decoding and summing.
-      elements: Of the gradients.
       sent_elements: That this rank sent.
     """
 
-    dense_bytes: tf.Tensor
-    dense_wire_bytes: tf.Tensor
     payload_bytes: tf.Tensor
     wire_bytes: tf.Tensor
     encode_nanoseconds: tf.Tensor
     decode_nanoseconds: tf.Tensor
-    elements: tf.Tensor
     sent_elements: tf.Tensor
 
     def columns(self) -> list[tf.Tensor]:
@@ -115,17 +109,17 @@ class Outcome:
       gradients: The reduced ones.
       counts: What was moved for each.
       communication_nanoseconds: int64 scalar.
-      padding: int64 [2], payload and wire bytes besides those of the gradients.
       finite: bool scalar, whether all gradients of all ranks were.
       commit: Updates the memories if the bool scalar that it is called with is true, and rolls back else.
+      padding: int64 [2], payload and wire bytes besides those of the gradients (default: none).
     """
 
     gradients: list[tf.Tensor | tf.IndexedSlices]
     counts: Counts
     communication_nanoseconds: tf.Tensor
-    padding: tf.Tensor
     finite: tf.Tensor
     commit: Callable[[tf.Tensor], None]
+    padding: tf.Tensor = dataclasses.field(default_factory=lambda: tf.zeros([2], tf.int64))
 
 
 def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
@@ -149,9 +143,9 @@ def join(outcomes: Mapping[tuple[int, ...], Outcome]) -> Outcome:
         [gradients[i] for i in order],
         Counts(*[tf.gather(tf.concat(column, axis=0), order) for column in columns]),
         tf.add_n([outcome.communication_nanoseconds for outcome in outcomes.values()]),
-        tf.add_n([outcome.padding for outcome in outcomes.values()]),
         tf.reduce_all(tf.stack([outcome.finite for outcome in outcomes.values()])),
         commit,
+        tf.add_n([outcome.padding for outcome in outcomes.values()]),
     )
 
 
@@ -190,14 +184,19 @@ def allreduce_wire_bytes(payload: tf.Tensor, ranks: Ranks) -> tf.Tensor:
     return allreduce_bytes(payload, tf.cast(ranks.size_tensor(), tf.int64))
 
 
-def dense_wire_bytes(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> tf.Tensor:
-    """Returns what Horovod moves in and out for uncompressed gradients, int64 [gradients]."""
+def dense_columns(gradients: Sequence[tf.Tensor | tf.IndexedSlices], ranks: Ranks) -> list[tf.Tensor]:
+    """Returns what is counted of gradients as they are, int64 [gradients] each.
+
+    These are their bytes, those that Horovod would move in and out of this rank for them, and elements.
+    """
     own = tf.stack([num_bytes(gradient) for gradient in gradients])
+    elements = tf.stack([num_elements(gradient) for gradient in gradients])
     are_rows = [isinstance(gradient, tf.IndexedSlices) for gradient in gradients]
     if not any(are_rows):
-        return allreduce_wire_bytes(own, ranks)
+        return [own, allreduce_wire_bytes(own, ranks), elements]
     size = tf.cast(ranks.size_tensor(), tf.int64)
-    return tf.where(are_rows, allgather_bytes(own, size * own), allreduce_wire_bytes(own, ranks))
+    wire = tf.where(are_rows, allgather_bytes(own, size * own), allreduce_wire_bytes(own, ranks))
+    return [own, wire, elements]
 
 
 def all_finite(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock
-from tfcompress.comm import Ranks
 from tfcompress.custom_packets import CustomPackets
-from tfcompress.routes.allreduce import assign_if, compensate
 from tfcompress.routes.base import (
     HOST,
     Context,
@@ -16,12 +14,11 @@ from tfcompress.routes.base import (
     Member,
     Outcome,
     call_python,
-    dense_wire_bytes,
-    num_bytes,
     num_elements,
     poisoned,
     seeds_of,
 )
+from tfcompress.routes.memory import compensate, settle
 from tfcompress.wire import allgather_bytes
 
 
@@ -64,13 +61,14 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         wire = allgather_bytes(lengths, all_lengths)
         header = tf.constant(packets.header_bytes, tf.int64)
         headers = allgather_bytes(header, header * tf.cast(ranks.size_tensor(), tf.int64))
+        elements = tf.stack([num_elements(gradient) for gradient in gradients])
     return Outcome(
         reduced,
-        _count(ranks, gradients, lengths, wire, encode_times, decode_times),
+        Counts(lengths, wire, encode_times, decode_times, elements),
         elapsed,
-        tf.stack([header, headers]),
         finite,
         functools.partial(_commit, members, [slots for _, slots in compensated], own),
+        tf.stack([header, headers]),
     )
 
 
@@ -81,32 +79,11 @@ def _commit(
     succeeded: tf.Tensor,
 ) -> None:
     """Takes what was sent out of the residuals, if the step has succeeded."""
-    assign_if(
+    settle(
         succeeded,
         [
             (member.slots[0], slots[0] - sent)
             for member, slots, sent in zip(members, all_slots, own, strict=True)
             if slots
         ],
-    )
-
-
-def _count(
-    ranks: Ranks,
-    gradients: Sequence[tf.Tensor],
-    payload: tf.Tensor,
-    wire: tf.Tensor,
-    encode_times: tf.Tensor,
-    decode_times: tf.Tensor,
-) -> Counts:
-    elements = tf.stack([num_elements(gradient) for gradient in gradients])
-    return Counts(
-        tf.stack([num_bytes(gradient) for gradient in gradients]),
-        dense_wire_bytes(gradients, ranks),
-        payload,
-        wire,
-        encode_times,
-        decode_times,
-        elements,
-        elements,
     )

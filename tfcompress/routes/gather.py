@@ -8,19 +8,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock, ops
-from tfcompress.comm import Ranks
 from tfcompress.routes import rows
-from tfcompress.routes.base import (
-    HOST,
-    Context,
-    Counts,
-    Member,
-    Outcome,
-    dense_wire_bytes,
-    num_bytes,
-    num_elements,
-    seeds_of,
-)
+from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, seeds_of
+from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 
 # In a frame's header (FORMAT.md, "Frame"): where the number of elements begins, and its bytes.
@@ -88,16 +78,20 @@ def exchange(
             packet, functools.partial(context.ranks.allgather_packet, name=context.name)
         )
     decoded = _decode(packets, context.ranks.size_tensor(), context.scale(), gradients)
-    counts = _count(context.ranks, gradients, encoded, decoded)
+    counts = _count(encoded, decoded)
     sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))
     frames = tf.reduce_sum(tf.stack([counts.payload_bytes, counts.wire_bytes]), axis=1)
     return Outcome(
         [each.total for each in decoded],
         counts,
         elapsed,
-        tf.stack([sent, allgather_bytes(sent, gathered)]) - frames,
         tf.reduce_all(tf.stack([each.finite for each in decoded])),
-        functools.partial(_commit, encoded),
+        functools.partial(
+            settle,
+            updates=[update for each in encoded if isinstance(each, _Encoded) for update in each.updates],
+            undo=[item for each in encoded if isinstance(each, rows.Encoded) for item in each.undo],
+        ),
+        tf.stack([sent, allgather_bytes(sent, gathered)]) - frames,
     )
 
 
@@ -149,39 +143,12 @@ def _decode(
     return results
 
 
-def _commit(encoded: Sequence[_Encoded | rows.Encoded], finite: tf.Tensor) -> None:
-    """Updates the memories, or rolls back the residual rows of tables, updated in place by encoding."""
-    tables = [each for each in encoded if isinstance(each, rows.Encoded)]
-    updates = [update for each in encoded if isinstance(each, _Encoded) for update in each.updates]
-    if not updates and not any(each.undo for each in tables):
-        return
-
-    def take() -> tf.Tensor:
-        for slot, value in updates:
-            slot.assign(tf.reshape(value, slot.shape), read_value=False)
-        return tf.constant(True)
-
-    def drop() -> tf.Tensor:
-        rows.put_back(tables)
-        return tf.constant(False)
-
-    tf.cond(finite, take, drop)
-
-
-def _count(
-    ranks: Ranks,
-    gradients: Sequence[tf.Tensor | tf.IndexedSlices],
-    encoded: Sequence[_Encoded | rows.Encoded],
-    decoded: Sequence[_Decoded | rows.Decoded],
-) -> Counts:
+def _count(encoded: Sequence[_Encoded | rows.Encoded], decoded: Sequence[_Decoded | rows.Decoded]) -> Counts:
     payload = tf.stack([tf.size(each.frames, out_type=tf.int64) for each in encoded])
     return Counts(
-        tf.stack([num_bytes(gradient) for gradient in gradients]),
-        dense_wire_bytes(gradients, ranks),
         payload,
         allgather_bytes(payload, tf.stack([each.num_bytes for each in decoded])),
         tf.stack([each.nanoseconds for each in encoded]),
         tf.stack([each.nanoseconds for each in decoded]),
-        tf.stack([num_elements(gradient) for gradient in gradients]),
         tf.stack([each.sent_elements for each in encoded]),
     )

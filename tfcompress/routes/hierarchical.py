@@ -22,10 +22,7 @@ from tfcompress.routes.base import (
     Counts,
     Member,
     Outcome,
-    dense_wire_bytes,
     join,
-    num_bytes,
-    num_elements,
     poisoned,
 )
 
@@ -82,7 +79,7 @@ def _exchange_parts(
         across = dataclasses.replace(context, ranks=levels.across, name=f"{context.name}_across")
         sent = send(across, owned, parts) if mine else _nothing()
         results, finite, to_all = _gather_inside(context, levels, cuts, members, mine, sent)
-        counts = _count(context, gradients, mine, sent.counts)
+        counts = _placed(sent.counts, mine, len(gradients))
     return Outcome(
         [
             tf.cast(tf.reshape(result, member.shape), member.dtype)
@@ -90,9 +87,9 @@ def _exchange_parts(
         ],
         counts,
         to_owners + sent.communication_nanoseconds + to_all,
-        sent.padding,
         finite,
         sent.commit,
+        sent.padding,
     )
 
 
@@ -112,7 +109,11 @@ def _sum_inside(
     vectors = [tf.reshape(tf.cast(gradient, tf.float32), [-1]) for gradient in gradients]
     sizes = _sizes(cuts)
     packet = tf.concat(
-        [vector[each[i] : each[i + 1]] for i in range(part.count) for vector, each in _pairs(vectors, cuts)],
+        [
+            vector[each[i] : each[i + 1]]
+            for i in range(part.count)
+            for vector, each in zip(vectors, cuts, strict=True)
+        ],
         axis=0,
     )
     splits = tf.constant([sum(each) for each in sizes], tf.int32)
@@ -137,7 +138,8 @@ def _gather_inside(
     Each rank of the host has its part of the result, and knows what the owners of the same part found.
     """
     sizes = _sizes(cuts)
-    factor = 1.0 / len(sizes) if context.op == comm.AVERAGE else 1.0  # Hosts have averaged their sums.
+    # Hosts have averaged their sums.
+    factor = 1.0 / len(sizes) if context.options.op == comm.AVERAGE else 1.0
     own = [tf.reshape(gradient, [-1]) * factor for gradient in sent.gradients]
     packet = tf.concat([*own, tf.cast(sent.finite, tf.float32)[tf.newaxis]], axis=0)
     gathered, elapsed = clock.timed(
@@ -157,10 +159,6 @@ def _gather_inside(
     return results, finite, elapsed
 
 
-def _pairs(vectors: Sequence[tf.Tensor], cuts: Sequence[Sequence[int]]) -> zip:
-    return zip(vectors, cuts, strict=True)
-
-
 def _sizes(cuts: Sequence[Sequence[int]]) -> list[list[int]]:
     """Returns the elements of each gradient that each rank of the host owns: [ranks][gradients]."""
     return [[each[i + 1] - each[i] for each in cuts] for i in range(len(cuts[0]) - 1)]
@@ -170,20 +168,10 @@ def _nothing() -> Outcome:
     """What a rank has exchanged that owns no part of any gradient: there are fewer rows than ranks."""
     none, zero = tf.zeros([0], tf.int64), tf.constant(0, tf.int64)
     counts = Counts(*[none] * len(dataclasses.fields(Counts)))
-    return Outcome([], counts, zero, tf.zeros([2], tf.int64), tf.constant(True), lambda succeeded: None)
+    return Outcome([], counts, zero, tf.constant(True), lambda succeeded: None)
 
 
-def _count(context: Context, gradients: Sequence[tf.Tensor], mine: Sequence[int], sent: Counts) -> Counts:
-    """Counts whole gradients, and what this rank moved of them between hosts."""
+def _placed(counts: Counts, mine: Sequence[int], num_gradients: int) -> Counts:
+    """Returns what this rank moved between hosts of all gradients, of which it owns parts of `mine`."""
     positions = tf.constant(mine, tf.int32, [len(mine), 1])
-
-    def placed(column: tf.Tensor) -> tf.Tensor:
-        return tf.scatter_nd(positions, column, [len(gradients)])
-
-    counts = Counts(*[placed(column) for column in sent.columns()])
-    return dataclasses.replace(
-        counts,
-        dense_bytes=tf.stack([num_bytes(gradient) for gradient in gradients]),
-        dense_wire_bytes=dense_wire_bytes(gradients, context.ranks),
-        elements=tf.stack([num_elements(gradient) for gradient in gradients]),
-    )
+    return Counts(*[tf.scatter_nd(positions, column, [num_gradients]) for column in counts.columns()])

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfcompress import _core, clock, comm, ops
 from tfcompress.notices import warn_once
-from tfcompress.routes.allreduce import assign_if, compensate, rounding
+from tfcompress.route import facts_of, has_smaller_payload, payload_elements
 from tfcompress.routes.base import (
     HOST,
     Context,
@@ -22,71 +22,15 @@ from tfcompress.routes.base import (
     Member,
     Outcome,
     allreduce_wire_bytes,
-    dense_wire_bytes,
     join,
-    num_bytes,
     poisoned,
 )
+from tfcompress.routes.memory import compensate, rounding, settle
 
 # Elements of a payload that say at which step its rank is.
 MARKS = 8
 # So many steps in a row differ in their marks; a prime, because checkpoints are made at round ones.
 _MARK_PERIOD = 251
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoded:
-    """The gradients of one codec before they are summed.
-
-    Attributes:
-      members: What is known of each.
-      vectors: What each has to send, memory included: float32, of the gradients' shapes; NaN where the
-        gradient is not finite.
-      new_slots: What the slots of each become, before what is applied is taken out of them.
-      payload: float32 [size + MARKS], with the marks of the step at its end.
-      seed: int64 scalar.
-      nanoseconds: int64 scalar.
-    """
-
-    members: Sequence[Member]
-    vectors: list[tf.Tensor]
-    new_slots: list[list[tf.Tensor]]
-    payload: tf.Tensor
-    seed: tf.Tensor
-    nanoseconds: tf.Tensor
-
-    @property
-    def spec(self) -> str:
-        """The linear spec of all of them."""
-        return self.members[0].route.spec
-
-    @functools.cached_property
-    def bounds(self) -> list[tuple[int, int]]:
-        """Where each tensor begins and ends in the vector."""
-        return list(
-            itertools.pairwise(
-                [0, *np.cumsum([member.shape.num_elements() for member in self.members]).tolist()]
-            )
-        )
-
-    @property
-    def num_elements(self) -> int:
-        """Elements of the vector."""
-        return self.bounds[-1][1]
-
-    @property
-    def num_kept(self) -> int:
-        """How many elements a step applies."""
-        return (
-            self.num_elements if self.is_whole else _core.linear_sizes(self.spec, self.num_elements)["kept"]
-        )
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the vector travels as it is, because the sums would not be smaller."""
-        sizes = _core.linear_sizes(self.spec, self.num_elements)
-        second_round = 0 if _core.describe_spec(self.spec)["exact"] else sizes["candidates"]
-        return sizes["payload"] + second_round >= self.num_elements
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,14 +40,12 @@ class _Recovered:
     Attributes:
       flat: float32 [n], the sum or mean; NaN everywhere if a rank's gradients were not finite.
       indices: int64, ascending, of the elements that were taken out of the memories; None: all.
-      second_round: float32 elements that were summed to get exact values.
       nanoseconds: int64 scalar.
       communication_nanoseconds: int64 scalar, of the second round.
     """
 
     flat: tf.Tensor
     indices: tf.Tensor | None
-    second_round: int
     nanoseconds: tf.Tensor
     communication_nanoseconds: tf.Tensor
 
@@ -115,23 +57,47 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
       context: The step.
       members: What is known of each gradient.
       gradients: The local ones.
+
+    Raises:
+      ValueError: A shape is not known.
+      tf.errors.InvalidArgumentError: Ranks are at different steps.
     """
-    outcomes = {}
-    for number, positions in enumerate(groups_of(members)):
-        group = [members[i] for i in positions]
-        encoded = encode(
-            group, [gradients[i] for i in positions], shared_seed(group[0], number, context.step)
-        )
-        reduce = functools.partial(reduce_payload, context, context.op, group[0].route.wire_dtype)
-        start = clock.time_after([encoded.payload])
-        summed, end = clock.stamped(reduce(encoded.payload, label=f"payload_{number}"))
-        weight = tf.constant(1.0) if context.op == comm.AVERAGE else context.ranks.number()
-        outcome = finish(
-            encoded, summed, weight, functools.partial(reduce, label=f"values_{number}"), context.ranks
-        )
-        elapsed = outcome.communication_nanoseconds + clock.nanoseconds_between(start, end)
-        outcomes[tuple(positions)] = dataclasses.replace(outcome, communication_nanoseconds=elapsed)
-    return join(outcomes)
+    return by_codec(_exchange_codec, context, members, gradients)
+
+
+def by_codec(
+    exchange_codec: Callable[[Context, int, Sequence[Member], Sequence[tf.Tensor]], Outcome],
+    context: Context,
+    members: Sequence[Member],
+    gradients: Sequence[tf.Tensor],
+) -> Outcome:
+    """Exchanges the gradients of each codec together.
+
+    Args:
+      exchange_codec: Does so for one codec: takes the step, the codec's number, and its gradients.
+      context: The step.
+      members: What is known of each gradient.
+      gradients: The local ones.
+
+    Raises:
+      ValueError: A shape is not known.
+    """
+    groups: dict[tuple, list[int]] = {}
+    for i, member in enumerate(members):
+        if not member.shape.is_fully_defined():
+            raise ValueError(
+                f"gradient '{member.name}' has the unknown shape {member.shape}, which "
+                f"'{member.route.spec}' needs to know"
+            )
+        groups.setdefault((member.route.spec, member.route.seed, member.route.wire_dtype), []).append(i)
+    return join(
+        {
+            tuple(group): exchange_codec(
+                context, number, [members[i] for i in group], [gradients[i] for i in group]
+            )
+            for number, group in enumerate(groups.values())
+        }
+    )
 
 
 def reduce_payload(
@@ -147,16 +113,8 @@ def reduce_payload(
       label: Tells the vectors of a step apart.
     """
     # Where the payload is float32, predivision can only round, and nothing overflows.
-    factor = context.predivide_factor if wire_dtype == "float16" else 1.0
-    return context.ranks.allreduce([payload], op, factor, [wire_dtype], f"{context.name}_{label}")[0]
-
-
-def groups_of(members: Sequence[Member]) -> list[list[int]]:
-    """Returns the positions of gradients that are coded together, of each codec."""
-    groups: dict[tuple, list[int]] = {}
-    for i, member in enumerate(members):
-        groups.setdefault((member.route.spec, member.route.seed, member.route.wire_dtype), []).append(i)
-    return list(groups.values())
+    factor = context.options.gradient_predivide_factor if wire_dtype == "float16" else 1.0
+    return context.ranks.allreduce([payload], op, f"{context.name}_{label}", factor, [wire_dtype])[0]
 
 
 def shared_seed(member: Member, number: int, step: tf.Tensor) -> tf.Tensor:
@@ -166,41 +124,58 @@ def shared_seed(member: Member, number: int, step: tf.Tensor) -> tf.Tensor:
         return step * tf.constant(1 << 32, tf.int64) + lane
 
 
-def check_shapes(members: Sequence[Member]) -> None:
-    """Raises ValueError where the shape of a gradient is not known."""
-    for member in members:
-        if not member.shape.is_fully_defined():
-            raise ValueError(
-                f"gradient '{member.name}' has the unknown shape {member.shape}, which "
-                f"'{member.route.spec}' needs to know"
-            )
+def bounds_of(members: Sequence[Member]) -> list[tuple[int, int]]:
+    """Returns where each gradient begins and ends in the vector of all of them."""
+    ends = np.cumsum([member.shape.num_elements() for member in members]).tolist()
+    return list(itertools.pairwise([0, *ends]))
 
 
-def encode(members: Sequence[Member], gradients: Sequence[tf.Tensor], seed: tf.Tensor) -> Encoded:
-    """Makes the payload of gradients of one linear codec.
-
-    Args:
-      members: What is known of each gradient, of one spec.
-      gradients: Of fully known shapes.
-      seed: int64 scalar, equal on all ranks.
-
-    Raises:
-      ValueError: A shape is not known.
-    """
-    spec = members[0].route.spec
-    check_shapes(members)
+def _exchange_codec(
+    context: Context, number: int, members: Sequence[Member], gradients: Sequence[tf.Tensor]
+) -> Outcome:
     compensated = [compensate(member, gradient) for member, gradient in zip(members, gradients, strict=True)]
     vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
-    encoded = Encoded(members, vectors, [slots for _, slots in compensated], None, seed, None)
-    if encoded.is_whole:
+    seed, bounds = shared_seed(members[0], number, context.step), bounds_of(members)
+    payload, encode_time = _encode(members, vectors, seed, bounds[-1][1])
+    reduce = functools.partial(reduce_payload, context, context.options.op, members[0].route.wire_dtype)
+    summed, elapsed = clock.timed(payload, functools.partial(reduce, label=f"payload_{number}"))
+    if _is_whole(members, bounds[-1][1]):
+        zero = tf.constant(0, tf.int64)
+        recovered = _Recovered(poisoned(summed, _all_finite(summed)), None, zero, zero)
+    else:
+        _check_marks(summed[-MARKS:], context.weight())
+        second_round = functools.partial(reduce, label=f"values_{number}")
+        recovered = _recover(members[0].route.spec, vectors, seed, summed[:-MARKS], second_round)
+    return Outcome(
+        [
+            tf.cast(tf.reshape(recovered.flat[begin:end], member.shape), member.dtype)
+            for member, (begin, end) in zip(members, bounds, strict=True)
+        ],
+        _count(members, bounds, encode_time, recovered.nanoseconds, context.ranks),
+        elapsed + recovered.communication_nanoseconds,
+        tf.math.is_finite(recovered.flat[0]) if bounds[-1][1] else tf.constant(True),
+        functools.partial(_commit, members, [slots for _, slots in compensated], bounds, recovered.indices),
+    )
+
+
+def _is_whole(members: Sequence[Member], num_elements: int) -> bool:
+    """Whether the vector travels as it is, because the sums would not be smaller."""
+    return not has_smaller_payload(members[0].route.spec, num_elements)
+
+
+def _encode(
+    members: Sequence[Member], vectors: Sequence[tf.Tensor], seed: tf.Tensor, num_elements: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what is summed, float32, the marks of the step at its end; and the nanoseconds."""
+    spec = members[0].route.spec
+    if _is_whole(members, num_elements):
         warn_once(
-            f"'{spec}' saves nothing on {encoded.num_elements} elements, fewer than it would send: they "
+            f"'{spec}' saves nothing on {num_elements} elements, fewer than it would send: they "
             "travel uncompressed. Choose a smaller sketch, or another preset"
         )
-        return dataclasses.replace(encoded, payload=_flat(vectors), nanoseconds=tf.constant(0, tf.int64))
+        return _flat(vectors), tf.constant(0, tf.int64)
     payload, nanoseconds = ops.linear_encode(vectors, seed, spec)
-    marked = tf.concat([payload, _marks(seed)], axis=0)
-    return dataclasses.replace(encoded, payload=marked, nanoseconds=nanoseconds)
+    return tf.concat([payload, _marks(seed)], axis=0), nanoseconds
 
 
 def _marks(seed: tf.Tensor) -> tf.Tensor:
@@ -212,45 +187,6 @@ def _marks(seed: tf.Tensor) -> tf.Tensor:
         step = tf.math.floormod(seed // (1 << 32), _MARK_PERIOD)
         bits = tf.bitwise.right_shift(step, tf.range(MARKS, dtype=tf.int64)) & 1
         return tf.cast(1 - 2 * bits, tf.float32)
-
-
-def finish(
-    encoded: Encoded,
-    summed: tf.Tensor,
-    weight: tf.Tensor,
-    reduce: Callable[[tf.Tensor], tf.Tensor],
-    ranks: comm.Ranks,
-) -> Outcome:
-    """Recovers the gradients from the sum of the payloads.
-
-    Args:
-      encoded: This rank's.
-      summed: The sum of all ranks' payloads, or their mean.
-      weight: float32 scalar, what the sum or mean of a one on each rank is.
-      reduce: Sums another float32 vector over ranks, scaled alike: the second round.
-      ranks: Who exchanges.
-
-    Raises:
-      tf.errors.InvalidArgumentError: Ranks are at different steps.
-    """
-    if encoded.is_whole:
-        recovered = _whole(summed)
-    else:
-        _check_marks(summed[-MARKS:], weight)
-        recovered = _recover(encoded, summed[:-MARKS], reduce)
-    finite = tf.math.is_finite(recovered.flat[0]) if encoded.num_elements else tf.constant(True)
-    gradients = [
-        tf.cast(tf.reshape(recovered.flat[begin:end], member.shape), member.dtype)
-        for member, (begin, end) in zip(encoded.members, encoded.bounds, strict=True)
-    ]
-    return Outcome(
-        gradients,
-        _count(encoded, recovered, gradients, ranks),
-        recovered.communication_nanoseconds,
-        tf.zeros([2], tf.int64),
-        finite,
-        functools.partial(_commit, encoded, recovered.indices),
-    )
 
 
 def _check_marks(marks: tf.Tensor, weight: tf.Tensor) -> None:
@@ -265,33 +201,39 @@ def _check_marks(marks: tf.Tensor, weight: tf.Tensor) -> None:
     )
 
 
-def _whole(summed: tf.Tensor) -> _Recovered:
-    zero = tf.constant(0, tf.int64)
-    return _Recovered(poisoned(summed, _all_finite(summed)), None, 0, zero, zero)
+def _recover(
+    spec: str,
+    vectors: Sequence[tf.Tensor],
+    seed: tf.Tensor,
+    summed: tf.Tensor,
+    reduce: Callable[[tf.Tensor], tf.Tensor],
+) -> _Recovered:
+    """Recovers the sum or mean of gradients from that of their payloads.
 
-
-def _recover(encoded: Encoded, summed: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> _Recovered:
-    n = encoded.num_elements
-    sizes = _core.linear_sizes(encoded.spec, n)
+    Args:
+      spec: The codec's.
+      vectors: This rank's gradients, memory included, for exact values.
+      seed: int64 scalar, equal on all ranks.
+      summed: The payloads' sum or mean.
+      reduce: Sums or averages another float32 vector over ranks: the second round.
+    """
+    n = sum(vector.shape.num_elements() for vector in vectors)
+    num_kept = _core.linear_sizes(spec, n)["kept"]
     with tf.device(HOST):
-        size, num_kept = tf.constant(n, tf.int64), tf.constant(sizes["kept"], tf.int64)
-        shape = tf.constant([n], tf.int64)
-    indices, values, nanoseconds = ops.linear_recover(summed, size, encoded.seed, encoded.spec)
+        size, shape = tf.constant(n, tf.int64), tf.constant([n], tf.int64)
+    indices, values, nanoseconds = ops.linear_recover(summed, size, seed, spec)
     finite = _all_finite(values)
-    second_round, elapsed = 0, tf.constant(0, tf.int64)
-    if not _core.describe_spec(encoded.spec)["exact"]:
-        own = tf.gather(_flat(encoded.vectors), indices)
-        start = clock.time_after([own])
-        values, end = clock.stamped(reduce(own))
-        elapsed = clock.nanoseconds_between(start, end)
+    elapsed = tf.constant(0, tf.int64)
+    if not facts_of(spec)["exact"]:
+        values, elapsed = clock.timed(tf.gather(_flat(vectors), indices), reduce)
         finite &= _all_finite(values)
-        kept = ops.select_largest(values, num_kept)
+        with tf.device(HOST):
+            largest = tf.constant(num_kept, tf.int64)
+        kept = ops.select_largest(values, largest)
         indices, values = tf.gather(indices, kept), tf.gather(values, kept)
-        second_round = sizes["candidates"]
     flat = tf.scatter_nd(indices[:, tf.newaxis], values, shape)
-    everything = sizes["kept"] >= n
     flat = tf.ensure_shape(poisoned(flat, finite), [n])
-    return _Recovered(flat, None if everything else indices, second_round, nanoseconds, elapsed)
+    return _Recovered(flat, None if num_kept >= n else indices, nanoseconds, elapsed)
 
 
 def _all_finite(values: tf.Tensor) -> tf.Tensor:
@@ -302,18 +244,23 @@ def _flat(vectors: Sequence[tf.Tensor]) -> tf.Tensor:
     return tf.concat([tf.reshape(vector, [-1]) for vector in vectors], axis=0)
 
 
-def _commit(encoded: Encoded, indices: tf.Tensor | None, succeeded: tf.Tensor) -> None:
+def _commit(
+    members: Sequence[Member],
+    all_slots: Sequence[list[tf.Tensor]],
+    bounds: Sequence[tuple[int, int]],
+    indices: tf.Tensor | None,
+    succeeded: tf.Tensor,
+) -> None:
     """Takes what was sent out of the memories, if the step has succeeded."""
-    if not any(encoded.new_slots):
+    if not any(all_slots):
         return
-    sent = _sent(indices, encoded.bounds)
     updates = [
         update
-        for member, slots, own in zip(encoded.members, encoded.new_slots, sent, strict=True)
+        for member, slots, own in zip(members, all_slots, _sent(indices, bounds), strict=True)
         if slots
         for update in zip(member.slots, _cleared(member, slots, own), strict=True)
     ]
-    assign_if(succeeded, updates)
+    settle(succeeded, updates)
 
 
 def _sent(indices: tf.Tensor | None, bounds: Sequence[tuple[int, int]]) -> list[tf.Tensor | None]:
@@ -350,31 +297,31 @@ def _cleared(member: Member, slots: Sequence[tf.Tensor], sent: tf.Tensor | None)
 
 
 def _count(
-    encoded: Encoded, recovered: _Recovered, gradients: Sequence[tf.Tensor], ranks: comm.Ranks
+    members: Sequence[Member],
+    bounds: Sequence[tuple[int, int]],
+    encode_time: tf.Tensor,
+    decode_time: tf.Tensor,
+    ranks: comm.Ranks,
 ) -> Counts:
     """Gives each gradient its share, by elements, of what is counted for all of them."""
-    n = encoded.num_elements
-    size = n if encoded.is_whole else _core.linear_sizes(encoded.spec, n)["payload"] + MARKS
-    width = tf.as_dtype(encoded.members[0].route.wire_dtype).size
-    payload_bytes = (size + recovered.second_round) * width
-
-    def shares(total: int | tf.Tensor) -> tf.Tensor:
-        return tf.stack([tf.cast(share(total, begin, end, n), tf.int64) for begin, end in encoded.bounds])
-
+    route, n = members[0].route, bounds[-1][1]
+    if _is_whole(members, n):
+        carried = num_kept = n
+    else:
+        carried = payload_elements(route.spec, n) + MARKS
+        num_kept = _core.linear_sizes(route.spec, n)["kept"]
     with tf.device(HOST):
-        payload = shares(payload_bytes)
+        payload = shares(carried * tf.as_dtype(route.wire_dtype).size, bounds)
         return Counts(
-            tf.stack([num_bytes(gradient) for gradient in gradients]),
-            dense_wire_bytes(gradients, ranks),
             payload,
             allreduce_wire_bytes(payload, ranks),
-            shares(encoded.nanoseconds),
-            shares(recovered.nanoseconds),
-            tf.constant([end - begin for begin, end in encoded.bounds], tf.int64),
-            shares(encoded.num_kept),
+            shares(encode_time, bounds),
+            shares(decode_time, bounds),
+            shares(num_kept, bounds),
         )
 
 
-def share(total: int | tf.Tensor, begin: int, end: int, size: int) -> int | tf.Tensor:
-    """Returns the part of a total that elements [begin, end) of `size` have; the parts add up to it."""
-    return total * end // max(size, 1) - total * begin // max(size, 1)
+def shares(total: int | tf.Tensor, bounds: Sequence[tuple[int, int]]) -> tf.Tensor:
+    """Returns the parts of a total that gradients have by their elements, which add up to it: int64."""
+    size = max(bounds[-1][1], 1)
+    return tf.stack([tf.cast(total * end // size - total * begin // size, tf.int64) for begin, end in bounds])

@@ -5,27 +5,15 @@ The traffic of a rank does not depend on the number of ranks.
 """
 
 import functools
-import itertools
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from tfcompress import clock, comm, ops
 from tfcompress.route import factor_elements
-from tfcompress.routes.allreduce import assign_if, compensate
-from tfcompress.routes.base import (
-    HOST,
-    Context,
-    Counts,
-    Member,
-    Outcome,
-    allreduce_wire_bytes,
-    dense_wire_bytes,
-    join,
-    num_bytes,
-)
-from tfcompress.routes.linear import check_shapes, groups_of, reduce_payload, share, shared_seed
+from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, allreduce_wire_bytes
+from tfcompress.routes.linear import bounds_of, by_codec, reduce_payload, shared_seed, shares
+from tfcompress.routes.memory import compensate, settle
 
 
 def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf.Tensor]) -> Outcome:
@@ -42,21 +30,12 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
     Raises:
       ValueError: A shape is not known.
     """
-    check_shapes(members)
-    return join(
-        {
-            tuple(positions): _exchange_group(
-                context, number, [members[i] for i in positions], [gradients[i] for i in positions]
-            )
-            for number, positions in enumerate(groups_of(members))
-        }
-    )
+    return by_codec(_exchange_codec, context, members, gradients)
 
 
-def _exchange_group(
+def _exchange_codec(
     context: Context, number: int, members: Sequence[Member], gradients: Sequence[tf.Tensor]
 ) -> Outcome:
-    """Exchanges the gradients of one codec."""
     route = members[0].route
     reduce = functools.partial(reduce_payload, context, comm.AVERAGE, route.wire_dtype)
     compensated = [compensate(each, gradient) for each, gradient in zip(members, gradients, strict=True)]
@@ -69,16 +48,14 @@ def _exchange_group(
     left, left_elapsed = clock.timed(left, functools.partial(reduce, label=f"left_{number}"))
     left, right, right_time = ops.low_rank_right(matrices, left, route.rank)
     right, right_elapsed = clock.timed(right, functools.partial(reduce, label=f"right_{number}"))
-    scale = tf.constant(1.0) if context.op == comm.AVERAGE else context.ranks.number()
     decoded, residuals, finite, decode_time = ops.low_rank_decode(
-        matrices, left, right, scale, route.rank, keeps_residuals=any(new_slots)
+        matrices, left, right, context.weight(), route.rank, keeps_residuals=any(new_slots)
     )
     reduced = [tf.cast(each, member.dtype) for each, member in zip(decoded, members, strict=True)]
     return Outcome(
         reduced,
-        _count(members, gradients, left_time + right_time, decode_time, context.ranks),
+        _count(members, left_time + right_time, decode_time, context.ranks),
         left_elapsed + right_elapsed,
-        tf.zeros([2], tf.int64),
         finite,
         functools.partial(_commit, members, residuals, new_slots, right),
     )
@@ -110,34 +87,22 @@ def _commit(
     if members[0].factor is not None:
         sizes = [member.route.rank * member.shape[-1] for member in members]
         updates += zip([member.factor for member in members], tf.split(right, sizes), strict=True)
-    assign_if(succeeded, updates)
+    settle(succeeded, updates)
 
 
 def _count(
-    members: Sequence[Member],
-    gradients: Sequence[tf.Tensor],
-    encode_time: tf.Tensor,
-    decode_time: tf.Tensor,
-    ranks: comm.Ranks,
+    members: Sequence[Member], encode_time: tf.Tensor, decode_time: tf.Tensor, ranks: comm.Ranks
 ) -> Counts:
     """Counts the factors of each gradient, and its share of the time by elements."""
-    elements = [member.shape.num_elements() for member in members]
-    bounds = list(itertools.pairwise([0, *np.cumsum(elements).tolist()]))
     rank, width = members[0].route.rank, tf.as_dtype(members[0].route.wire_dtype).size
     sent = [factor_elements(member.shape.as_list(), rank) for member in members]
-
-    def shares(total: tf.Tensor) -> tf.Tensor:
-        return tf.stack([share(total, begin, end, sum(elements)) for begin, end in bounds])
-
+    bounds = bounds_of(members)
     with tf.device(HOST):
         payload = tf.constant([width * each for each in sent], tf.int64)
         return Counts(
-            tf.stack([num_bytes(gradient) for gradient in gradients]),
-            dense_wire_bytes(gradients, ranks),
             payload,
             allreduce_wire_bytes(payload, ranks),
-            shares(encode_time),
-            shares(decode_time),
-            tf.constant(elements, tf.int64),
+            shares(encode_time, bounds),
+            shares(decode_time, bounds),
             tf.constant(sent, tf.int64),
         )

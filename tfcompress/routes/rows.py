@@ -1,7 +1,6 @@
-"""Rows of tables (IndexedSlices) in frames: encoding, decoding, and undoing what encoding changed."""
+"""Rows of tables (IndexedSlices) in frames: encoding and decoding."""
 
 import dataclasses
-from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -89,14 +88,6 @@ def decode(
     values = tf.ensure_shape(values, tf.TensorShape([None]).concatenate(gradient.values.shape[1:]))
     total = tf.IndexedSlices(values, tf.cast(rows, gradient.indices.dtype), gradient.dense_shape)
     return Decoded(total, *measured)
-
-
-def put_back(encodings: Sequence[Encoded]) -> None:
-    """Undoes encodings, the last one first: a later one may have changed the same rows."""
-    done: list = []
-    for slot, rows in reversed([item for each in encodings for item in each.undo]):
-        with tf.control_dependencies(done):
-            done = [slot.scatter_update(rows)]
 
 
 def cast(gradient: tf.IndexedSlices, dtype: tf.DType) -> tf.IndexedSlices:

@@ -13,19 +13,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock, ops
-from tfcompress.comm import Ranks
-from tfcompress.routes.allreduce import assign_if
-from tfcompress.routes.base import (
-    HOST,
-    Context,
-    Counts,
-    Member,
-    Outcome,
-    dense_wire_bytes,
-    num_bytes,
-    num_elements,
-    seeds_of,
-)
+from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, num_elements, seeds_of
+from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 
 # Shards begin at multiples of so many elements, which blocks of codecs divide.
@@ -118,11 +107,10 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
             tf.cast(tf.ensure_shape(total, gradient.shape), gradient.dtype)
             for total, gradient in zip(totals.sums, gradients, strict=True)
         ],
-        _count(ranks, gradients, pieces, others, sums, totals),
+        _count(pieces, others, sums, totals),
         to_owners + to_all,
-        tf.zeros([2], tf.int64),
         tf.reduce_all(totals.finite),
-        functools.partial(assign_if, updates=updates),
+        functools.partial(settle, updates=updates),
     )
 
 
@@ -144,12 +132,7 @@ def _encode_sum(
 
 
 def _count(
-    ranks: Ranks,
-    gradients: Sequence[tf.Tensor],
-    pieces: Sequence[_Encoded],
-    others: _Decoded,
-    sums: Sequence[_Encoded],
-    totals: _Decoded,
+    pieces: Sequence[_Encoded], others: _Decoded, sums: Sequence[_Encoded], totals: _Decoded
 ) -> Counts:
     """Counts both hops of each gradient."""
 
@@ -160,12 +143,9 @@ def _count(
         to_owners = tf.stack([tf.reduce_sum(each.num_bytes) for each in pieces])
         to_all = tf.stack([tf.size(each.frames, out_type=tf.int64) for each in sums])
         return Counts(
-            tf.stack([num_bytes(gradient) for gradient in gradients]),
-            dense_wire_bytes(gradients, ranks),
             to_owners + to_all,
             to_owners + others.num_bytes + allgather_bytes(to_all, totals.num_bytes),
             both("nanoseconds"),
             others.nanoseconds + totals.nanoseconds,
-            tf.stack([num_elements(gradient) for gradient in gradients]),
             both("sent_elements"),
         )

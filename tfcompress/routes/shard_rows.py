@@ -13,19 +13,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock
-from tfcompress.comm import Ranks
 from tfcompress.routes import rows
-from tfcompress.routes.base import (
-    HOST,
-    Context,
-    Counts,
-    Member,
-    Outcome,
-    dense_wire_bytes,
-    num_bytes,
-    num_elements,
-    seeds_of,
-)
+from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, seeds_of
+from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 
 
@@ -74,11 +64,10 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         ]
     return Outcome(
         [rows.cast(each.total, gradient.dtype) for each, gradient in zip(totals, gradients, strict=True)],
-        _count(ranks, gradients, pieces, owned, sums, totals),
+        _count(pieces, owned, sums, totals, ranks.position_tensor()),
         to_owners + to_all,
-        tf.zeros([2], tf.int64),
         tf.reduce_all(tf.stack([each.finite for each in totals])),
-        lambda succeeded: _commit(succeeded, [*pieces, *sums]),
+        functools.partial(settle, undo=[item for each in [*pieces, *sums] for item in each.undo]),
     )
 
 
@@ -91,25 +80,12 @@ def _by_owner(pieces: Sequence[rows.Encoded]) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.concat(of_tables, axis=1).flat_values, splits
 
 
-def _commit(succeeded: tf.Tensor, encodings: Sequence[rows.Encoded]) -> None:
-    """Rolls back the residual rows, updated in place by encoding, unless the step succeeded."""
-    if not any(each.undo for each in encodings):
-        return
-
-    def drop() -> tf.Tensor:
-        rows.put_back(encodings)
-        return tf.constant(False)
-
-    tf.cond(succeeded, lambda: tf.constant(True), drop)
-
-
 def _count(
-    ranks: Ranks,
-    gradients: Sequence[tf.IndexedSlices],
     pieces: Sequence[rows.Encoded],
     owned: Sequence[rows.Decoded],
     sums: Sequence[rows.Encoded],
     totals: Sequence[rows.Decoded],
+    position: tf.Tensor,
 ) -> Counts:
     """Counts both hops of each gradient; what a rank sends itself does not travel."""
 
@@ -118,16 +94,13 @@ def _count(
 
     with tf.device(HOST):
         of_owners, to_all = stacked("num_bytes", pieces), tf.squeeze(stacked("num_bytes", sums), axis=1)
-        own = of_owners[:, ranks.position_tensor()]
+        own = of_owners[:, position]
         to_owners = tf.reduce_sum(of_owners, axis=1) - own
         from_others = stacked("num_bytes", owned) - own
         return Counts(
-            tf.stack([num_bytes(gradient) for gradient in gradients]),
-            dense_wire_bytes(gradients, ranks),
             to_owners + to_all,
             to_owners + from_others + allgather_bytes(to_all, stacked("num_bytes", totals)),
             stacked("nanoseconds", pieces) + stacked("nanoseconds", sums),
             stacked("nanoseconds", owned) + stacked("nanoseconds", totals),
-            tf.stack([num_elements(gradient) for gradient in gradients]),
             stacked("sent_elements", pieces) + stacked("sent_elements", sums),
         )
