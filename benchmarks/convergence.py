@@ -231,12 +231,10 @@ def main() -> None:
     [[first, *_], *_] = runs.values()
     name = arguments.name or first["workload"]
     result = result_of(runs, name, least=arguments.least, curves=not arguments.no_curves)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = arguments.output / f"convergence_{name}"
-    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    plot(runs, result["title"], stem.with_suffix(".png"), arguments.least)
+    path = options.write(result, arguments.output, f"convergence_{name}")
+    plot(runs, result["title"], path.with_suffix(".png"), arguments.least)
     report(result["rows"], result["title"])
-    print(f"numbers: {stem.with_suffix('.json')}\nfigure: {stem.with_suffix('.png')}")
+    print(f"numbers: {path}\nfigure: {path.with_suffix('.png')}")
 
 
 if __name__ == "__main__":

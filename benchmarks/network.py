@@ -13,7 +13,6 @@ left out of them and reported at the end, and the exit status is 1.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import platform
@@ -160,13 +159,11 @@ def main() -> None:
         result = run(arguments)
     except KeyboardInterrupt:
         sys.exit("interrupted")
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = arguments.output / f"network_{arguments.name or arguments.workload}"
-    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    path = options.write(result, arguments.output, f"network_{arguments.name or arguments.workload}")
     console = rich.console.Console(width=130)
     console.print(network_summary.time_table(result), network_summary.wire_table(result))
-    figures = network_plots.plot_all(result, stem)
-    print("\n".join(["numbers:", f"  {stem.with_suffix('.json')}", "figures:", *(f"  {f}" for f in figures)]))
+    figures = network_plots.plot_all(result, path.with_suffix(""))
+    print("\n".join(["numbers:", f"  {path}", "figures:", *(f"  {figure}" for figure in figures)]))
     if result["failures"]:
         sys.exit("\n".join(f"{name} failed: {how}" for name, how in result["failures"].items()))
 

@@ -77,11 +77,18 @@ def add_pages_folder(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def write(results: dict, folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Writes <name>.json into a folder, which is made; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    return path
+
+
 def save(results: dict, folder: pathlib.Path, name: str) -> None:
     """Writes results/<name>.json, and makes the folder of its figures."""
-    for part in ("figures", "results"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / "results" / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    write(results, folder / "results", name)
 
 
 def earlier(folder: pathlib.Path, name: str, setting: dict) -> dict:

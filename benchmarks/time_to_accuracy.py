@@ -261,12 +261,10 @@ def main() -> None:
         network.prepare("time_to_accuracy.py")
         result = train(arguments)
     result = {**result, "within": arguments.within, "rows": summarise(result["runs"], arguments.within)}
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = arguments.output / f"time_to_accuracy_{arguments.name or result['workload']}"
-    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    plot(result, stem.with_suffix(".png"))
+    path = options.write(result, arguments.output, f"time_to_accuracy_{arguments.name or result['workload']}")
+    plot(result, path.with_suffix(".png"))
     rich.console.Console(width=110).print(table(result))
-    print(f"numbers: {stem.with_suffix('.json')}\nfigure: {stem.with_suffix('.png')}")
+    print(f"numbers: {path}\nfigure: {path.with_suffix('.png')}")
 
 
 if __name__ == "__main__":
