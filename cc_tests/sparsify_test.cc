@@ -8,6 +8,7 @@
 
 #include "core/collect.h"
 #include "core/float_filter.h"
+#include "core/float_order.h"
 #include "core/hash.h"
 #include "core/registry.h"
 #include "make_part.h"

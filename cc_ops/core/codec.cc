@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/simd.h"
+#include "core/strictly_increasing.h"
 
 namespace tfcompress {
 
@@ -72,19 +73,13 @@ double LargestOfMaxErrors(const ValueCodec& codec, Span<const float> values) {
 }
 
 Status CheckIndices(Span<const uint32_t> indices, uint32_t n) {
-  const size_t size = indices.size();
-  bool increasing = true;
-  Vectorized([=, x = indices.data(), out = &increasing] {
-    uint32_t all = 1;
-    for (size_t i = 1; i < size; ++i) all &= x[i] > x[i - 1];
-    *out = all != 0;
-  });
-  if (!increasing) {
+  if (!StrictlyIncreasing(indices)) {
     size_t i = 1;
     while (indices[i] > indices[i - 1]) ++i;
     return InvalidArgument("indices must be strictly increasing: index ", i, " is ", indices[i],
                            " after ", indices[i - 1]);
   }
+  const size_t size = indices.size();
   if (size > 0 && indices[size - 1] >= n)
     return InvalidArgument("index ", indices[size - 1], " is outside [0, ", n, ")");
   return OkStatus();

@@ -71,7 +71,7 @@ struct SparseTensor {
 // What receivers know of a support before they have read a byte of it.
 enum class Implied {
   kNothing,     // An index codec has to send it.
-  kEverything,  // It is all of [0, n). Select is not called.
+  kEverything,  // It is all of [0, n). Encoders do not call Select.
   kSeeded,      // It is SeededSupport(n, k, seed), see seeded_support.h.
 };
 
@@ -279,10 +279,7 @@ class Memory {
   // or not.
   void CompensateRange(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
                        int64_t count) const;
-  // Stores `count` elements of that result, from `begin` on, before it is made.
-  void CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
-                      int64_t count, float* elements) const;
-  // The same for the elements at `positions`.
+  // Stores the elements of that vector at `positions`, before it is made.
   void CompensateAt(Span<const uint32_t> positions, Span<const float> gradient,
                     const MemorySlots& slots, float* elements) const;
   // Takes what was sent out of what is pending in slots.after: the values that receivers decode of

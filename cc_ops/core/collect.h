@@ -9,20 +9,13 @@
 #include <mutex>
 #include <vector>
 
-#include "core/byte_io.h"
 #include "core/executor.h"
-#include "core/host_device.h"
 #include "core/span.h"
 
 namespace tfcompress {
 
 struct FloatFilter;
 struct FloatList;
-
-// |x| as an integer. Finite floats are ordered by magnitude exactly as these integers are.
-TFC_HOST_DEVICE inline uint32_t MagnitudeBits(float x) {
-  return LoadUnaligned<uint32_t>(&x) & 0x7FFFFFFF;
-}
 
 // Elements of a vector, ascending.
 struct Candidates {

@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "core/float_mode.h"
-#include "core/pieces.h"
 #include "core/pipeline.h"
 #include "core/simd.h"
 #include "core/stopwatch.h"

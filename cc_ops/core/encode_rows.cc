@@ -307,8 +307,7 @@ Status EncodeRowsFrames(const Compressor& compressor, const Sparsifier& row_spar
                    [](float& merged, const float& kept) { merged += kept; });
   }
   FrameHeader header = HeaderOf(compressor, slices, context.seed);
-  header.nonfinite = !AllFinite(context.executor, touched.values.size(),
-                                [x = touched.values.data()](int64_t i) { return x[i]; });
+  header.nonfinite = !AllFinite(touched.values, context.executor);
   const SparseRows* chosen = &touched;
   if (!header.nonfinite) {
     TFC_RETURN_IF_ERROR(ChooseRows(row_sparsifier, touched, width, context, &storage, &chosen));

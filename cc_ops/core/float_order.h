@@ -28,6 +28,10 @@ inline constexpr uint32_t kFloatNaNBits = 0x7FC00000u;  // The quiet NaN of nume
 
 inline constexpr uint32_t kLeastNormalBits = 0x00800000u;  // Of 2^-126.
 
+// |value| as an integer. Finite floats are ordered by magnitude exactly as these integers are.
+TFC_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
+  return FloatBits(value) & kFloatMagnitudeBits;
+}
 TFC_HOST_DEVICE inline bool IsFiniteBits(uint32_t bits) {
   return (bits & kFloatInfinityBits) != kFloatInfinityBits;
 }

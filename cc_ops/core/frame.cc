@@ -1,6 +1,7 @@
 #include "core/frame.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/crc32c.h"
 #include "core/wire_header.h"
@@ -13,29 +14,11 @@ uint32_t ChecksumOf(ByteSpan frame) {
   return Crc32c(frame.subspan(kFrameHeaderBytes, frame.size() - kFrameHeaderBytes), before);
 }
 
-// Visits the fields in wire order; reading and writing share it, so they cannot disagree.
-template <typename Header, typename Visit>
-Status VisitFields(Header& h, const Visit& visit) {
-  TFC_RETURN_IF_ERROR(visit("magic", h.magic));
-  TFC_RETURN_IF_ERROR(visit("version", h.version));
-  TFC_RETURN_IF_ERROR(visit("flags", h.flags));
-  TFC_RETURN_IF_ERROR(visit("dtype", h.dtype));
-  TFC_RETURN_IF_ERROR(visit("support kind", h.support));
-  TFC_RETURN_IF_ERROR(visit("frame length", h.num_bytes));
-  TFC_RETURN_IF_ERROR(visit("n", h.n));
-  TFC_RETURN_IF_ERROR(visit("k", h.k));
-  TFC_RETURN_IF_ERROR(visit("index codec id", h.index_id));
-  TFC_RETURN_IF_ERROR(visit("value codec id", h.value_id));
-  TFC_RETURN_IF_ERROR(visit("reserved", h.reserved));
-  TFC_RETURN_IF_ERROR(visit("index section length", h.num_index_bytes));
-  TFC_RETURN_IF_ERROR(visit("value section length", h.num_value_bytes));
-  TFC_RETURN_IF_ERROR(visit("seed", h.seed));
-  return visit("checksum", h.checksum);
-}
-
+// Reads a header; checks that this build reads such frames, and nothing else of it.
 Status ReadWireHeader(ByteReader* reader, WireHeader* h) {
-  TFC_RETURN_IF_ERROR(
-      VisitFields(*h, [&](const char* name, auto& field) { return reader->Read(name, &field); }));
+  ByteSpan bytes;
+  TFC_RETURN_IF_ERROR(reader->ReadSpan("frame header", kFrameHeaderBytes, &bytes));
+  std::memcpy(h, bytes.data(), kFrameHeaderBytes);
   if (h->magic != kFrameMagic) return DataLoss("not a tfcompress frame: magic is ", h->magic);
   if (h->version != kFrameVersion) {
     return DataLoss("frame version ", int{h->version}, ", this build reads version ",
@@ -104,12 +87,7 @@ Status FinishFrame(const FrameHeader& header, size_t frame_begin, uint64_t num_i
   wire.num_value_bytes = static_cast<uint32_t>(num_bytes - kFrameHeaderBytes - num_index_bytes);
 
   unsigned char* begin = out->data() + frame_begin;
-  unsigned char* position = begin;
-  TFC_RETURN_IF_ERROR(VisitFields(wire, [&](const char*, const auto& field) {
-    StoreUnaligned(position, field);
-    position += sizeof(field);
-    return OkStatus();
-  }));
+  std::memcpy(begin, &wire, kChecksumOffset);
   StoreUnaligned(begin + kChecksumOffset, ChecksumOf({begin, static_cast<size_t>(num_bytes)}));
   return OkStatus();
 }
@@ -150,13 +128,13 @@ Status ReadFrame(ByteReader* reader, Frame* frame) {
   return OkStatus();
 }
 
-Status CheckLoneFrame(const Frame& frame, uint64_t num_elements) {
+Status CheckClaimedElements(uint64_t num_frame_bytes, uint64_t num_elements) {
   const uint64_t limit =
-      std::max(kMaxLoneElements, kMaxLoneElementsPerByte * uint64_t{frame.bytes.size()});
+      std::max(kMaxClaimedElements, kMaxClaimedElementsPerByte * num_frame_bytes);
   if (num_elements <= limit) return OkStatus();
-  return DataLoss("a frame of ", frame.bytes.size(), " bytes claims ", num_elements,
+  return DataLoss(num_frame_bytes, " bytes of frames claim ", num_elements,
                   " elements, more than the ", limit,
-                  " that are decoded without the size of the tensor: decode it with decode_sum");
+                  " that are decoded without the sizes of the tensors: decode with decode_sum");
 }
 
 Status VerifyChecksum(const Frame& frame) {

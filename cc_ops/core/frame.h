@@ -77,15 +77,16 @@ inline uint64_t MaxDecodeBytes(uint64_t num_elements, uint64_t num_frame_bytes) 
          kDecodeTableBytes;
 }
 
-// The elements that a frame may claim where nobody knows the size of its tensor.
-inline constexpr uint64_t kMaxLoneElements = uint64_t{1} << 24;
-inline constexpr uint64_t kMaxLoneElementsPerByte = uint64_t{1} << 16;
+// The elements that frames may claim together where nobody knows the sizes of their tensors.
+inline constexpr uint64_t kMaxClaimedElements = uint64_t{1} << 24;
+inline constexpr uint64_t kMaxClaimedElementsPerByte = uint64_t{1} << 16;
 
 // Reads the next frame and checks all but its checksum and its sections' content.
 Status ReadFrame(ByteReader* reader, Frame* frame);
-// Fails with DataLoss where the frame, whose tensor has `num_elements` by its own word alone,
-// claims more than kMaxLoneElements and more than kMaxLoneElementsPerByte of its bytes.
-Status CheckLoneFrame(const Frame& frame, uint64_t num_elements);
+// Fails with DataLoss where frames of so many bytes, whose tensors have `num_elements` together by
+// the frames' own word alone, claim more than kMaxClaimedElements and more than
+// kMaxClaimedElementsPerByte of their bytes.
+Status CheckClaimedElements(uint64_t num_frame_bytes, uint64_t num_elements);
 // Fails with DataLoss when the bytes are not those that were written.
 Status VerifyChecksum(const Frame& frame);
 

@@ -47,18 +47,14 @@ class JoinedSpan {
   uint32_t MaxMagnitude(Executor* executor) const {
     uint32_t max = 0;
     for (const Span<const float>& part : parts_) {
-      const float* x = part.data();
-      max = std::max(max, tfcompress::MaxMagnitude(executor, static_cast<int64_t>(part.size()),
-                                                   [=](int64_t i) { return x[i]; }));
+      max = std::max(max, tfcompress::MaxMagnitude(part, executor));
     }
     return max;
   }
 
   bool AllFinite(Executor* executor) const {
     return std::all_of(parts_.begin(), parts_.end(), [&](const Span<const float>& part) {
-      const float* x = part.data();
-      return tfcompress::AllFinite(executor, static_cast<int64_t>(part.size()),
-                                   [=](int64_t i) { return x[i]; });
+      return tfcompress::AllFinite(part, executor);
     });
   }
 

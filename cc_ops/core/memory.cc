@@ -49,22 +49,6 @@ void Memory::CompensateRange(Span<const float> gradient, const MemorySlots& slot
   MakeChunk(slots, gradient.data() + begin, before.data(), after.data(), count);
 }
 
-void Memory::CompensateSome(Span<const float> gradient, const MemorySlots& slots, int64_t begin,
-                            int64_t count, float* elements) const {
-  if (slots.size() == 0) {
-    std::copy_n(gradient.data() + begin, count, elements);
-    return;
-  }
-  const auto before = From<const float, kMaxSlots>(begin, slots.before);
-  float unused[kMaxSlots - 1][kDecodeChunk];
-  for (int64_t i = 0; i < count; i += kDecodeChunk) {
-    const auto from = From<const float, kMaxSlots>(i, {before.data(), slots.size()});
-    float* const after[kMaxSlots] = {elements + i, unused[0]};
-    MakeChunk(slots, gradient.data() + begin + i, from.data(), after,
-              std::min(count - i, kDecodeChunk));
-  }
-}
-
 void Memory::CompensateAt(Span<const uint32_t> positions, Span<const float> gradient,
                           const MemorySlots& slots, float* elements) const {
   const auto size = static_cast<int64_t>(positions.size());

@@ -1,6 +1,5 @@
 #include "core/pieces.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/float_mode.h"

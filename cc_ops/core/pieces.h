@@ -15,7 +15,6 @@
 #define TFCOMPRESS_CORE_PIECES_H_
 
 #include <cstdint>
-#include <string>
 
 #include "core/pipeline.h"
 

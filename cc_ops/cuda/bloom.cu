@@ -170,15 +170,15 @@ BloomPolicy PolicyOf(ByteSpan section) { return static_cast<BloomPolicy>(section
 
 }  // namespace
 
-Status TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
-                        uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers) {
+void TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
+                      uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers) {
   const BloomShape shape = rate.ShapeFor(max_k);
   buffers->state_dev = workspace->Take<BloomState>(1);
   buffers->num_filter_bytes = CeilDiv(shape.num_bytes(), 4) * 4;
   buffers->filter_dev = workspace->Take<unsigned char>(buffers->num_filter_bytes);
   buffers->chosen_dev = workspace->Take<uint32_t>(max_chosen);
-  if (!ChoosesByPriority(policy)) return OkStatus();
-  return TakeBloomPriorityBuffers(n, max_k, shape.num_bits, workspace, &buffers->priorities);
+  if (ChoosesByPriority(policy))
+    TakeBloomPriorityBuffers(n, max_k, shape.num_bits, workspace, &buffers->priorities);
 }
 
 void BloomExtent::Cover(ByteSpan section, uint32_t n, uint32_t k) {
@@ -188,12 +188,11 @@ void BloomExtent::Cover(ByteSpan section, uint32_t n, uint32_t k) {
   max_bits = std::max(max_bits, 8 * (section.size() - kBloomHeaderBytes));
 }
 
-Status TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace,
-                            BloomBuffers* buffers) {
+void TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace, BloomBuffers* buffers) {
   buffers->state_dev = workspace->Take<BloomState>(1);
-  if (extent.max_n == 0) return OkStatus();
-  return TakeBloomPriorityBuffers(extent.max_n, extent.max_k, extent.max_bits, workspace,
-                                  &buffers->priorities);
+  if (extent.max_n == 0) return;
+  TakeBloomPriorityBuffers(extent.max_n, extent.max_k, extent.max_bits, workspace,
+                           &buffers->priorities);
 }
 
 Status ChooseByBloom(BloomPolicy policy, const BloomRate& rate, uint64_t seed,
@@ -240,7 +239,7 @@ Status ReadBloom(ByteSpan section, const unsigned char* section_dev, uint32_t k,
     return ChooseByPriority(PolicyOf(section), &state_dev->shape, seed, &state_dev->k, marks,
                             buffers.priorities, indices_dev, stream);
   }
-  return ListMarkedFrom(marks, &state_dev->first, k, indices_dev, stream);
+  return ListMarkedFrom(marks, &state_dev->first, &state_dev->k, indices_dev, stream);
 }
 
 }  // namespace device

@@ -38,11 +38,11 @@ struct BloomBuffers {
 };
 
 // Takes buffers for encoding up to max_k indices of n, from which up to max_chosen are decoded.
-Status TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
-                        uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers);
+void TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
+                      uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers);
 
 // Takes buffers for decoding.
-Status TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace, BloomBuffers* buffers);
+void TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace, BloomBuffers* buffers);
 
 // Inserts the *k_dev <= max_k indices into a filter, lists the indices that the policy decodes from
 // it, and sets *k_dev to their number. Overwrites the marks.

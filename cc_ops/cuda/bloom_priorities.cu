@@ -1,6 +1,5 @@
 #include "core/float_order.h"
 #include "cuda/bloom_priorities.h"
-#include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
 #include "cuda/tiles.h"
@@ -125,32 +124,16 @@ Status Weigh(const Positives& positives, const BloomPriorityBuffers& buffers, cu
                        buffers.priorities_dev);
 }
 
-// Selects the largest priorities, as LargestSelector does, where k is on the device.
-Status SelectByPriority(const uint32_t* k_dev, const Marks& marks,
-                        const BloomPriorityBuffers& buffers, uint32_t* indices_dev,
-                        cudaStream_t stream) {
-  const Compensation priorities = AsTheyAre(buffers.priorities_dev, marks.n);
-  EncodeState* state_dev = buffers.state_dev;
-  TFC_RETURN_IF_ERROR(
-      Launch("begin choice", BeginChoiceKernel, 1, kWarpThreads, stream, k_dev, state_dev));
-  TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  TFC_RETURN_IF_ERROR(
-      Inspect(priorities, buffers.select.spaces[0].histograms_dev, state_dev, stream));
-  TFC_RETURN_IF_ERROR(FindBucket(buffers.select, state_dev, stream));
-  TFC_RETURN_IF_ERROR(Settle(priorities, &marks, state_dev, stream));
-  return SelectLargest(buffers.select, marks, priorities.gradient, state_dev, indices_dev, stream);
-}
-
 }  // namespace
 
-Status TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Workspace* workspace,
-                                BloomPriorityBuffers* buffers) {
+void TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Workspace* workspace,
+                              BloomPriorityBuffers* buffers) {
   buffers->priorities_dev = workspace->Take<float>(n);
   buffers->num_size_words = CeilDiv(max_bits, 4);
   buffers->set_sizes_dev = workspace->Take<uint32_t>(buffers->num_size_words);
   buffers->state_dev = workspace->Take<EncodeState>(1);
   const SelectSize size = {n, max_k};
-  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
+  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
 }
 
 Status ChooseByPriority(BloomPolicy policy, const BloomShape* shape_dev, uint64_t seed,
@@ -166,7 +149,10 @@ Status ChooseByPriority(BloomPolicy policy, const BloomShape* shape_dev, uint64_
   } else {
     TFC_RETURN_IF_ERROR(Weigh(positives, buffers, stream));
   }
-  return SelectByPriority(k_dev, marks, buffers, indices_dev, stream);
+  TFC_RETURN_IF_ERROR(
+      Launch("begin choice", BeginChoiceKernel, 1, kWarpThreads, stream, k_dev, buffers.state_dev));
+  return SelectLargest(buffers.priorities_dev, buffers.select, marks, buffers.state_dev,
+                       indices_dev, stream);
 }
 
 }  // namespace device

@@ -22,13 +22,13 @@ struct BloomPriorityBuffers {
   float* priorities_dev;    // Of all elements; 0 for those that are no positives.
   uint32_t* set_sizes_dev;  // A byte for each bit of the filter.
   uint64_t num_size_words;
-  SelectBuffers select;
+  SelectSpace select;
   EncodeState* state_dev;  // Of the selection.
 };
 
 // Takes buffers for up to max_k positives among n elements, of filters of up to max_bits bits.
-Status TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Workspace* workspace,
-                                BloomPriorityBuffers* buffers);
+void TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Workspace* workspace,
+                              BloomPriorityBuffers* buffers);
 
 // Lists the *k_dev positives of largest priority, ascending. `marks` holds the positives of a
 // filter of *shape_dev and is overwritten. If there are fewer positives, what is listed is

@@ -300,8 +300,9 @@ Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* 
     return LaunchThreads("load section", LoadSectionKernel, num_words, stream, sections.data_dev,
                          sections.num_bytes, num_words, words_dev);
   }
-  return LaunchParts("load sections", LoadSectionsKernel, {num_words, num_words}, num_lists, stream,
-                     sections, num_lists, words_dev);
+  return LaunchParts("load sections", LoadSectionsKernel,
+                     {NumSectionWords(sections.max_bytes), num_words}, num_lists, stream, sections,
+                     num_lists, words_dev);
 }
 
 Status FindCodeBlocks(const KeyLists& lists, const CodeHead* heads_dev, const CodeExtent& extent,

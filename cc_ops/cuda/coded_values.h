@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
@@ -31,11 +32,14 @@ struct ValueSectionView {
 
 // A value section to add to a sum.
 struct AddedValues {
+  TFC_HOST_DEVICE uint32_t NumIndices() const { return indices_dev == nullptr ? 0 : section.k; }
+
   ValueSectionView section;
   const uint32_t* indices_dev;  // Distinct and in range; null: all elements.
   ValueParams* params_dev;      // For what the section begins with.
   uint32_t* error_dev;
   float* sum_dev;
+  uint32_t n;  // Elements of the sum.
 };
 
 struct CodedBuffers {

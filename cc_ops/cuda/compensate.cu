@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/collect.h"
 #include "core/float_order.h"
 #include "core/host_device.h"
 #include "cuda/compensate.h"
@@ -130,7 +129,7 @@ __global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source, Di
       }
     }
   }
-  if (!finite) atomicOr(&pass.state->nonfinite, 1u);
+  if (!finite && pass.state != nullptr) atomicOr(&pass.state->nonfinite, 1u);
   if (histogram != nullptr) AddCounts(counts, histogram);
 }
 

@@ -32,7 +32,7 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
 // Subtracts sent values from the slots after the step.
 SentSlots SentSlotsOf(const Compensation& step);
 
-// First pass, reads only: sets state_dev->nonfinite if an element is not finite and, with
+// First pass, reads only: with `state_dev`, sets its `nonfinite` if an element is not finite; with
 // `histogram_dev`, adds the first digits of all magnitudes to it. The slots are not written, since
 // they must stay unchanged if the vector is not finite.
 Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,

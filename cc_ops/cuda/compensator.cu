@@ -39,7 +39,7 @@ Status Compensator::Compensate(const void* gradient_dev, Span<const DeviceSlot> 
   auto* state_dev = Workspace(workspace.data_dev).Take<EncodeState>(1);
   Compensation step = {{gradient_dev, dtype_, n_}, memory_, {}};
   std::copy(slots.begin(), slots.end(), step.slots);
-  TFC_RETURN_IF_ERROR(BeginState(0, 0, state_dev, stream));
+  TFC_RETURN_IF_ERROR(BeginState(0, state_dev, stream));
   TFC_RETURN_IF_ERROR(Inspect(step, nullptr, state_dev, stream));
   if (memory_.kind != MemoryKind::kNone)
     TFC_RETURN_IF_ERROR(Settle(step, nullptr, state_dev, stream));

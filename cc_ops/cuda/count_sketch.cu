@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "core/collect.h"
 #include "core/float_order.h"
 #include "core/sketch/cell_unit.h"
 #include "cuda/count_sketch.h"

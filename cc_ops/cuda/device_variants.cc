@@ -1,7 +1,7 @@
 #include "cuda/device_variants.h"
 
 #include "core/bit_io.h"
-#include "core/collect.h"
+#include "core/float_order.h"
 #include "core/frame_codecs.h"
 #include "core/joint/grouped_sketch.h"
 #include "core/linear_codec.h"

@@ -65,7 +65,7 @@ struct FrameEncoder::Encoding {
   EncodeState* states_dev;
   EncodedFrame* frames_dev;
   Marks marks;
-  SelectBuffers select;
+  std::vector<SelectSpace> selects;  // For topk.
   uint32_t* supports_dev = nullptr;
   FrameKeys keys;
   DeltaBuffers deltas;
@@ -153,8 +153,8 @@ Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* b
   }
   buffers->sent_dev = buffers->indices_dev;
   if (spec_.index == IndexKind::kBloom) {
-    TFC_RETURN_IF_ERROR(TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k,
-                                         tensor.max_sent, workspace, &buffers->bloom));
+    TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k, tensor.max_sent, workspace,
+                     &buffers->bloom);
     buffers->sent_dev = buffers->bloom.chosen_dev;
     buffers->num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
   }
@@ -179,7 +179,8 @@ Status FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) con
   if (spec_.sparsifier != SparsifierKind::kTopK) return OkStatus();
   std::vector<SelectSize> sizes;
   for (const Tensor& tensor : tensors_) sizes.push_back({tensor.n, tensor.max_k});
-  return TakeSelectBuffers(sizes, workspace, &encoding->select);
+  encoding->selects = TakeSelectSpaces(sizes, workspace);
+  return OkStatus();
 }
 
 Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
@@ -280,7 +281,7 @@ EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
   frame.max_sent = tensor.max_sent;
   frame.marks_by_magnitude = selects_by_magnitude();
   if (needs_marks()) frame.marks = buffers.marks;
-  if (spec_.sparsifier == SparsifierKind::kTopK) frame.select = encoding.select.spaces[i];
+  if (spec_.sparsifier == SparsifierKind::kTopK) frame.select = encoding.selects[i];
   frame.support_dev = buffers.indices_dev;
   if (IsDeltaCode(spec_.index) && tensors_.size() > 1)
     frame.list_size_dev = encoding.keys.sizes_dev + i;
@@ -310,7 +311,7 @@ Status FrameEncoder::ForEach(const Body& body) const {
 Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
   const Parts<EncodedFrame> frames = encoding.frames();
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
-  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(encoding.select, stream));
+  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(frames, stream));
   TFC_RETURN_IF_ERROR(Inspect(frames, stream));
   if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(frames, stream));
   if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
@@ -337,7 +338,7 @@ Status FrameEncoder::Select(const Encoding& encoding, cudaStream_t stream) const
     case SparsifierKind::kDense:
       break;
     case SparsifierKind::kTopK:
-      TFC_RETURN_IF_ERROR(SelectLargest(encoding.select, encoding.marks, frames, stream));
+      TFC_RETURN_IF_ERROR(SelectLargest(encoding.marks, frames, stream));
       break;
     case SparsifierKind::kRandomK:
       TFC_RETURN_IF_ERROR(MarkBySeeds(encoding, stream));
@@ -462,7 +463,7 @@ Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& w
   TFC_RETURN_IF_ERROR(Narrow(encoding, stream));
   TFC_RETURN_IF_ERROR(MeasureIndices(encoding, stream));
   TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return Prepare(encoding, i, stream); }));
-  TFC_RETURN_IF_ERROR(LayOut(encoding.frames(), spec_.index, spec_.value, kMaxFrameBytes, stream));
+  TFC_RETURN_IF_ERROR(LayOut(encoding.frames(), spec_.index, spec_.value, stream));
   TFC_RETURN_IF_ERROR(EncodeSections(encoding, stream));
   TFC_RETURN_IF_ERROR(FinishFrames(encoding.frames(), stream));
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(states, encoding.states_dev,

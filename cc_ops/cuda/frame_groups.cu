@@ -53,13 +53,15 @@ std::vector<FrameGroups::Group> FrameGroups::Ranks(Span<const FrameTask> tasks,
   constexpr uint64_t kMostKeys = uint64_t{1} << 31;
   std::vector<Group> ranks;
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (i % num_tensors == 0) ranks.push_back({i, num_tensors, 0, 0});
+    if (i % num_tensors == 0) ranks.push_back({i, num_tensors, 0, 0, 0});
     const Frame& frame = tasks[i].frame;
     if (frame.header.k == 0) continue;
     if (!HasSameKinds(tasks[i].decoder, common_)) return {};
     if (!has_indices()) continue;
     ranks.back().num_keys += frame.header.k;
-    ranks.back().num_index_bytes += WholeWords(frame.sections.indices.size());
+    const uint64_t num_bytes = frame.sections.indices.size();
+    ranks.back().num_index_bytes += WholeWords(num_bytes);
+    ranks.back().max_index_bytes = std::max(ranks.back().max_index_bytes, num_bytes);
     if (ranks.back().num_keys >= kMostKeys) return {};
   }
   return ranks;
@@ -79,6 +81,7 @@ void FrameGroups::Append(const Group& rank, uint64_t most_bytes) {
     joined.num_frames += rank.num_frames;
     joined.num_keys += rank.num_keys;
     joined.num_index_bytes += rank.num_index_bytes;
+    joined.max_index_bytes = std::max(joined.max_index_bytes, rank.max_index_bytes);
     if (joined.num_frames <= kMaxParts && BytesOf(joined) <= most_bytes) {
       groups_.back() = joined;
       return;
@@ -108,19 +111,18 @@ Status FrameGroups::TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const
                               workspace, &buffers->prefixed);
 }
 
-void FrameGroups::Place(Span<const FrameTask> tasks, Support* supports, AddedValues* values,
+void FrameGroups::Place(Span<const FrameTask> tasks, AddedValues* values,
                         const ListTables& lists) const {
-  for (size_t group = 0; group < size(); ++group) Place(group, tasks, supports, values, lists);
+  for (size_t group = 0; group < size(); ++group) Place(group, tasks, values, lists);
 }
 
-void FrameGroups::Place(size_t group, Span<const FrameTask> tasks, Support* supports,
-                        AddedValues* values, const ListTables& lists) const {
+void FrameGroups::Place(size_t group, Span<const FrameTask> tasks, AddedValues* values,
+                        const ListTables& lists) const {
   const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
   uint32_t num_keys = 0;
   uint64_t num_bytes = 0;
   for (size_t i = first; i < first + count; ++i) {
-    const uint32_t k = supports[i].k;
-    supports[i].indices_dev += num_keys;
+    const uint32_t k = values[i].NumIndices();
     if (values[i].indices_dev != nullptr) values[i].indices_dev += num_keys;
     values[i].params_dev += i - first;
     lists.begins[i] = num_keys;
@@ -138,14 +140,18 @@ Status FrameGroups::DecodeKeys(size_t group, const unsigned char* packets_dev, u
                                const ListTables& lists_dev, const KeyBuffers& buffers,
                                uint32_t bits, uint32_t* error_dev, uint32_t* indices_dev,
                                cudaStream_t stream) const {
-  const auto [first, num_frames, num_keys, num_index_bytes] = groups_[group];
+  const auto [first, num_frames, num_keys, num_index_bytes, max_index_bytes] = groups_[group];
   const KeyLists lists = {lists_dev.begins + first, lists_dev.sizes + first,
                           lists_dev.first_tiles + first + group, static_cast<uint32_t>(num_frames),
                           static_cast<uint32_t>(num_keys)};
   const CodeSections in_place = {packets_dev, num_bytes, lists_dev.sources + first,
                                  lists_dev.num_bytes + first};
-  const CodeSections packed = {packets_dev, num_index_bytes, lists_dev.sections + first,
-                               lists_dev.num_bytes + first, lists_dev.sources + first};
+  const CodeSections packed = {packets_dev,
+                               num_index_bytes,
+                               lists_dev.sections + first,
+                               lists_dev.num_bytes + first,
+                               lists_dev.sources + first,
+                               max_index_bytes};
   const bool is_packed = HasPrefixedDeltas(common_.index);
   return DecodeDeltaSections(common_.index, lists, is_packed ? packed : in_place, buffers, bits,
                              error_dev, indices_dev, stream);

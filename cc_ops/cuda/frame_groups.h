@@ -14,7 +14,6 @@
 #include "cuda/coded_values.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/device_variants.h"
-#include "cuda/index_sections.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/workspace.h"
 
@@ -58,6 +57,7 @@ class FrameGroups {
     size_t num_frames;
     uint64_t num_keys;         // Indices in index sections.
     uint64_t num_index_bytes;  // Of index sections, each in whole words.
+    uint64_t max_index_bytes;  // Of the longest index section.
   };
 
   // None: frames are decoded one at a time.
@@ -82,8 +82,7 @@ class FrameGroups {
 
   // Gives the frames of each group indices and parameters of their own, in tables where all have
   // the first ones, and lists their index sections.
-  void Place(Span<const FrameTask> tasks, Support* supports, AddedValues* values,
-             const ListTables& lists) const;
+  void Place(Span<const FrameTask> tasks, AddedValues* values, const ListTables& lists) const;
 
   // As DecodeDeltaSections, for a group in packets of `num_bytes` bytes.
   Status DecodeKeys(size_t group, const unsigned char* packets_dev, uint64_t num_bytes,
@@ -96,7 +95,7 @@ class FrameGroups {
   uint64_t BytesOf(const Group& group) const;
   // Joins the rank to the last group, or makes it the next one.
   void Append(const Group& rank, uint64_t most_bytes);
-  void Place(size_t group, Span<const FrameTask> tasks, Support* supports, AddedValues* values,
+  void Place(size_t group, Span<const FrameTask> tasks, AddedValues* values,
              const ListTables& lists) const;
 
   std::vector<Group> groups_;

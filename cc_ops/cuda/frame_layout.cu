@@ -25,8 +25,8 @@ __device__ EncodeState FirstState(uint32_t k, uint32_t min_magnitude) {
   return state;
 }
 
-__global__ void BeginStateKernel(uint32_t k, uint32_t min_magnitude, EncodeState* state) {
-  if (ThisThread() == 0) *state = FirstState(k, min_magnitude);
+__global__ void BeginStateKernel(uint32_t k, EncodeState* state) {
+  if (ThisThread() == 0) *state = FirstState(k, 0);
 }
 
 struct BeginFrame {
@@ -70,7 +70,7 @@ __device__ uint64_t IndexBytes(IndexKind index, uint64_t k, uint64_t bitmap_byte
 }
 
 __global__ void LayOutKernel(const EncodedFrame* frames, uint64_t num_frames, IndexKind index,
-                             ValueSpec value, uint64_t most_bytes) {
+                             ValueSpec value) {
   for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
     const DataLengths& lengths = frames[i].lengths;
     EncodeState* state = frames[i].state_dev;
@@ -82,7 +82,7 @@ __global__ void LayOutKernel(const EncodedFrame* frames, uint64_t num_frames, In
       num_value_bytes = lengths.num_value_bytes_dev == nullptr ? value.SectionBytes(k)
                                                                : *lengths.num_value_bytes_dev;
     }
-    if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > most_bytes) {
+    if (kFrameHeaderBytes + num_index_bytes + num_value_bytes > kMaxFrameBytes) {
       state->too_long = 1;
       state->k = 0;
       if (frames[i].list_size_dev != nullptr) *frames[i].list_size_dev = 0;
@@ -124,9 +124,8 @@ __global__ void FinishFramesKernel(const EncodedFrame* frames, uint64_t num_fram
 
 }  // namespace
 
-Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cudaStream_t stream) {
-  return Launch("begin state", BeginStateKernel, 1, kWarpThreads, stream, k, min_magnitude,
-                state_dev);
+Status BeginState(uint32_t k, EncodeState* state_dev, cudaStream_t stream) {
+  return Launch("begin state", BeginStateKernel, 1, kWarpThreads, stream, k, state_dev);
 }
 
 Status BeginFrames(Span<const EncodedFrame> frames, uint32_t min_magnitude,
@@ -140,9 +139,9 @@ Status SetSupportSizes(const Parts<EncodedFrame>& frames, bool narrowed, cudaStr
 }
 
 Status LayOut(const Parts<EncodedFrame>& frames, IndexKind index, const ValueSpec& value,
-              uint64_t most_bytes, cudaStream_t stream) {
+              cudaStream_t stream) {
   return LaunchThreads("lay out", LayOutKernel, frames.size(), stream, frames.data_dev,
-                       frames.size(), index, value, most_bytes);
+                       frames.size(), index, value);
 }
 
 Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream) {

@@ -19,8 +19,9 @@ namespace tfcompress {
 namespace device {
 
 // Initializes a state: `k` elements will be selected, if that is known.
-Status BeginState(uint32_t k, uint32_t min_magnitude, EncodeState* state_dev, cudaStream_t stream);
-// The same for frames, whose table it writes to frames_dev.
+Status BeginState(uint32_t k, EncodeState* state_dev, cudaStream_t stream);
+// The same for frames, whose table it writes to frames_dev; Settle marks what is of at least
+// `min_magnitude`.
 Status BeginFrames(Span<const EncodedFrame> frames, uint32_t min_magnitude,
                    EncodedFrame* frames_dev, cudaStream_t stream);
 
@@ -28,9 +29,9 @@ Status BeginFrames(Span<const EncodedFrame> frames, uint32_t min_magnitude,
 // number of marks; to 0 where the vector is not finite.
 Status SetSupportSizes(const Parts<EncodedFrame>& frames, bool narrowed, cudaStream_t stream);
 
-// Sets the lengths. For a frame above `most_bytes`, sets k to 0 and too_long.
+// Sets the lengths. For a frame above kMaxFrameBytes, sets k to 0 and too_long.
 Status LayOut(const Parts<EncodedFrame>& frames, IndexKind index, const ValueSpec& value,
-              uint64_t most_bytes, cudaStream_t stream);
+              cudaStream_t stream);
 
 // Writes headers and checksums; takes the fields that the host knows from frame.header.
 Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream);

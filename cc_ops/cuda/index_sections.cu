@@ -1,4 +1,5 @@
 #include "core/bit_io.h"
+#include "cuda/coded_values.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
@@ -41,16 +42,16 @@ __global__ void CheckBitmapKernel(const unsigned char* section, uint64_t num_byt
   if (has_more || *num_marked != k) atomicOr(error, bits);
 }
 
-__global__ void CheckIndicesKernel(const Support* supports, uint32_t bits) {
-  const Support& support = supports[blockIdx.y];
-  const uint32_t* indices = support.indices_dev;
-  const uint32_t k = support.k, n = support.n;
+__global__ void CheckIndicesKernel(const AddedValues* sections, uint32_t bits) {
+  const AddedValues& added = sections[blockIdx.y];
+  const uint32_t* indices = added.indices_dev;
+  const uint32_t k = added.NumIndices(), n = added.n;
   bool valid = true;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
     const uint32_t index = indices[i];
     valid &= index < n && (i == 0 || indices[i - 1] < index);
   }
-  if (!valid) atomicOr(support.error_dev, bits);
+  if (!valid) atomicOr(added.error_dev, bits);
 }
 
 }  // namespace
@@ -84,11 +85,11 @@ Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& mar
   return ListMarks(marks, k, indices_dev, stream);
 }
 
-Status CheckIndices(const Parts<Support>& supports, uint32_t bits, cudaStream_t stream) {
+Status CheckIndices(const Parts<AddedValues>& sections, uint32_t bits, cudaStream_t stream) {
   const PartItems indices =
-      CountItems(supports.on_host, [](const Support& support) { return support.k; });
-  return LaunchParts("check indices", CheckIndicesKernel, indices, supports.size(), stream,
-                     supports.data_dev, bits);
+      CountItems(sections.on_host, [](const AddedValues& added) { return added.NumIndices(); });
+  return LaunchParts("check indices", CheckIndicesKernel, indices, sections.size(), stream,
+                     sections.data_dev, bits);
 }
 
 }  // namespace device

@@ -13,6 +13,7 @@
 namespace tfcompress {
 namespace device {
 
+struct AddedValues;
 struct EncodedFrame;
 
 // Writes the support of each frame.
@@ -28,16 +29,9 @@ Status WriteBitmaps(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
                   uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
 
-// The decoded indices of a frame.
-struct Support {
-  uint32_t* indices_dev;
-  uint32_t k;
-  uint32_t n;
-  uint32_t* error_dev;
-};
-
-// Sets bits of a support's error unless the indices increase strictly and are below n.
-Status CheckIndices(const Parts<Support>& supports, uint32_t bits, cudaStream_t stream);
+// Sets bits of a section's error unless its indices, if it has any, increase strictly and are below
+// its n.
+Status CheckIndices(const Parts<AddedValues>& sections, uint32_t bits, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -90,8 +90,9 @@ struct CodeSections {
   const uint64_t* begins_dev;
   const uint64_t* num_bytes_dev;
   // Where each code is in data_dev, if not at its begin: it is brought there, to whole words, and
-  // num_bytes counts these.
+  // num_bytes counts these. The longest code has max_bytes.
   const uint64_t* sources_dev = nullptr;
+  uint64_t max_bytes = 0;
 };
 
 // Sets the first tiles of lists of these sizes. Runs on one thread: there are few lists.

@@ -1,6 +1,4 @@
 #include "core/codec.h"
-#include "cuda/compensate.h"
-#include "cuda/cuda_status.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_layout.h"
 #include "cuda/largest_selector.h"
@@ -14,7 +12,7 @@ namespace device {
 struct LargestSelector::Buffers {
   EncodeState* state_dev;
   Marks marks;
-  SelectBuffers select;
+  SelectSpace select;
   uint32_t* indices_dev;
 };
 
@@ -36,7 +34,8 @@ Status LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->indices_dev = workspace->Take<uint32_t>(count_);
   TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
   const SelectSize size = {n_, count_};
-  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
+  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
+  return OkStatus();
 }
 
 Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& workspace,
@@ -48,17 +47,8 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
-  EncodeState* state_dev = buffers.state_dev;
-  const Compensation values = AsTheyAre(values_dev, n_);
-  TFC_RETURN_IF_ERROR(BeginState(count_, 0, state_dev, stream));
-  TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  TFC_RETURN_IF_ERROR(Inspect(values, buffers.select.spaces[0].histograms_dev, state_dev, stream));
-  // Here NaN and Inf are selected like other magnitudes.
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemsetAsync(&state_dev->nonfinite, 0, sizeof(state_dev->nonfinite), stream));
-  TFC_RETURN_IF_ERROR(FindBucket(buffers.select, state_dev, stream));
-  TFC_RETURN_IF_ERROR(Settle(values, &buffers.marks, state_dev, stream));
-  TFC_RETURN_IF_ERROR(SelectLargest(buffers.select, buffers.marks, values.gradient, state_dev,
+  TFC_RETURN_IF_ERROR(BeginState(count_, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(SelectLargest(values_dev, buffers.select, buffers.marks, buffers.state_dev,
                                     buffers.indices_dev, stream));
   return WidenIndices(buffers.indices_dev, count_, positions_dev, stream);
 }

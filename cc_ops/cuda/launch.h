@@ -16,7 +16,6 @@ namespace tfcompress {
 namespace device {
 
 inline constexpr unsigned kWarpThreads = 32;
-inline constexpr unsigned kBlockThreads = 256;
 inline constexpr unsigned kBlockWarps = kBlockThreads / kWarpThreads;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
@@ -38,19 +37,6 @@ Status Launch(const char* name, void (*kernel)(Parameters...), uint64_t num_bloc
                 arguments...);
 }
 
-// For kernels that loop with ThisThread() and NumThreads() over `count` items: no more blocks than
-// the device runs at the same time.
-template <typename... Parameters, typename... Arguments>
-Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t count,
-                     cudaStream_t stream, const Arguments&... arguments) {
-  if (count == 0) return OkStatus();
-  uint64_t num_resident;
-  TFC_RETURN_IF_ERROR(
-      ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
-  const uint64_t num_blocks = std::min(num_resident, CeilDiv(count, kBlockThreads));
-  return Launch(name, kernel, num_blocks, kBlockThreads, stream, arguments...);
-}
-
 // For kernels that work on the part blockIdx.y of a table of `num_parts`, and loop over its items
 // with ThisThread() and NumThreads(). Every part gets as many blocks as make the largest one busy:
 // its share of some rounds of those that run at the same time. Blocks without items cost little,
@@ -61,14 +47,21 @@ Status LaunchParts(const char* name, void (*kernel)(Parameters...), const PartIt
   constexpr uint64_t kMostBlocks = 1 << 18;
   if (items.total == 0 || num_parts == 0) return OkStatus();
   uint64_t num_resident;
-  TFC_RETURN_IF_ERROR(
-      ResidentBlocks(reinterpret_cast<const void*>(kernel), kBlockThreads, &num_resident));
+  TFC_RETURN_IF_ERROR(ResidentBlocks(reinterpret_cast<const void*>(kernel), &num_resident));
   const uint64_t share = CeilDiv(items.num_rounds * num_resident * items.largest, items.total);
   const uint64_t num_blocks =
       std::min({share, CeilDiv(items.largest, kBlockThreads), CeilDiv(kMostBlocks, num_parts)});
   return Launch(name, kernel,
                 dim3(static_cast<unsigned>(num_blocks), static_cast<unsigned>(num_parts)),
                 kBlockThreads, stream, arguments...);
+}
+
+// For kernels that loop with ThisThread() and NumThreads() over `count` items: no more blocks than
+// the device runs at the same time.
+template <typename... Parameters, typename... Arguments>
+Status LaunchThreads(const char* name, void (*kernel)(Parameters...), uint64_t count,
+                     cudaStream_t stream, const Arguments&... arguments) {
+  return LaunchParts(name, kernel, {count, count, 1}, 1, stream, arguments...);
 }
 
 // For kernels that loop with ThisWarp() and NumWarps() over `count` tiles.

@@ -3,6 +3,7 @@
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/spec.h"
+#include "cuda/binary_search.h"
 #include "cuda/compensate.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_layout.h"
@@ -15,29 +16,14 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// Position of the first element of an ascending list that is not below `index`.
-__device__ uint64_t LowerBound(const uint32_t* indices, uint64_t count, uint64_t index) {
-  uint64_t begin = 0;
-  while (begin < count) {
-    const uint64_t middle = begin + (count - begin) / 2;
-    if (indices[middle] < index) {
-      begin = middle + 1;
-    } else {
-      count = middle;
-    }
-  }
-  return begin;
-}
-
 // Writes the listed elements of a part, which begins at element `first` of the vector.
 __global__ void GatherPartKernel(DevicePart part, uint64_t first, const uint32_t* indices,
                                  uint64_t count, const EncodeState* state, float* payload) {
   const bool finite = state->nonfinite == 0;
   const uint64_t end = first + part.size;
-  for (uint64_t i = LowerBound(indices, count, first) + ThisThread(); i < count && indices[i] < end;
-       i += NumThreads()) {
+  const uint64_t begin = FirstAfter(0, count, [&](uint64_t i) { return indices[i] >= first; });
+  for (uint64_t i = begin + ThisThread(); i < count && indices[i] < end; i += NumThreads())
     payload[i] = finite ? part.data_dev[indices[i] - first] : FloatFromBits(kFloatNaNBits);
-  }
 }
 
 // Writes the listed elements of `values` or, unless `looks_up`, the first `count` values in order;
@@ -57,7 +43,7 @@ struct LinearCoder::Buffers {
   EncodeState* state_dev;
   SketchBuffers sketch;
   Marks marks;
-  SelectBuffers select;
+  SelectSpace select;
   float* estimates_dev = nullptr;
   uint32_t* indices_dev = nullptr;
 };
@@ -116,7 +102,8 @@ Status LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const 
   if (kind_ == LinearKind::kSharedRandomK) return OkStatus();
   buffers->estimates_dev = workspace->Take<float>(n_);
   const SelectSize size = {n_, num_candidates_};
-  return TakeSelectBuffers({&size, 1}, workspace, &buffers->select);
+  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
+  return OkStatus();
 }
 
 Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
@@ -131,7 +118,7 @@ Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indi
 // Writes the payload of shared_randomk.
 Status LinearCoder::Sample(Span<const DevicePart> parts, uint64_t seed, const Buffers& buffers,
                            float* payload_dev, cudaStream_t stream) const {
-  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, buffers.state_dev, stream));
   for (const DevicePart& part : parts) {
     TFC_RETURN_IF_ERROR(
         Inspect(AsTheyAre(part.data_dev, part.size), nullptr, buffers.state_dev, stream));
@@ -172,15 +159,9 @@ Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
 // Lists the largest estimates.
 Status LinearCoder::SelectEstimates(const float* summed_dev, uint64_t seed, const Buffers& buffers,
                                     uint32_t* indices_dev, cudaStream_t stream) const {
-  const Compensation estimates = AsTheyAre(buffers.estimates_dev, n_);
   TFC_RETURN_IF_ERROR(EstimateAll(SketchHashes(rows_, columns_, seed), summed_dev, n_,
                                   buffers.estimates_dev, stream));
-  TFC_RETURN_IF_ERROR(BeginSelect(buffers.select, stream));
-  TFC_RETURN_IF_ERROR(
-      Inspect(estimates, buffers.select.spaces[0].histograms_dev, buffers.state_dev, stream));
-  TFC_RETURN_IF_ERROR(FindBucket(buffers.select, buffers.state_dev, stream));
-  TFC_RETURN_IF_ERROR(Settle(estimates, &buffers.marks, buffers.state_dev, stream));
-  return SelectLargest(buffers.select, buffers.marks, estimates.gradient, buffers.state_dev,
+  return SelectLargest(buffers.estimates_dev, buffers.select, buffers.marks, buffers.state_dev,
                        indices_dev, stream);
 }
 
@@ -194,7 +175,7 @@ Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const Device
   Workspace carve(workspace.data_dev);
   Buffers buffers;
   TFC_RETURN_IF_ERROR(TakeToRecover(&carve, &buffers));
-  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, 0, buffers.state_dev, stream));
+  TFC_RETURN_IF_ERROR(BeginState(num_candidates_, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(
       Inspect(AsTheyAre(summed_dev, payload_size_), nullptr, buffers.state_dev, stream));
   const bool looks_up = kind_ == LinearKind::kCountSketch;

@@ -21,8 +21,9 @@ namespace device {
 struct Marks;
 
 // Encodes and recovers vectors of one size under one codec; the caller handles the memory and the
-// second round. Immutable: one coder serves several streams, with a workspace for each. Nothing
-// here waits for the device.
+// second round. Immutable: one coder serves several streams, with a workspace for each. Callers
+// make one for each use: that parses a spec and sizes workspaces. Nothing here waits for the
+// device.
 class LinearCoder {
  public:
   // Fails with InvalidArgument if the codec has no device variant (the message names it), or if the

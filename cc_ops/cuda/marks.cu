@@ -59,9 +59,9 @@ __global__ void ListMarksKernel(Source source) {
 }
 
 __global__ void ListMarkedFromKernel(MarkedTiles marks, const uint64_t* first,
-                                     const uint32_t* count_dev, uint32_t count, uint32_t* indices) {
+                                     const uint32_t* count, uint32_t* indices) {
   const uint64_t begin = *first;
-  const uint64_t end = begin + (count_dev == nullptr ? count : *count_dev);
+  const uint64_t end = begin + *count;
   ForEachMarked(marks, NoLoad{}, [&](uint64_t position, uint32_t index, uint32_t) {
     if (position >= begin && position < end) indices[position - begin] = index;
   });
@@ -121,15 +121,7 @@ Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint3
                       uint32_t* indices_dev, cudaStream_t stream) {
   const MarkedTiles& tiles = marks;
   return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream, tiles,
-                     first_dev, count_dev, 0u, indices_dev);
-}
-
-Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, uint32_t count,
-                      uint32_t* indices_dev, cudaStream_t stream) {
-  const MarkedTiles& tiles = marks;
-  const uint32_t* none = nullptr;
-  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream, tiles,
-                     first_dev, none, count, indices_dev);
+                     first_dev, count_dev, indices_dev);
 }
 
 }  // namespace device

@@ -47,11 +47,8 @@ Status ScanMarks(const Marks& marks, cudaStream_t stream);
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev, cudaStream_t stream);
 // Lists the marked indices of each frame as its support.
 Status ListSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-// Lists the marked indices from the *first_dev-th on, counted from 0: at most *count_dev, or at
-// most `count`, of them.
+// Lists the marked indices from the *first_dev-th on, counted from 0: at most *count_dev of them.
 Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
-                      uint32_t* indices_dev, cudaStream_t stream);
-Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, uint32_t count,
                       uint32_t* indices_dev, cudaStream_t stream);
 
 }  // namespace device

@@ -9,7 +9,7 @@ Result<PieceDecoder> PieceDecoder::Make(ByteSpan packets, Span<const CutTensor> 
   std::vector<Span<const int64_t>> cuts;
   for (const CutTensor& tensor : tensors) cuts.push_back(tensor.cuts);
   TFC_ASSIGN_OR_RETURN(std::vector<PacketFrame> frames, ReadPieces(packets, cuts));
-  std::vector<DeviceTarget> pieces;
+  std::vector<SumTarget> pieces;
   for (const PacketFrame& frame : frames) {
     const CutTensor& tensor = tensors[frame.position];
     pieces.push_back({tensor.sums + tensor.cuts[frame.rank], DType::kFloat32, frame.header.n});

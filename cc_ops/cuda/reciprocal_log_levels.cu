@@ -91,10 +91,6 @@ __global__ void ReadLevelsKernel(uint32_t bits, uint32_t* error, float* levels,
     atomicOr(error, bits);
 }
 
-}  // namespace
-
-namespace {
-
 Status Measure(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
                const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
   TFC_RETURN_IF_CUDA_ERROR(

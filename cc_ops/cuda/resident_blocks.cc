@@ -4,7 +4,7 @@
 
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <utility>
 
 #include "cuda/cuda_status.h"
 
@@ -13,14 +13,14 @@ namespace device {
 namespace {
 
 // Blocks that a multiprocessor of the device runs at the same time.
-Status Occupancy(int device, const void* kernel, unsigned num_threads, int* num_blocks) {
+Status Occupancy(int device, const void* kernel, int* num_blocks) {
   static std::mutex mutex;
-  static auto* const known = new std::map<std::tuple<int, const void*, unsigned>, int>;
+  static auto* const known = new std::map<std::pair<int, const void*>, int>;
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto [entry, is_new] = known->try_emplace({device, kernel, num_threads}, 0);
+  const auto [entry, is_new] = known->try_emplace({device, kernel}, 0);
   if (is_new) {
     const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &entry->second, kernel, static_cast<int>(num_threads), 0);
+        &entry->second, kernel, static_cast<int>(kBlockThreads), 0);
     if (error != cudaSuccess) known->erase(entry);
     TFC_RETURN_IF_ERROR(FromCuda(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
   }
@@ -30,12 +30,12 @@ Status Occupancy(int device, const void* kernel, unsigned num_threads, int* num_
 
 }  // namespace
 
-Status ResidentBlocks(const void* kernel, unsigned num_threads, uint64_t* num_blocks) {
+Status ResidentBlocks(const void* kernel, uint64_t* num_blocks) {
   int device = 0, num_multiprocessors = 0, occupancy = 0;
   TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
   TFC_RETURN_IF_CUDA_ERROR(
       cudaDeviceGetAttribute(&num_multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  TFC_RETURN_IF_ERROR(Occupancy(device, kernel, num_threads, &occupancy));
+  TFC_RETURN_IF_ERROR(Occupancy(device, kernel, &occupancy));
   *num_blocks = static_cast<uint64_t>(num_multiprocessors) * static_cast<uint64_t>(occupancy);
   return OkStatus();
 }

@@ -9,9 +9,12 @@
 namespace tfcompress {
 namespace device {
 
-// Blocks of `num_threads` threads of a kernel without dynamic shared memory, on the current device.
+// Threads of a block of the kernels that loop over items.
+inline constexpr unsigned kBlockThreads = 256;
+
+// Blocks of kBlockThreads threads of a kernel without dynamic shared memory, on the current device.
 // Occupancies are kept: the runtime takes microseconds to compute one.
-Status ResidentBlocks(const void* kernel, unsigned num_threads, uint64_t* num_blocks);
+Status ResidentBlocks(const void* kernel, uint64_t* num_blocks);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/collect.h"
+#include "core/float_order.h"
 #include "core/host_device.h"
+#include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/digits.h"
 #include "cuda/for_each_marked.h"
@@ -207,13 +208,14 @@ template <typename Source>
 struct Selections {
   Source source;
   uint64_t count;
+  SelectSpace first;  // The histograms and tiles of the others follow.
   PartItems elements;
   PartItems tile_threads;
 };
 
 Selections<One<Selection>> Alone(const Selection& selection) {
   const uint64_t n = selection.dense.n, threads = selection.marks.num_tiles() * kWarpThreads;
-  return {{selection}, 1, {n, n, 1}, {threads, threads, 1}};
+  return {{selection}, 1, selection.space, {n, n, 1}, {threads, threads, 1}};
 }
 
 // Calls body(selections) with those of all frames.
@@ -223,10 +225,17 @@ Status WithSelections(const Parts<EncodedFrame>& frames, const Body& body) {
     return uint64_t{frame.compensation.gradient.n};
   };
   return WithViews<Selection>(frames, [&](const auto& source) {
-    return body(Selections<std::decay_t<decltype(source)>>{source, frames.size(),
-                                                           CountFrameItems(frames, size_of),
-                                                           CountFrameItems(frames, TileThreadsOf)});
+    return body(Selections<std::decay_t<decltype(source)>>{
+        source, frames.size(), frames.on_host[0].select, CountFrameItems(frames, size_of),
+        CountFrameItems(frames, TileThreadsOf)});
   });
+}
+
+template <typename Source>
+Status ClearHistograms(const Selections<Source>& from, cudaStream_t stream) {
+  const size_t num_bytes = from.count * kNumDigits * kMaxBuckets * sizeof(uint32_t);
+  return FromCuda(cudaMemsetAsync(from.first.histograms_dev, 0, num_bytes, stream),
+                  "empty histograms");
 }
 
 template <typename Source>
@@ -235,9 +244,9 @@ Status PickBucket(const Selections<Source>& from, int digit, cudaStream_t stream
                 kWarpThreads, stream, from.source, digit, kDigits[digit]);
 }
 
+// `marks` are those of all vectors.
 template <typename Source>
-Status Select(const SelectBuffers& buffers, const Marks& marks, const Selections<Source>& from,
-              cudaStream_t stream) {
+Status SelectMarked(const Marks& marks, const Selections<Source>& from, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
   TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>,
                                   from.tile_threads, from.count, stream, from.source));
@@ -249,58 +258,56 @@ Status Select(const SelectBuffers& buffers, const Marks& marks, const Selections
   TFC_RETURN_IF_ERROR(LaunchParts("count kept", CountKeptKernel<Source>, from.tile_threads,
                                   from.count, stream, from.source));
   TFC_RETURN_IF_ERROR(
-      ScanCounts(buffers.spaces[0].kept_dev, marks.num_tiles(), buffers.scan_storage, stream));
+      ScanCounts(from.first.kept_dev, marks.num_tiles(), marks.scan_storage, stream));
   return LaunchParts("write kept", WriteKeptKernel<Source>, from.tile_threads, from.count, stream,
                      from.source);
 }
 
 }  // namespace
 
-Status TakeSelectBuffers(Span<const SelectSize> sizes, Workspace* workspace,
-                         SelectBuffers* buffers) {
-  buffers->spaces.assign(sizes.size(), {});
+std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace) {
+  std::vector<SelectSpace> spaces;
   uint64_t num_tiles = 0;
   for (const SelectSize& size : sizes) num_tiles += NumTiles(size.n);
   auto* histograms_dev = workspace->Take<uint32_t>(sizes.size() * kNumDigits * kMaxBuckets);
   auto* kept_dev = workspace->Take<uint64_t>(num_tiles + 1);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    SelectSpace& space = buffers->spaces[i];
+  for (const auto& [n, k] : sizes) {
+    SelectSpace space;
     space.histograms_dev = histograms_dev;
     space.kept_dev = kept_dev;
-    space.capacity = static_cast<uint32_t>(
-        std::min<uint64_t>(sizes[i].n, 2 * uint64_t{sizes[i].k} + kSpareCandidates));
+    space.capacity =
+        static_cast<uint32_t>(std::min<uint64_t>(n, 2 * uint64_t{k} + kSpareCandidates));
     space.indices_dev = workspace->Take<uint32_t>(space.capacity);
     space.magnitudes_dev = workspace->Take<uint32_t>(space.capacity);
+    spaces.push_back(space);
     histograms_dev += kNumDigits * kMaxBuckets;
-    kept_dev += NumTiles(sizes[i].n);
+    kept_dev += NumTiles(n);
   }
-  return TakeScanStorage(num_tiles, workspace, &buffers->scan_storage);
+  return spaces;
 }
 
-Status BeginSelect(const SelectBuffers& buffers, cudaStream_t stream) {
-  const size_t num_bytes = buffers.spaces.size() * kNumDigits * kMaxBuckets * sizeof(uint32_t);
-  return FromCuda(cudaMemsetAsync(buffers.spaces[0].histograms_dev, 0, num_bytes, stream),
-                  "empty histograms");
+Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
+                     EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
+  const Compensation values = AsTheyAre(values_dev, marks.n);
+  const auto from = Alone({values.gradient, marks, space, state_dev, selected_dev});
+  TFC_RETURN_IF_ERROR(ClearHistograms(from, stream));
+  TFC_RETURN_IF_ERROR(Inspect(values, space.histograms_dev, nullptr, stream));
+  TFC_RETURN_IF_ERROR(PickBucket(from, 0, stream));
+  TFC_RETURN_IF_ERROR(Settle(values, &marks, state_dev, stream));
+  return SelectMarked(marks, from, stream);
 }
 
-Status FindBucket(const SelectBuffers& buffers, EncodeState* state_dev, cudaStream_t stream) {
-  return PickBucket(Alone({{}, {}, buffers.spaces[0], state_dev, nullptr}), 0, stream);
+Status BeginSelect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return WithSelections(frames, [&](const auto& from) { return ClearHistograms(from, stream); });
 }
 
 Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return WithSelections(frames, [&](const auto& from) { return PickBucket(from, 0, stream); });
 }
 
-Status SelectLargest(const SelectBuffers& buffers, const Marks& marks, const DenseVector& dense,
-                     EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
-  return Select(buffers, marks, Alone({dense, marks, buffers.spaces[0], state_dev, selected_dev}),
-                stream);
-}
-
-Status SelectLargest(const SelectBuffers& buffers, const Marks& marks,
-                     const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return WithSelections(frames,
-                        [&](const auto& from) { return Select(buffers, marks, from, stream); });
+                        [&](const auto& from) { return SelectMarked(marks, from, stream); });
 }
 
 }  // namespace device

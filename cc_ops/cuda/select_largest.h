@@ -12,7 +12,6 @@
 
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/dense_vector.h"
 #include "cuda/encode_state.h"
 #include "cuda/marks.h"
 #include "cuda/parts.h"
@@ -30,30 +29,24 @@ struct SelectSize {
   uint32_t k;
 };
 
-// Buffers for vectors side by side.
-struct SelectBuffers {
-  std::vector<SelectSpace> spaces;  // Of each vector; their histograms and tiles lie end to end.
-  DeviceBuffer scan_storage;
-};
+// Takes what vectors side by side need, each of its size; histograms and tiles lie end to end.
+std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace);
 
-Status TakeSelectBuffers(Span<const SelectSize> sizes, Workspace* workspace,
-                         SelectBuffers* buffers);
-
-// Clears the histograms. Inspect then fills the first one of each vector.
-Status BeginSelect(const SelectBuffers& buffers, cudaStream_t stream);
-
-// Sets state_dev->min_magnitude to the begin of the bucket of the k-th largest, from the first
-// histogram. Settle then marks the candidates.
-Status FindBucket(const SelectBuffers& buffers, EncodeState* state_dev, cudaStream_t stream);
-Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-
-// Overwrites the k elements of selected_dev with the indices of the k largest elements of `dense`,
-// ascending. `marks` must hold the candidates. Writes nothing if the vector is not finite.
-Status SelectLargest(const SelectBuffers& buffers, const Marks& marks, const DenseVector& dense,
+// Overwrites selected_dev with the indices of the state_dev->num_wanted largest of marks.n values,
+// ascending; Inf is larger than every number, NaN larger than Inf. Writes nothing if the state says
+// nonfinite. Overwrites the marks.
+Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream);
-// The same for the support of each frame, of marks and buffers of all.
-Status SelectLargest(const SelectBuffers& buffers, const Marks& marks,
-                     const Parts<EncodedFrame>& frames, cudaStream_t stream);
+
+// The same for frames, one step after another, around the passes that compensate them. BeginSelect
+// clears the histograms, of which Inspect fills the first one of each vector.
+Status BeginSelect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// Sets the states' min_magnitude to the begin of the bucket of the k-th largest, from the first
+// histogram. Settle then marks the candidates.
+Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// Lists the support of each frame from the candidates; `marks` are those of all frames. Writes
+// nothing for a vector that is not finite.
+Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -91,31 +91,29 @@ __global__ void FillKernel(T value, uint64_t n, T* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
 }
 
-// The sums of the tensors; their first rank's elements of the tables name them and their sizes.
-__global__ void ClearSumsKernel(const AddedValues* values, const Support* supports) {
-  float* sum = values[blockIdx.y].sum_dev;
-  const uint32_t n = supports[blockIdx.y].n;
-  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
+// The sums of the tensors; their first rank's elements of the table name them and their sizes.
+__global__ void ClearSumsKernel(const AddedValues* values) {
+  const AddedValues& added = values[blockIdx.y];
+  for (uint64_t i = ThisThread(); i < added.n; i += NumThreads()) added.sum_dev[i] = 0;
 }
 
 }  // namespace
 
-Status FillNaN(const DeviceTarget& target, cudaStream_t stream) {
+Status FillNaN(const SumTarget& target, cudaStream_t stream) {
   if (target.dtype == DType::kFloat32) {
     return LaunchThreads("fill", FillKernel<uint32_t>, target.n, stream, kFloatNaNBits, target.n,
-                         static_cast<uint32_t*>(target.data_dev));
+                         static_cast<uint32_t*>(target.data));
   }
   const float nan = FloatFromBits(kFloatNaNBits);
   const uint16_t half = target.dtype == DType::kFloat16 ? FloatToHalf(nan) : FloatToBFloat16(nan);
   return LaunchThreads("fill", FillKernel<uint16_t>, target.n, stream, half, target.n,
-                       static_cast<uint16_t*>(target.data_dev));
+                       static_cast<uint16_t*>(target.data));
 }
 
 // What launches work on side by side, one element for each frame; on the host and on the device.
 struct SumDecoder::Tables {
   CheckedFrame* frames;
   AddedValues* values;
-  Support* supports;
   ListTables lists;
   size_t num_bytes;
 };
@@ -135,7 +133,7 @@ struct SumDecoder::Buffers {
 };
 
 Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
-                                    Span<const DeviceTarget> targets, uint64_t most_group_bytes) {
+                                    Span<const SumTarget> targets, uint64_t most_group_bytes) {
   if (positions.size() != targets.size()) {
     return InvalidArgument("expected one position for each of ", targets.size(), " tensors, got ",
                            positions.size());
@@ -148,11 +146,11 @@ Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64
 }
 
 Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> frames,
-                                    Span<const DeviceTarget> targets, uint64_t most_group_bytes) {
+                                    Span<const SumTarget> targets, uint64_t most_group_bytes) {
   SumDecoder decoder;
   decoder.targets_.assign(targets.begin(), targets.end());
   decoder.num_packet_bytes_ = packets.size();
-  for (const DeviceTarget& target : targets) {
+  for (const SumTarget& target : targets) {
     if (target.dtype != DType::kFloat32)
       decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(target.n));
   }
@@ -183,7 +181,7 @@ Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> fr
 FrameGroups SumDecoder::FormGroups(uint64_t most_bytes) const {
   const bool are_floats =
       std::all_of(targets_.begin(), targets_.end(),
-                  [](const DeviceTarget& target) { return target.dtype == DType::kFloat32; });
+                  [](const SumTarget& target) { return target.dtype == DType::kFloat32; });
   return are_floats ? FrameGroups(tasks_, num_tensors(), most_bytes) : FrameGroups();
 }
 
@@ -212,7 +210,6 @@ SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
   Tables tables{};
   tables.frames = workspace->Take<CheckedFrame>(tasks_.size());
   tables.values = workspace->Take<AddedValues>(tasks_.size());
-  tables.supports = workspace->Take<Support>(tasks_.size());
   tables.lists = groups_.TakeTables(workspace);
   tables.num_bytes = workspace->num_bytes() - begin;
   return tables;
@@ -227,7 +224,7 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->wide_dev = workspace->Take<float>(max_wide_);
   buffers->indices_dev = workspace->Take<uint32_t>(std::max(max_k_, groups_.max_keys()));
   TakeParamBuffers(params_, workspace, &buffers->params);
-  TFC_RETURN_IF_ERROR(TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom));
+  TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom);
   if (max_sketch_.max_k > 0)
     TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
@@ -238,8 +235,8 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
 }
 
 float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
-  const DeviceTarget& target = targets_[tensor];
-  return target.dtype == DType::kFloat32 ? static_cast<float*>(target.data_dev) : buffers.wide_dev;
+  const SumTarget& target = targets_[tensor];
+  return target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) : buffers.wide_dev;
 }
 
 void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
@@ -254,14 +251,14 @@ void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buf
     const ValueKind kind = groups_.empty() ? decoder.value : groups_.value_kind();
     tables.frames[i] = {
         {packets_dev + offset, frame.bytes.size(), nullptr}, buffers.remainders_dev + i, error_dev};
-    tables.supports[i] = {buffers.indices_dev, has_indices ? k : 0, frame.header.n, error_dev};
     tables.values[i] = {{kind, values_dev, frame.sections.values.size(), k},
                         has_indices ? buffers.indices_dev : nullptr,
                         buffers.value_params_dev,
                         error_dev,
-                        SumOf(i % num_tensors(), buffers)};
+                        SumOf(i % num_tensors(), buffers),
+                        frame.header.n};
   }
-  groups_.Place(tasks_, tables.supports, tables.values, tables.lists);
+  groups_.Place(tasks_, tables.values, tables.lists);
 }
 
 Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
@@ -277,9 +274,9 @@ Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
 // ---- One frame at a time ------------------------------------------------------------------------
 
 Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                                 const Buffers& buffers, const Parts<Support>& support,
+                                 const Buffers& buffers, const Parts<AddedValues>& values,
                                  cudaStream_t stream) const {
-  uint32_t* error_dev = support.on_host[0].error_dev;
+  uint32_t* error_dev = values.on_host[0].error_dev;
   const FrameHeader& header = task.frame.header;
   const uint64_t num_bytes = task.frame.sections.indices.size();
   const Marks marks = buffers.marks.Slice(0, header.n);
@@ -309,7 +306,7 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
       return ReadBloom(task.frame.sections.indices, section_dev, header.k, header.seed, marks,
                        buffers.bloom, kIndexError, error_dev, buffers.indices_dev, stream);
   }
-  return CheckIndices(support, kIndexError, stream);
+  return CheckIndices(values, kIndexError, stream);
 }
 
 Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
@@ -332,10 +329,8 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   const AddedValues& added = tables.values[i];
   if (task.decoder.joint != JointKind::kNone)
     return AddSketch(task, section_dev, scale, buffers, added.error_dev, added.sum_dev, stream);
-  const Tables& on_device = buffers.tables_dev;
-  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers,
-                                    {{tables.supports + i, 1}, on_device.supports + i}, stream));
-  const Parts<AddedValues> values = {{&added, 1}, on_device.values + i};
+  const Parts<AddedValues> values = {{&added, 1}, buffers.tables_dev.values + i};
+  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, values, stream));
   if (IsCoded(task.decoder.value))
     TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, buffers.params, stream));
   return AddScaled(values, scale, kValueError, stream);
@@ -344,7 +339,7 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
 Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
                              const Buffers& buffers, const Tables& tables,
                              cudaStream_t stream) const {
-  const DeviceTarget& target = targets_[tensor];
+  const SumTarget& target = targets_[tensor];
   float* sum_dev = SumOf(tensor, buffers);
   if (target.n > 0) {
     TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(sum_dev, 0, target.n * sizeof(float), stream));
@@ -353,7 +348,7 @@ Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, fl
     TFC_RETURN_IF_ERROR(AddFrame(i, packets_dev, scale, buffers, tables, stream));
   if (target.dtype == DType::kFloat32) return OkStatus();
   return LaunchThreads("narrow", NarrowKernel, target.n, stream, sum_dev, target.n, target.dtype,
-                       static_cast<uint16_t*>(target.data_dev));
+                       static_cast<uint16_t*>(target.data));
 }
 
 // ---- The frames of some ranks side by side ------------------------------------------------------
@@ -362,14 +357,13 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
                             const Buffers& buffers, const Tables& tables,
                             cudaStream_t stream) const {
   const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
+  const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
   if (groups_[group].num_keys > 0) {
     TFC_RETURN_IF_ERROR(groups_.DecodeKeys(
         group, packets_dev, num_packet_bytes_, buffers.tables_dev.lists, buffers.keys, kIndexError,
         buffers.errors_dev + tasks_.size(), buffers.indices_dev, stream));
-    const Parts<Support> supports = {{tables.supports, tasks_.size()}, buffers.tables_dev.supports};
-    TFC_RETURN_IF_ERROR(CheckIndices(supports.Slice(first, count), kIndexError, stream));
+    TFC_RETURN_IF_ERROR(CheckIndices(values.Slice(first, count), kIndexError, stream));
   }
-  const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
   if (IsCoded(groups_.value_kind())) {
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
@@ -381,10 +375,10 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
 
 Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
                              const Tables& tables, cudaStream_t stream) const {
-  const PartItems elements = CountItems(Span<const DeviceTarget>(targets_),
-                                        [](const DeviceTarget& target) { return target.n; });
+  const PartItems elements =
+      CountItems(Span<const SumTarget>(targets_), [](const SumTarget& target) { return target.n; });
   TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, elements, num_tensors(), stream,
-                                  buffers.tables_dev.values, buffers.tables_dev.supports));
+                                  buffers.tables_dev.values));
   for (size_t group = 0; group < groups_.size(); ++group)
     TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
   return OkStatus();
@@ -403,8 +397,8 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
     return InvalidArgument("the packets are null");
   if (host == nullptr) return InvalidArgument("the memory of the host is null");
-  for (const DeviceTarget& target : targets_) {
-    if (target.data_dev == nullptr && target.n > 0) return InvalidArgument("a target is null");
+  for (const SumTarget& target : targets_) {
+    if (target.data == nullptr && target.n > 0) return InvalidArgument("a target is null");
   }
   if (tasks_.empty()) return OkStatus();
   Workspace carve(workspace.data_dev), carve_host(host);

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/packets.h"
+#include "core/pipeline.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/bloom_extent.h"
@@ -26,22 +26,14 @@
 #include "cuda/crc32c.h"
 #include "cuda/device_variants.h"
 #include "cuda/frame_groups.h"
-#include "cuda/index_sections.h"
 #include "cuda/sketch_group.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
-// The output for the sum of one tensor: n elements that are overwritten.
-struct DeviceTarget {
-  void* data_dev;
-  DType dtype;
-  uint64_t n;
-};
-
-// Fills the target with NaN, with the bits that the core uses for each type.
-Status FillNaN(const DeviceTarget& target, cudaStream_t stream);
+// Fills the target, which is on the device, with NaN: the bits that the core uses for each type.
+Status FillNaN(const SumTarget& target, cudaStream_t stream);
 
 // Decodes and sums the frames of some tensors, for packets whose headers it has read. For one use:
 // other packets need another SumDecoder.
@@ -49,17 +41,18 @@ class SumDecoder {
  public:
   static constexpr uint64_t kMostGroupBytes = uint64_t{256} << 20;
 
-  // Reads the headers of the frames at `positions`. Borrows the packets' bytes. Fails as DecodeSum
-  // does for invalid headers and lengths, and with InvalidArgument for a codec without a device
-  // variant, which the message names. Of ranks whose frames are decoded side by side, a group has
-  // as many as need `most_group_bytes` of the workspace together, one at least.
+  // Reads the headers of the frames at `positions`, for targets on the device. Borrows the packets'
+  // bytes. Fails as DecodeSum does for invalid headers and lengths, and with InvalidArgument for a
+  // codec without a device variant, which the message names. Of ranks whose frames are decoded side
+  // by side, a group has as many as need `most_group_bytes` of the workspace together, one at
+  // least.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
-                                 Span<const DeviceTarget> targets,
+                                 Span<const SumTarget> targets,
                                  uint64_t most_group_bytes = kMostGroupBytes);
   // The same for frames that were read from `packets` and checked: of each rank in order, one for
   // each target.
   static Result<SumDecoder> Make(ByteSpan packets, Span<const PacketFrame> frames,
-                                 Span<const DeviceTarget> targets,
+                                 Span<const SumTarget> targets,
                                  uint64_t most_group_bytes = kMostGroupBytes);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
@@ -99,7 +92,7 @@ class SumDecoder {
 
   // Sets indices_dev to the support of a frame, or sets its error.
   Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                       const Buffers& buffers, const Parts<Support>& support,
+                       const Buffers& buffers, const Parts<AddedValues>& values,
                        cudaStream_t stream) const;
   // Adds the elements of a joint codec.
   Status AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
@@ -120,7 +113,7 @@ class SumDecoder {
   Status NameBrokenFrame() const;
 
   std::vector<FrameTask> tasks_;  // Rank-major.
-  std::vector<DeviceTarget> targets_;
+  std::vector<SumTarget> targets_;
   size_t num_packet_bytes_ = 0;
   FrameGroups groups_;
   // Maxima over frames that are decoded on their own.

@@ -1,13 +1,11 @@
 #include <pybind11/stl.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/codec.h"
+#include "core/finite.h"
 #include "core/float_mode.h"
 #include "core/spec.h"
 #include "pybind/bindings.h"
@@ -27,7 +25,7 @@ uint32_t CheckedSize(const char* name, uint64_t size, uint64_t limit) {
 
 Span<const float> FiniteValues(const char* name, const py::array& array) {
   const Span<const float> values = ToSpan<float>(name, array);
-  if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
+  if (!AllFinite(values, SerialExecutor())) {
     throw py::value_error(std::string(name) + " must be finite");
   }
   return values;
@@ -52,17 +50,7 @@ py::array_t<uint32_t> Select(const std::string& part, const py::array& dense, ui
   const Span<const float> values = FiniteValues("dense", dense);
   CheckedSize("n", values.size(), kMaxElements);
   std::vector<uint32_t> indices;
-  if (sparsifier.object->implied() == Implied::kEverything) {
-    indices.resize(values.size());
-    std::iota(indices.begin(), indices.end(), 0);
-    return ToArray(indices);
-  }
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = sparsifier.object->Select(values, {seed}, &indices);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return sparsifier.object->Select(values, {seed}, &indices); }));
   return ToArray(indices);
 }
 
@@ -75,15 +63,8 @@ py::tuple EncodeIndices(const std::string& part, const py::array& indices, uint6
   const Support support = ToSupport(indices, n);
   const CodecContext context{seed, SerialExecutor(), ToGrid(width)};
   Bytes section;
-  DecodedIndices decoded;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    auto encoded = codec.object->Encode(support.indices(), support.n(), context, &section);
-    status = encoded.status();
-    if (status.ok()) decoded = std::move(encoded.value());
-  }
-  ThrowIfError(status);
+  const DecodedIndices decoded = ValueOrThrow(WithoutGil(
+      [&] { return codec.object->Encode(support.indices(), support.n(), context, &section); }));
   const Span<const uint32_t> sent = decoded.support(support).indices();
   return py::make_tuple(ToBytes(section), ToArray(std::vector<uint32_t>(sent.begin(), sent.end())));
 }
@@ -95,12 +76,8 @@ py::array_t<uint32_t> DecodeIndices(const std::string& name, const py::object& s
   const uint32_t count = CheckedSize("k", k, n);
   const BytesView view(section);
   std::vector<uint32_t> indices;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = codec.Decode(view.span(), universe, count, {seed}, &indices);
-  }
-  ThrowIfError(status);
+  ThrowIfError(
+      WithoutGil([&] { return codec.Decode(view.span(), universe, count, {seed}, &indices); }));
   return ToArray(indices);
 }
 
@@ -116,13 +93,10 @@ py::bytes EncodeValues(const std::string& part, const py::array& values,
   }
   const CodecContext context{seed, SerialExecutor(), ToGrid(width)};
   Bytes section;
-  Status status;
-  {
-    py::gil_scoped_release release;
+  ThrowIfError(WithoutGil([&] {
     const FloatModeScope mode;
-    status = codec.object->Encode(finite, support, context, &section);
-  }
-  ThrowIfError(status);
+    return codec.object->Encode(finite, support, context, &section);
+  }));
   return ToBytes(section);
 }
 
@@ -133,13 +107,10 @@ py::array_t<float> DecodeValues(const std::string& name, const py::object& secti
   const Support support = ToSupport(indices, n);
   const BytesView view(section);
   std::vector<float> values(support.size());
-  Status status;
-  {
-    py::gil_scoped_release release;
+  ThrowIfError(WithoutGil([&] {
     const FloatModeScope mode;
-    status = codec.Decode(view.span(), support, {seed}, Span<float>(values));
-  }
-  ThrowIfError(status);
+    return codec.Decode(view.span(), support, {seed}, Span<float>(values));
+  }));
   return ToArray(values);
 }
 

@@ -33,6 +33,13 @@ T ValueOrThrow(Result<T> result) {
   return std::move(result.value());
 }
 
+// Returns work(), which runs without the GIL and so touches no object of Python.
+template <typename Work>
+auto WithoutGil(const Work& work) {
+  pybind11::gil_scoped_release release;
+  return work();
+}
+
 // The bytes of a bytes object, bytearray, memoryview or C-contiguous array. Locks the object's size
 // for its own lifetime. Create and destroy it under the GIL; the span may be read without.
 class BytesView {

@@ -35,13 +35,9 @@ py::bytes Encode(const py::array& gradient, const std::string& dtype_name, const
   const GradientView view{gradient.data(), dtype, static_cast<uint64_t>(gradient.size())};
   ThreadExecutor executor = MakeExecutor(num_threads);
   Bytes frame;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    const CodecContext context{seed, &executor, {width, 0}};
-    status = EncodeFrame(*compressor, view, slot_vectors, context, &frame);
-  }
-  ThrowIfError(status);
+  const CodecContext context{seed, &executor, {width, 0}};
+  ThrowIfError(
+      WithoutGil([&] { return EncodeFrame(*compressor, view, slot_vectors, context, &frame); }));
   return ToBytes(frame);
 }
 
@@ -61,18 +57,6 @@ py::list AllocateTargets(const std::vector<uint64_t>& sizes, const std::vector<D
   return arrays;
 }
 
-void DecodeSumWithoutGil(ByteSpan packets, int num_ranks, float scale,
-                         const std::vector<SumTarget>& targets, int num_threads,
-                         std::vector<DecodeStats>* stats) {
-  ThreadExecutor executor = MakeExecutor(num_threads);
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = DecodeSum(packets, num_ranks, scale, targets, &executor, Span<DecodeStats>(*stats));
-  }
-  ThrowIfError(status);
-}
-
 py::tuple DecodeSumBinding(const py::object& packets, int num_ranks, float scale,
                            const std::vector<uint64_t>& sizes,
                            const std::vector<std::string>& dtype_names, int num_threads) {
@@ -86,16 +70,25 @@ py::tuple DecodeSumBinding(const py::object& packets, int num_ranks, float scale
   const py::list sums = AllocateTargets(sizes, dtypes, &targets);
   const BytesView view(packets);
   std::vector<DecodeStats> stats(sizes.size());
-  DecodeSumWithoutGil(view.span(), num_ranks, scale, targets, num_threads, &stats);
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  ThrowIfError(WithoutGil([&] {
+    return DecodeSum(view.span(), num_ranks, scale, targets, &executor, Span<DecodeStats>(stats));
+  }));
   py::list num_bytes;
   for (const DecodeStats& tensor : stats) num_bytes.append(tensor.num_bytes);
   return py::make_tuple(sums, num_bytes);
 }
 
-std::vector<Frame> ReadFrames(ByteSpan data) {
-  ByteReader reader(data);
+bool HasOnlyZeros(ByteReader reader) {
+  reader.SkipZeros();
+  return reader.remaining() == 0;
+}
+
+// The frames of a packet, without the padding after the last one.
+std::vector<Frame> ReadFrames(ByteSpan packet) {
+  ByteReader reader(packet);
   std::vector<Frame> frames;
-  while (reader.remaining() > 0) {
+  while (!HasOnlyZeros(reader)) {
     Frame frame;
     const Status status = ReadFrame(&reader, &frame);
     ThrowIfError(status.WithContext("frame " + std::to_string(frames.size())));
@@ -109,20 +102,24 @@ py::list Decode(const py::object& data, int num_threads) {
   const BytesView view(data);
   std::vector<uint64_t> sizes;
   std::vector<DType> dtypes;
+  uint64_t num_bytes = 0, num_elements = 0;
   for (const Frame& frame : ReadFrames(view.span())) {
-    // Before n elements are allocated on the word of the header.
-    Status status = VerifyChecksum(frame);
-    if (status.ok()) status = CheckLoneFrame(frame, frame.header.n);
-    ThrowIfError(status.WithContext("frame " + std::to_string(sizes.size())));
+    ThrowIfError(VerifyChecksum(frame).WithContext("frame " + std::to_string(sizes.size())));
     sizes.push_back(frame.header.n);
     dtypes.push_back(frame.header.dtype);
+    num_bytes += frame.bytes.size();
+    num_elements += frame.header.n;
   }
+  // Before all elements are allocated on the word of the headers.
+  ThrowIfError(CheckClaimedElements(num_bytes, num_elements));
   py::list decoded;
   if (sizes.empty()) return decoded;
   std::vector<SumTarget> targets;
   const py::list arrays = AllocateTargets(sizes, dtypes, &targets);
-  std::vector<DecodeStats> stats(sizes.size());
-  DecodeSumWithoutGil(view.span(), /*num_ranks=*/1, /*scale=*/1.0f, targets, num_threads, &stats);
+  ThreadExecutor executor = MakeExecutor(num_threads);
+  ThrowIfError(WithoutGil([&] {
+    return DecodeSum(view.span(), /*num_ranks=*/1, /*scale=*/1.0f, targets, &executor, {});
+  }));
   for (size_t i = 0; i < sizes.size(); ++i) {
     decoded.append(py::make_tuple(DTypeName(dtypes[i]), arrays[i]));
   }

@@ -32,12 +32,8 @@ py::array_t<float> LinearEncode(const py::array& dense, const std::string& spec,
   py::array_t<float> payload(compressor->codec().PayloadSize(n));
   const Span<float> floats(payload.mutable_data(), static_cast<size_t>(payload.size()));
   ThreadExecutor executor = MakeExecutor(num_threads);
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = compressor->codec().Encode(x, {seed, &executor}, floats);
-  }
-  ThrowIfError(status);
+  ThrowIfError(
+      WithoutGil([&] { return compressor->codec().Encode(x, {seed, &executor}, floats); }));
   return payload;
 }
 
@@ -48,12 +44,9 @@ py::tuple LinearRecover(const py::array& summed, int64_t n, const std::string& s
   ThreadExecutor executor = MakeExecutor(num_threads);
   std::vector<uint32_t> indices;
   std::vector<float> values;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = compressor->codec().Recover(payload, n, {seed, &executor}, &indices, &values);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] {
+    return compressor->codec().Recover(payload, n, {seed, &executor}, &indices, &values);
+  }));
   return py::make_tuple(ToArray(indices), ToArray(values));
 }
 
@@ -93,7 +86,9 @@ py::array_t<float> LowRankLeft(const py::array& array, const py::array& last_rig
   py::array_t<float> left(matrix.low_rank.left_size());
   const Span<float> floats(left.mutable_data(), static_cast<size_t>(left.size()));
   const float* factor = right.data();
-  ThrowIfError(matrix.low_rank.Left({&matrix.elements, 1}, {&factor, 1}, seed, &executor, floats));
+  ThrowIfError(WithoutGil([&] {
+    return matrix.low_rank.Left({&matrix.elements, 1}, {&factor, 1}, seed, &executor, floats);
+  }));
   return left;
 }
 
@@ -104,8 +99,10 @@ py::tuple LowRankRight(const py::array& array, const py::array& summed_left, int
   ThreadExecutor executor = MakeExecutor(num_threads);
   std::vector<float> left(summed.begin(), summed.end());
   std::vector<float> right(static_cast<size_t>(matrix.low_rank.right_size()));
-  ThrowIfError(matrix.low_rank.Right({&matrix.elements, 1}, &executor, Span<float>(left),
-                                     Span<float>(right)));
+  ThrowIfError(WithoutGil([&] {
+    return matrix.low_rank.Right({&matrix.elements, 1}, &executor, Span<float>(left),
+                                 Span<float>(right));
+  }));
   return py::make_tuple(ToArray(left), ToArray(right));
 }
 
@@ -115,10 +112,13 @@ py::array_t<float> LowRankDecode(const py::array& array, const py::array& left,
   ThreadExecutor executor = MakeExecutor(num_threads);
   py::array_t<float> decoded(std::vector<py::ssize_t>{array.shape(0), array.shape(1)});
   float* product = decoded.mutable_data();
+  const Span<const float> left_factor = ToSpan<float>("left", left);
+  const Span<const float> right_factor = ToSpan<float>("right", right);
   bool finite = true;
-  ThrowIfError(matrix.low_rank.Decode({&matrix.elements, 1}, ToSpan<float>("left", left),
-                                      ToSpan<float>("right", right), 1.0f, &executor, {&product, 1},
-                                      {}, &finite));
+  ThrowIfError(WithoutGil([&] {
+    return matrix.low_rank.Decode({&matrix.elements, 1}, left_factor, right_factor, 1.0f, &executor,
+                                  {&product, 1}, {}, &finite);
+  }));
   return decoded;
 }
 
@@ -156,10 +156,7 @@ py::array_t<float> CountSketchInsert(const py::array& x, int64_t rows, int64_t c
   py::array_t<float> table(std::vector<py::ssize_t>{rows, columns});
   const Span<float> cells(table.mutable_data(), static_cast<size_t>(table.size()));
   ThreadExecutor executor = MakeExecutor(num_threads);
-  {
-    py::gil_scoped_release release;
-    sketch.Insert(elements, &executor, cells);
-  }
+  WithoutGil([&] { sketch.Insert(elements, &executor, cells); });
   return table;
 }
 

@@ -49,13 +49,10 @@ py::bytes EncodeRows(const py::array& values, const std::string& dtype_name,
   Bytes frame;
   int64_t num_bytes = 0;
   RowCounts counts{Span<int64_t>(&num_bytes, 1)};
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = EncodeRowsFrames(*compressor, *sparsifier.object, slices, kept, {seed, &executor},
-                              &frame, &counts);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] {
+    return EncodeRowsFrames(*compressor, *sparsifier.object, slices, kept, {seed, &executor},
+                            &frame, &counts);
+  }));
   return ToBytes(frame);
 }
 
@@ -67,13 +64,10 @@ py::tuple DecodeRows(const py::object& packets, int64_t num_ranks, float scale, 
   ThreadExecutor executor = MakeExecutor(num_threads);
   SparseRows sum;
   DecodeStats stats;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = DecodeRowsSum({view.span(), num_ranks, num_frames}, position, table, scale, &executor,
-                           &sum, &stats);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] {
+    return DecodeRowsSum({view.span(), num_ranks, num_frames}, position, table, scale, &executor,
+                         &sum, &stats);
+  }));
   py::array values(ToNumpyDType(table.dtype), static_cast<py::ssize_t>(sum.values.size()));
   NarrowFromFloat(sum.values, table.dtype, &executor, values.mutable_data());
   return py::make_tuple(ToArray(std::vector<int64_t>(sum.ids.begin(), sum.ids.end())), values,

@@ -26,8 +26,7 @@ std::string CanonicalSpec(const std::string& spec) {
 
 py::dict DescribeLinearSpec(const std::string& spec) {
   const auto compressor = ValueOrThrow(LinearCompressor::FromSpec(spec));
-  std::vector<std::string> parts = Split(compressor->spec(), '|');
-  if (parts.size() == 1) parts.insert(parts.begin(), "none");
+  const std::vector<std::string> parts = PartsOf(compressor->spec(), LinearCompressor::kMaxParts);
   const LowRankSettings low_rank = compressor->codec().low_rank();
   return py::dict("spec"_a = compressor->spec(), "linear"_a = true, "memory"_a = parts[0],
                   "num_slots"_a = compressor->memory().num_slots(), "sparsifier"_a = py::none(),
@@ -41,8 +40,7 @@ py::dict DescribeSpec(const std::string& spec) {
   if (IsLinearSpec(spec)) return DescribeLinearSpec(spec);
   const auto compressor = ValueOrThrow(Compressor::FromSpec(spec));
   const bool is_joint = compressor->support_kind() == SupportKind::kJoint;
-  std::vector<std::string> parts = Split(compressor->spec(), '|');
-  if (parts.size() == (is_joint ? 2 : 3)) parts.insert(parts.begin(), "none");
+  const std::vector<std::string> parts = PartsOf(compressor->spec(), Compressor::kMaxParts);
   const auto part_or_none = [&](bool present, size_t i) -> py::object {
     if (!present) return py::none();
     return py::str(parts[i]);

@@ -1,8 +1,9 @@
-// A cache of the parsed spec of a kernel. The spec is an input, so that a schedule can change it
-// between steps, but is nearly always that of the step before.
+// The spec and seed of a kernel, and a cache of the parsed spec. The spec is an input, so that a
+// schedule can change it between steps, but is nearly always that of the step before.
 #ifndef TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
 #define TFCOMPRESS_TF_COMPRESSOR_CACHE_H_
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,8 @@
 #include "absl/status/status.h"
 #include "core/compressor.h"
 #include "core/linear_compressor.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf/kernel_io.h"
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
@@ -38,6 +41,18 @@ class SpecCache {
 
 using CompressorCache = SpecCache<Compressor>;
 using LinearCompressorCache = SpecCache<LinearCompressor>;
+
+// Reads the inputs "seed" and "spec".
+template <typename Parsed>
+absl::Status ReadSeedAndSpec(tensorflow::OpKernelContext* ctx, SpecCache<Parsed>* compressors,
+                             uint64_t* seed, std::shared_ptr<const Parsed>* compressor) {
+  int64_t signed_seed = 0;
+  tensorflow::tstring spec;
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", &signed_seed));
+  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
+  *seed = static_cast<uint64_t>(signed_seed);
+  return compressors->Get(spec, compressor);
+}
 
 }  // namespace tfcompress
 

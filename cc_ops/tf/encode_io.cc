@@ -5,20 +5,10 @@
 
 namespace tfcompress {
 
-absl::Status ReadSpec(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
-                      std::shared_ptr<const Compressor>* compressor, uint64_t* seed) {
-  int64_t signed_seed = 0;
-  tensorflow::tstring spec;
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", &signed_seed));
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
-  *seed = static_cast<uint64_t>(signed_seed);
-  return compressors->Get(spec, compressor);
-}
-
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
                               GradientBuffer gradient_buffer, EncodeInputs* inputs) {
   const tensorflow::Tensor& gradient = ctx->input(0);
-  TF_RETURN_IF_ERROR(ReadSpec(ctx, compressors, &inputs->compressor, &inputs->seed));
+  TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
   constexpr int kNewSlots = 2;
   TF_RETURN_IF_ERROR(AllocateSlots(ctx, inputs->compressor->memory(), inputs->compressor->spec(),
                                    gradient_buffer, kNewSlots, &inputs->slots));

@@ -22,10 +22,6 @@ struct EncodeInputs {
   SlotVectors slots;
 };
 
-// Reads the inputs "seed" and "spec".
-absl::Status ReadSpec(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
-                      std::shared_ptr<const Compressor>* compressor, uint64_t* seed);
-
 // Reads the inputs, and allocates the new slots, which are the outputs from 2 on. The first one may
 // be the gradient's memory.
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,

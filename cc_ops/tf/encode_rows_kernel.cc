@@ -41,18 +41,15 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
 
   void Compute(OpKernelContext* ctx) override {
     RowsView slices;
-    int64_t seed = 0;
+    uint64_t seed = 0;
     int32_t num_owners = 0;
-    tensorflow::tstring spec;
     OP_REQUIRES_OK(ctx, ReadSlices(ctx, &slices));
     OP_REQUIRES_OK(ctx, ReadScalar(ctx, "num_owners", &num_owners));
     OP_REQUIRES(ctx, num_owners >= 1,
                 absl::InvalidArgumentError(
                     absl::StrCat("num_owners must be at least 1, got ", num_owners)));
-    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "seed", &seed));
-    OP_REQUIRES_OK(ctx, ReadScalar(ctx, "spec", &spec));
     std::shared_ptr<const Compressor> compressor;
-    OP_REQUIRES_OK(ctx, compressors_.Get(spec, &compressor));
+    OP_REQUIRES_OK(ctx, ReadSeedAndSpec(ctx, &compressors_, &seed, &compressor));
     Bytes frames = frames_->Take();
     std::vector<int64_t> num_bytes(num_owners);
     RowCounts counts{Span<int64_t>(num_bytes)};
@@ -94,7 +91,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
 
   // Encodes, and holds the residual's lock only while doing so.
   absl::Status Encode(OpKernelContext* ctx, const Compressor& compressor, const RowsView& slices,
-                      int64_t seed, Bytes* frames, RowCounts* counts, int64_t* nanoseconds) const {
+                      uint64_t seed, Bytes* frames, RowCounts* counts, int64_t* nanoseconds) const {
     tensorflow::OpInputList handles;
     TF_RETURN_IF_ERROR(ctx->input_list("residual", &handles));
     LockedSlot residual;
@@ -103,7 +100,7 @@ class EncodeRowsKernel : public tensorflow::OpKernel {
           residual.Acquire(ctx, handles[0], static_cast<int64_t>(slices.num_rows * slices.width)));
     }
     PoolExecutor executor(ctx);
-    const CodecContext context{static_cast<uint64_t>(seed), &executor};
+    const CodecContext context{seed, &executor};
     const Stopwatch stopwatch;
     const Status status = EncodeRowsFrames(compressor, *row_sparsifier_, slices, residual.data(),
                                            context, frames, counts);

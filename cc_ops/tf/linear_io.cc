@@ -9,16 +9,6 @@ namespace {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-absl::Status ReadSeedAndSpec(OpKernelContext* ctx, LinearCompressorCache* compressors,
-                             uint64_t* seed, std::shared_ptr<const LinearCompressor>* compressor) {
-  int64_t signed_seed = 0;
-  tensorflow::tstring spec;
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "seed", &signed_seed));
-  TF_RETURN_IF_ERROR(ReadScalar(ctx, "spec", &spec));
-  *seed = static_cast<uint64_t>(signed_seed);
-  return compressors->Get(spec, compressor);
-}
-
 }  // namespace
 
 absl::Status ReadLinearEncodeInputs(OpKernelContext* ctx, LinearCompressorCache* compressors,

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/linear_compressor.h"
-#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -23,7 +22,7 @@ using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
 absl::Status CompensateShape(InferenceContext* c) {
-  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"spec"}));
   TF_RETURN_IF_ERROR(SetShapesOfNewSlots(c));
   c->set_output(c->num_outputs() - 1, c->Scalar());
   return absl::OkStatus();
@@ -54,8 +53,7 @@ int64_t NumElements(InferenceContext* c, const std::vector<ShapeHandle>& shapes)
 }
 
 absl::Status LinearEncodeShape(InferenceContext* c) {
-  TF_RETURN_IF_ERROR(CheckScalar(c, "seed"));
-  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"seed", "spec"}));
   std::vector<ShapeHandle> dense;
   TF_RETURN_IF_ERROR(c->input("dense", &dense));
   DimensionHandle size;
@@ -67,8 +65,8 @@ absl::Status LinearEncodeShape(InferenceContext* c) {
 
 absl::Status LinearRecoverShape(InferenceContext* c) {
   ShapeHandle unused;
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
-  for (const char* name : {"n", "seed", "spec"}) TF_RETURN_IF_ERROR(CheckScalar(c, name));
+  TF_RETURN_IF_ERROR(CheckVector(c, "summed", &unused));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"n", "seed", "spec"}));
   const tensorflow::Tensor* n = c->input_tensor(1);
   DimensionHandle size;
   TF_RETURN_IF_ERROR(SizeIfKnown(c, n == nullptr ? -1 : n->scalar<int64_t>()(),
@@ -81,7 +79,7 @@ absl::Status LinearRecoverShape(InferenceContext* c) {
 
 absl::Status SelectLargestShape(InferenceContext* c) {
   ShapeHandle unused;
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
+  TF_RETURN_IF_ERROR(CheckVector(c, "values", &unused));
   DimensionHandle count;
   TF_RETURN_IF_ERROR(c->MakeDimForScalarInput(1, &count));
   c->set_output(0, c->Vector(count));

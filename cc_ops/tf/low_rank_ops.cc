@@ -39,7 +39,7 @@ absl::Status SetFactors(InferenceContext* c, int64_t rank, bool of_rows, int ind
 absl::Status LowRankLeftShape(InferenceContext* c) {
   int64_t rank;
   TF_RETURN_IF_ERROR(c->GetAttr("rank", &rank));
-  TF_RETURN_IF_ERROR(CheckScalar(c, "seed"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"seed"}));
   c->set_output(1, c->Scalar());
   return SetFactors(c, rank, true, 0);
 }
@@ -55,7 +55,7 @@ absl::Status LowRankRightShape(InferenceContext* c) {
 absl::Status LowRankDecodeShape(InferenceContext* c) {
   std::vector<ShapeHandle> matrices;
   TF_RETURN_IF_ERROR(c->input("matrices", &matrices));
-  TF_RETURN_IF_ERROR(CheckScalar(c, "scale"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"scale"}));
   TF_RETURN_IF_ERROR(c->set_output("decoded", matrices));
   int num_residuals;
   TF_RETURN_IF_ERROR(c->GetAttr("num_residuals", &num_residuals));

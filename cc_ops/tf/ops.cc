@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tf/shape_checks.h"
@@ -17,14 +16,14 @@ using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
 absl::Status EncodeShape(InferenceContext* c) {
-  TF_RETURN_IF_ERROR(CheckScalar(c, "seed"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"seed"}));
   c->set_output(0, c->Vector(InferenceContext::kUnknownDim));
   c->set_output(1, c->Scalar());
   return absl::OkStatus();
 }
 
 absl::Status EncodeWithSlotsShape(InferenceContext* c) {
-  TF_RETURN_IF_ERROR(CheckScalar(c, "spec"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"spec"}));
   TF_RETURN_IF_ERROR(SetShapesOfNewSlots(c));
   return EncodeShape(c);
 }
@@ -32,12 +31,10 @@ absl::Status EncodeWithSlotsShape(InferenceContext* c) {
 absl::Status EncodeRowsShape(InferenceContext* c) {
   ShapeHandle values, indices;
   TF_RETURN_IF_ERROR(c->WithRankAtLeast(c->input(0), 1, &values));
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(1), 1, &indices));
+  TF_RETURN_IF_ERROR(CheckVector(c, "indices", &indices));
   DimensionHandle unused;
   TF_RETURN_IF_ERROR(c->Merge(c->Dim(values, 0), c->Dim(indices, 0), &unused));
-  for (const char* name : {"num_rows", "num_owners", "spec"}) {
-    TF_RETURN_IF_ERROR(CheckScalar(c, name));
-  }
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"num_rows", "num_owners", "spec"}));
   DimensionHandle num_owners;
   constexpr int kNumOwners = 3;
   TF_RETURN_IF_ERROR(c->MakeDimForScalarInput(kNumOwners, &num_owners));
@@ -48,10 +45,8 @@ absl::Status EncodeRowsShape(InferenceContext* c) {
 
 absl::Status DecodeRowsShape(InferenceContext* c) {
   ShapeHandle unused;
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
-  for (const char* name : {"num_ranks", "scale", "num_rows"}) {
-    TF_RETURN_IF_ERROR(CheckScalar(c, name));
-  }
+  TF_RETURN_IF_ERROR(CheckVector(c, "packets", &unused));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"num_ranks", "scale", "num_rows"}));
   constexpr int kRowShape = 4;
   ShapeHandle row, values;
   TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(kRowShape, &row));
@@ -75,15 +70,14 @@ absl::Status DecodeSumShape(InferenceContext* c) {
                                                    " shapes"));
   }
   ShapeHandle unused;
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 1, &unused));
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(1), 0, &unused));
-  TF_RETURN_IF_ERROR(c->WithRank(c->input(2), 0, &unused));
+  TF_RETURN_IF_ERROR(CheckVector(c, "packets", &unused));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"num_ranks", "scale"}));
   for (int i = 0; i < num_tensors; ++i) {
     ShapeHandle sum;
     TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(kFirstShape + i, &sum));
     c->set_output(i, sum);
   }
-  for (int i = 0; i < 3; ++i) c->set_output(num_tensors + i, c->Vector(num_tensors));
+  SetStatsShapes(c, num_tensors, num_tensors);
   return absl::OkStatus();
 }
 
@@ -122,7 +116,7 @@ spec: Scalar. `[memory|]sparsifier|index|value` or `[memory|]sparsifier|joint`, 
   part `name[:key=value,...]`, e.g. `residual|topk:ratio=0.01|bloom|dexp`. May
   change from step to step.
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
-nanoseconds: Scalar. Time spent compressing, without the copy into `frame`.
+nanoseconds: Scalar. Time spent compressing.
 new_slots: Of the shapes of `slots`.
 num_slots: Number of slots of the spec's memory, e.g. 0 for `none` and 1 for
   `residual`.
@@ -220,7 +214,7 @@ seed: Scalar. Seeds random selection and rounding; travels in the frame.
 spec: Scalar, as for Encode.
 frames: 1-D. The owners' self-delimiting frames, in order; frames laid end to end
   make a packet.
-nanoseconds: Scalar. Time spent compressing, without the copy into `frames`.
+nanoseconds: Scalar. Time spent compressing.
 num_bytes: [num_owners]. Of each frame.
 num_sent: Scalar. Elements in the frames.
 num_residuals: 0 or 1.

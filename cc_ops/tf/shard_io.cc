@@ -60,7 +60,7 @@ absl::Status Cut(const Tensor& cuts, const std::vector<SumTarget>& targets,
 
 absl::Status ReadPieceInputs(OpKernelContext* ctx, CompressorCache* compressors,
                              GradientBuffer gradient_buffer, PieceInputs* inputs) {
-  TF_RETURN_IF_ERROR(ReadSpec(ctx, compressors, &inputs->compressor, &inputs->seed));
+  TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
   const Tensor* cuts;
   TF_RETURN_IF_ERROR(ReadVector(ctx, "cuts", &cuts));
   TF_RETURN_IF_ERROR(ReadScalar(ctx, "own", &inputs->own));
@@ -83,7 +83,7 @@ absl::Status OutputPieceCounts(OpKernelContext* ctx, const std::vector<int64_t>&
 
 absl::Status ReadOwnPieceInputs(OpKernelContext* ctx, CompressorCache* compressors,
                                 const CopyTensor& copy, OwnPieceInputs* inputs) {
-  TF_RETURN_IF_ERROR(ReadSpec(ctx, compressors, &inputs->compressor, &inputs->seed));
+  TF_RETURN_IF_ERROR(ReadSeedAndSpec(ctx, compressors, &inputs->seed, &inputs->compressor));
   OpInputList own;
   TF_RETURN_IF_ERROR(ctx->input_list("own", &own));
   const Tensor* others;

@@ -1,5 +1,5 @@
 // The ops of the sharded exchange: signatures, shapes and documentation. The kernels are in
-// shard_*_kernel.cc; what they compute is in core/pieces.h.
+// shard_*_kernels.cc; what they compute is in core/pieces.h.
 #include <algorithm>
 #include <vector>
 
@@ -14,22 +14,6 @@ namespace {
 using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
-
-absl::Status CheckVector(InferenceContext* c, const char* name, ShapeHandle* vector) {
-  std::vector<ShapeHandle> input;
-  TF_RETURN_IF_ERROR(c->input(name, &input));
-  return c->WithRank(input[0], 1, vector);
-}
-
-absl::Status CheckScalars(InferenceContext* c, std::initializer_list<const char*> names) {
-  for (const char* name : names) TF_RETURN_IF_ERROR(CheckScalar(c, name));
-  return absl::OkStatus();
-}
-
-// Sets num_bytes, nanoseconds and finite, the outputs from `first` on, to vectors.
-void SetStatsShapes(InferenceContext* c, int first, DimensionHandle num_tensors) {
-  for (int i = first; i < first + 3; ++i) c->set_output(i, c->Vector(num_tensors));
-}
 
 absl::Status EncodePiecesShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(CheckScalars(c, {"own", "seed", "spec"}));
@@ -66,18 +50,18 @@ absl::Status SumPiecesShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(c->GetAttr("N", &num_tensors));
   ShapeHandle sizes;
   TF_RETURN_IF_ERROR(CheckVector(c, "sizes", &sizes));
-  DimensionHandle dimension;
-  TF_RETURN_IF_ERROR(c->WithValue(c->Dim(sizes, 0), num_tensors, &dimension));
+  DimensionHandle unused_size;
+  TF_RETURN_IF_ERROR(c->WithValue(c->Dim(sizes, 0), num_tensors, &unused_size));
   for (int i = 0; i < num_tensors; ++i) {
     c->set_output(i, c->Vector(InferenceContext::kUnknownDim));
   }
-  SetStatsShapes(c, num_tensors, dimension);
+  SetStatsShapes(c, num_tensors, num_tensors);
   c->set_output(num_tensors + 3, c->Vector(InferenceContext::kUnknownDim));
   return absl::OkStatus();
 }
 
 absl::Status DecodePiecesShape(InferenceContext* c) {
-  TF_RETURN_IF_ERROR(CheckScalar(c, "scale"));
+  TF_RETURN_IF_ERROR(CheckScalars(c, {"scale"}));
   ShapeHandle unused;
   TF_RETURN_IF_ERROR(CheckVector(c, "packets", &unused));
   std::vector<ShapeHandle> cuts;
@@ -91,7 +75,7 @@ absl::Status DecodePiecesShape(InferenceContext* c) {
     TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(kFirstShape + i, &sum));
     c->set_output(i, sum);
   }
-  SetStatsShapes(c, num_tensors, c->MakeDim(num_tensors));
+  SetStatsShapes(c, num_tensors, num_tensors);
   return absl::OkStatus();
 }
 

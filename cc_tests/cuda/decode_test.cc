@@ -386,7 +386,7 @@ TEST(SumDecoder, RefusesMissingAndSmallBuffers) {
   const DeviceVector<float> sum(20);
   const DeviceVector<unsigned char> packets_dev(packets, stream);
   const std::vector<int64_t> positions = {0};
-  const std::vector<DeviceTarget> targets = {{sum.data_dev(), DType::kFloat32, 20}};
+  const std::vector<SumTarget> targets = {{sum.data_dev(), DType::kFloat32, 20}};
   const auto made = SumDecoder::Make({packets, 1, 1}, positions, targets);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const SumDecoder& decoder = made.value();

@@ -35,7 +35,7 @@ Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  Span<DecodeStats> stats, uint64_t most_group_bytes) {
   Sums sums;
   std::vector<std::unique_ptr<DeviceVector<unsigned char>>> memory;
-  std::vector<DeviceTarget> targets;
+  std::vector<SumTarget> targets;
   for (const TensorSpec& tensor : tensors) {
     memory.push_back(
         std::make_unique<DeviceVector<unsigned char>>(tensor.n * DTypeBytes(tensor.dtype)));

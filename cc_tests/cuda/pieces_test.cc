@@ -286,7 +286,7 @@ TEST(Pieces, NameTheRankOfABrokenFrameWhereOneSentNone) {
     Append("none|dense|raw|block_int", {Gradient(400, rank), DType::kFloat32}, 1, &packets);
   packets.back() ^= 1;
   const DeviceVector<float> sum(400);
-  const DeviceTarget target = {sum.data_dev(), DType::kFloat32, 400};
+  const SumTarget target = {sum.data_dev(), DType::kFloat32, 400};
   const int64_t position = 0;
   const auto made = SumDecoder::Make({packets, 3, 1, 0}, {&position, 1}, {&target, 1});
   ASSERT_TRUE(made.ok()) << made.status().message();

@@ -10,6 +10,7 @@
 #include "core/entropy/adaptive_delta.h"
 #include "core/entropy/bit_stream.h"
 #include "core/hash.h"
+#include "cuda/coded_values.h"
 #include "cuda/index_sections.h"
 #include "device_memory.h"
 #include "make_part.h"
@@ -96,11 +97,12 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const CodeSections sections = {section_dev.data_dev(), section.size(), nullptr, nullptr};
   ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, list, sections, buffers, kErrorBit, error,
                                 keys_dev.data_dev(), stream.get()));
-  const std::vector<Support> support = {{keys_dev.data_dev(), k, n, error}};
-  const DeviceVector<Support> support_dev(support, stream);
+  const std::vector<AddedValues> added = {
+      {{ValueKind::kRaw, nullptr, 0, k}, keys_dev.data_dev(), nullptr, error, nullptr, n}};
+  const DeviceVector<AddedValues> added_dev(added, stream);
   if (is_whole) {
     ExpectOk(CheckSectionEnds(list, sections, buffers.codes, kErrorBit, error, stream.get()));
-    ExpectOk(CheckIndices({support, support_dev.data_dev()}, kErrorBit, stream.get()));
+    ExpectOk(CheckIndices({added, added_dev.data_dev()}, kErrorBit, stream.get()));
   }
   Decoded decoded;
   EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.codes.list_ends_dev,

@@ -71,7 +71,7 @@ void CheckSum(const Frame& frame, const SparseTensor& decoded) {
 // A frame of rows, or a joint one that may be taken for it.
 void DecodeRows(const Frame& frame, const Table& table) {
   const uint64_t num_elements = table.num_rows * table.width;
-  if (!CheckLoneFrame(frame, num_elements).ok()) return;
+  if (!CheckClaimedElements(frame.bytes.size(), num_elements).ok()) return;
   SparseRows rows, sum;
   const Status status = Measured(
       frame, num_elements, [&] { return DecodeRowsFrame(frame, table, SerialExecutor(), &rows); });
@@ -100,7 +100,7 @@ void DecodePacket(const Bytes& packet) {
       const uint32_t width = frame.header.n % 4 == 0 ? 4 : 1;
       DecodeRows(frame, {frame.header.n / width, width, frame.header.dtype});
     }
-    if (!CheckLoneFrame(frame, frame.header.n).ok()) continue;
+    if (!CheckClaimedElements(frame.bytes.size(), frame.header.n).ok()) continue;
     SparseTensor decoded;
     const Status status = Measured(frame, frame.header.n,
                                    [&] { return DecodeFrame(frame, SerialExecutor(), &decoded); });

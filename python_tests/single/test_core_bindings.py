@@ -132,6 +132,32 @@ class TestFrames:
         assert _core.decode(b"") == []
         assert _core.inspect(b"") == []
 
+    def test_zeros_may_follow_the_last_frame_of_a_packet(self, gradient):
+        packet = _core.encode(gradient, "float32", EXACT) * 2
+        for padding in (1, 43, 44, 1000):
+            padded = packet + bytes(padding)
+            assert _core.inspect(padded) == _core.inspect(packet)
+            for (_, found), (_, expected) in zip(_core.decode(padded), _core.decode(packet), strict=True):
+                np.testing.assert_array_equal(found, expected)
+        assert _core.inspect(bytes(5)) == _core.decode(bytes(5)) == []
+
+    @pytest.mark.parametrize("damage", [bytes(3) + b"T", b"\x01", b"T"])
+    @pytest.mark.parametrize("read", [_core.inspect, _core.decode])
+    def test_nothing_but_zeros_may_follow(self, gradient, damage, read):
+        packet = _core.encode(gradient, "float32", EXACT)
+        with pytest.raises(_core.DataLossError, match="frame 1: "):
+            read(packet + damage)
+
+    def test_frames_together_claim_no_more_than_one_may(self):
+        """The tensors of a packet are refused before any of them is allocated."""
+        frame = _core.encode(np.zeros(2**23, np.float32), "float32", "nonzero|raw|raw")
+        assert len(frame) == 44
+        assert [array.size for _, array in _core.decode(frame * 2)] == [2**23] * 2
+        for count in (3, 1000):
+            message = f"^{44 * count} bytes of frames claim {2**23 * count} elements"
+            with pytest.raises(_core.DataLossError, match=message):
+                _core.decode(frame * count)
+
     @pytest.mark.parametrize("wrap", [bytes, bytearray, memoryview])
     def test_any_buffer_is_data(self, gradient, wrap):
         frame = _core.encode(gradient, "float32", EXACT)

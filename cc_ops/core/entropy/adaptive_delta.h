@@ -5,7 +5,6 @@
 #ifndef TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_DELTA_H_
 #define TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_DELTA_H_
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

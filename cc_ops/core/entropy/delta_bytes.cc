@@ -5,6 +5,7 @@
 
 #include "core/count_bits.h"
 #include "core/simd.h"
+#include "core/strictly_increasing.h"
 
 namespace tfcompress {
 namespace {
@@ -124,17 +125,6 @@ void DecodePayload(const unsigned char* flags, const unsigned char* payload, int
       });
 }
 
-// A running sum modulo 2^32 that always grows has met no zero delta and has not wrapped.
-bool StrictlyIncreasing(const uint32_t* keys, int64_t num_keys) {
-  bool increasing = true;
-  Vectorized([=, out = &increasing] {
-    uint32_t falls = 0;
-    for (int64_t i = 1; i < num_keys; ++i) falls |= keys[i] <= keys[i - 1];
-    *out = falls == 0;
-  });
-  return increasing;
-}
-
 template <typename Body>
 void ForEachKeyBlock(Executor* executor, int64_t num_keys, const Body& body) {
   ForEachBlock(executor, num_keys, body, kDeltaBytesBlock);
@@ -200,7 +190,7 @@ Status DecodeDeltaBytes(uint64_t k, uint32_t n, Executor* executor, ByteReader* 
     uint32_t* block_keys = keys->data() + begin;
     DecodePayload(flags.data() + begin / 4, payload.data() + offsets[block], end - begin,
                   block_keys);
-    increasing[block] = StrictlyIncreasing(block_keys, end - begin);
+    increasing[block] = StrictlyIncreasing({block_keys, static_cast<size_t>(end - begin)});
   });
 
   const uint32_t* decoded = keys->data();

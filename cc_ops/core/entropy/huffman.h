@@ -26,8 +26,6 @@
 
 namespace tfcompress {
 
-inline constexpr uint32_t kMaxHuffmanSymbols = uint32_t{1} << kMaxHuffmanBits;
-
 // Longest word of a code that is built for m symbols: 12 bits for m <= 1024, up to 16.
 int HuffmanLimit(size_t num_symbols);
 
@@ -48,7 +46,7 @@ class HuffmanCode {
   // Appends the lengths, which are all that decoders need, in whole bytes.
   void WriteLengths(Bytes* out) const;
   uint64_t NumLengthBits() const;
-  // Reads what WriteLengths wrote for a code of `num_symbols` <= kMaxHuffmanSymbols symbols.
+  // Reads what WriteLengths wrote for a code of `num_symbols` symbols, at most 2^kMaxHuffmanBits.
   static Result<HuffmanCode> ReadLengths(uint32_t num_symbols, ByteReader* reader);
 
   // lengths()[symbol] is the length of its word, 0 if it has none.

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/simd.h"
+#include "core/strictly_increasing.h"
 
 namespace tfcompress {
 namespace {
@@ -101,13 +102,6 @@ void ReadBlock(const std::vector<DeltaField>& fields, uint32_t previous, Span<ui
   });
 }
 
-// A running sum modulo 2^32 that always grows has met no zero delta and has not wrapped.
-bool StrictlyIncreasing(const uint32_t* keys, int64_t begin, int64_t end) {
-  bool increasing = true;
-  for (int64_t i = begin; i < end; ++i) increasing &= keys[i] > keys[i - 1];
-  return increasing;
-}
-
 }  // namespace
 
 std::vector<DeltaBitCounts> CountDeltaBits(Span<const uint32_t> keys, Executor* executor) {
@@ -191,8 +185,7 @@ Status DecodePrefixedDeltas(const char* what, uint64_t k, uint32_t n, const Delt
         const Span<uint32_t> block_keys(decoded + begin, static_cast<size_t>(end - begin));
         WithFieldsAtOnce(
             longest, [&](auto at_once) { ReadBlock<at_once>(fields, previous, block_keys, bits); });
-        if ((is_first || decoded[begin] > previous) &&
-            StrictlyIncreasing(decoded, begin + 1, end) &&
+        if ((is_first || decoded[begin] > previous) && StrictlyIncreasing(block_keys) &&
             (end == num_keys || decoded[end - 1] == last_keys[block])) {
           return OkStatus();
         }

@@ -26,7 +26,7 @@ std::vector<Target> TargetsOf(const BucketGroups& grouping) {
   return targets;
 }
 
-float Magnitude(float value) { return FloatFromBits(FloatBits(value) & kFloatMagnitudeBits); }
+float Magnitude(float value) { return FloatFromBits(MagnitudeBits(value)); }
 
 // The magnitudes that QuantileSketch would sample of all those of a sign.
 std::vector<float> SampleMagnitudes(Span<const float> values, const SignRanks& ranks,

@@ -3,7 +3,6 @@
 #ifndef TFCOMPRESS_CORE_JOINT_GROUP_LISTS_H_
 #define TFCOMPRESS_CORE_JOINT_GROUP_LISTS_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>

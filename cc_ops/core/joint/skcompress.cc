@@ -3,8 +3,6 @@
 //
 // The minimum rule of the sketch makes small bucket numbers frequent (4.3), so each group has its
 // own Huffman code, or packed cells if those are shorter.
-#include <algorithm>
-
 #include "core/bit_io.h"
 #include "core/entropy/adaptive_delta.h"
 #include "core/entropy/bit_stream.h"

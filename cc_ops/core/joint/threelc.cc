@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 
 #include "core/byte_io.h"
 #include "core/concatenate.h"
+#include "core/finite.h"
 #include "core/float_order.h"
 #include "core/registry.h"
 
@@ -46,9 +46,7 @@ struct ThreeValues {
     threshold_bits = std::max(half_bits, kLeastNormalBits);
   }
 
-  bool IsSent(float value) const {
-    return (FloatBits(value) & kFloatMagnitudeBits) >= threshold_bits;
-  }
+  bool IsSent(float value) const { return MagnitudeBits(value) >= threshold_bits; }
   // -1, 0 or 1.
   int Digit(float value) const { return IsSent(value) ? (IsNegative(value) ? -1 : 1) : 0; }
 
@@ -226,7 +224,7 @@ class Threelc : public SparseCodec {
 
   Result<uint32_t> Encode(Span<const float> values, const Support& support,
                           const CodecContext& context, Bytes* out) const override {
-    const ThreeValues quantizer(LargestBits(values, context.executor), multiplier_);
+    const ThreeValues quantizer(MaxMagnitude(values, context.executor), multiplier_);
     const std::vector<Bytes> blocks = EncodeBlocks(values, support, quantizer, context.executor);
     uint32_t k = 0;
     for (const Bytes& block : blocks) {
@@ -255,18 +253,6 @@ class Threelc : public SparseCodec {
   }
 
  private:
-  // The bits of the greatest magnitude.
-  static uint32_t LargestBits(Span<const float> values, Executor* executor) {
-    std::vector<uint32_t> largest(NumBlocks(values.size()));
-    ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
-      uint32_t bits = 0;
-      for (int64_t i = begin; i < end; ++i)
-        bits = std::max(bits, FloatBits(values[i]) & kFloatMagnitudeBits);
-      largest[block] = bits;
-    });
-    return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
-  }
-
   static std::vector<Bytes> EncodeBlocks(Span<const float> values, const Support& support,
                                          const ThreeValues& quantizer, Executor* executor) {
     const int64_t num_quartic_bytes = NumQuarticBytes(support.n());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/finite.h"
+#include "core/float_order.h"
 #include "core/simd.h"
 
 namespace tfcompress {

@@ -26,11 +26,6 @@ int64_t RowsOfTile(int64_t columns, int64_t least) {
   return std::max(least, kBlockElements / std::max<int64_t>(columns, 1));
 }
 
-bool IsFinite(Span<const float> values, Executor* executor) {
-  return AllFinite(executor, static_cast<int64_t>(values.size()),
-                   [x = values.data()](int64_t i) { return x[i]; });
-}
-
 // About normally distributed, with an arbitrary variance: the sum of four uniform numbers.
 float RandomNormal(uint64_t bits) {
   int32_t sum = -2 * 0xFFFF;
@@ -115,7 +110,7 @@ Status LowRank::Right(Span<const float* const> matrices, Executor* executor, Spa
                       Span<float> right) const {
   const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckSizes(left.size(), right.size()));
-  if (!IsFinite(left, executor)) {
+  if (!AllFinite(left, executor)) {
     std::fill(right.begin(), right.end(), kNaN);
     return OkStatus();
   }
@@ -168,7 +163,7 @@ Status LowRank::Decode(Span<const float* const> matrices, Span<const float> left
                        bool* finite) const {
   const FloatModeScope mode;
   TFC_RETURN_IF_ERROR(CheckSizes(left.size(), right.size()));
-  std::atomic<bool> all_finite{IsFinite(right, executor)};
+  std::atomic<bool> all_finite{AllFinite(right, executor)};
   if (all_finite) {
     ForEachTileOfRows(executor, [&](size_t i, Range rows) {
       const Matrix& matrix = matrices_[i];

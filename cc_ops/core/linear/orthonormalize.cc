@@ -1,7 +1,6 @@
 #include "core/linear/orthonormalize.h"
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "core/simd.h"

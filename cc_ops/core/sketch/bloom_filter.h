@@ -6,10 +6,9 @@
 // keys of one block never meet in the same probe: the mean rate of false positives is that of an
 // ordinary filter. They come in runs where the true keys do.
 //
-// The starts are the low and the high halves of Mix64(HashKey(x / 64, seed) + i * gamma), i = 0, 2,
-// 4,
-// ..., mapped to [0, num_bits). Double hashing, an arithmetic progression of starts, would do for
-// single keys; the windows of two blocks would overlap in many probes at once.
+// The starts are the low and the high halves of Mix64(HashKey(x / 64, seed) + i * gamma), for
+// i = 0, 2, 4 and so on, mapped to [0, num_bits). Double hashing, an arithmetic progression of
+// starts, would do for single keys; the windows of two blocks would overlap in many probes at once.
 #ifndef TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 #define TFCOMPRESS_CORE_SKETCH_BLOOM_FILTER_H_
 
@@ -53,7 +52,6 @@ class BloomRate {
   // `fpr` in (0, 1).
   explicit BloomRate(double fpr);
 
-  int num_hashes() const { return num_hashes_; }
   // The smallest filter for `num_keys` keys: 1 / ln 2 bits for each key and halving of the rate, at
   // least kMinBloomBits and at most 2^32 - 1 bits.
   TFC_HOST_DEVICE BloomShape ShapeFor(uint64_t num_keys) const {

@@ -12,6 +12,7 @@
 
 #include "core/collect.h"
 #include "core/float_filter.h"
+#include "core/float_order.h"
 #include "core/hash.h"
 
 namespace tfcompress {

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "core/by_magnitude.h"
+#include "core/float_order.h"
 #include "core/registry.h"
 
 namespace tfcompress {

@@ -34,7 +34,7 @@ void ScalesOfLargest(const float* values, int64_t size, int64_t block_size, unsi
     const int64_t end = begin + SizeOfBlock(begin, size, block_size);
     int32_t max = 0;
     for (int64_t i = begin; i < end; ++i)
-      max = std::max(max, static_cast<int32_t>(FloatBits(values[i]) & kFloatMagnitudeBits));
+      max = std::max(max, static_cast<int32_t>(MagnitudeBits(values[i])));
     StoreUnaligned(scales, Levels::ScaleOf(FloatFromBits(static_cast<uint32_t>(max))));
   }
 }

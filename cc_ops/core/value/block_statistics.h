@@ -62,26 +62,6 @@ double SumOverBlocks(int64_t k, Executor* executor, const Term& term) {
   return sum;
 }
 
-// The largest magnitude, 0 if all are subnormal.
-inline float LargestMagnitude(Span<const float> values, Executor* executor) {
-  // Compares as signed integers, which every vector unit supports.
-  const auto reduce = [&](int64_t begin, int64_t end) {
-    int32_t largest = 0;
-    Vectorized([=, x = values.data(), out = &largest] {
-      int32_t max = 0;
-      for (int64_t i = begin; i < end; ++i)
-        max = std::max(max, static_cast<int32_t>(FloatBits(x[i]) & kFloatMagnitudeBits));
-      *out = max;
-    });
-    return largest;
-  };
-  int32_t largest = 0;
-  for (int32_t part : ReduceBlocks<int32_t>(values.size(), executor, reduce)) {
-    largest = std::max(largest, part);
-  }
-  return FlushSubnormal(FloatFromBits(static_cast<uint32_t>(largest)));
-}
-
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_

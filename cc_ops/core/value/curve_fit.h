@@ -38,9 +38,10 @@ struct CurveFit {
 inline constexpr int kFitLanes = 32;
 
 // `Team` has
-//   ForEach(n, body)           body(i) for each i < n, by the lane of i;
-//   Sum<kCount>(n, term, sums) sums[j], for all lanes: the sum of terms[j] that term(i, terms)
-//   sets; Store(value, address)      stores once, visible to all lanes.
+//   ForEach(n, body)            body(i) for each i < n, by the lane of i;
+//   Sum<kCount>(n, term, sums)  sets sums[j], for all lanes, to the sum of terms[j] over i < n,
+//                               which term(i, terms) sets;
+//   Store(value, address)       stores once, visible to all lanes.
 // All lanes execute everything else identically.
 template <typename Team>
 class CurveFitter {

@@ -1,6 +1,7 @@
 #include "core/value/ecsq_quantizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct Range {
         auto least = static_cast<int32_t>(kFloatMagnitudeBits);
         int32_t largest = 0;
         for (int64_t i = begin; i < end; ++i) {
-          const auto bits = static_cast<int32_t>(FloatBits(x[i]) & kFloatMagnitudeBits);
+          const auto bits = static_cast<int32_t>(MagnitudeBits(x[i]));
           least = std::min(least, bits);
           largest = std::max(largest, bits);
         }

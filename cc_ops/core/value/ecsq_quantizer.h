@@ -3,7 +3,6 @@
 #ifndef TFCOMPRESS_CORE_VALUE_ECSQ_QUANTIZER_H_
 #define TFCOMPRESS_CORE_VALUE_ECSQ_QUANTIZER_H_
 
-#include <cmath>
 #include <cstdint>
 
 #include "core/executor.h"

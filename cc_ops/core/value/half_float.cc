@@ -137,7 +137,7 @@ class HalfFloat : public ValueCodec {
     TFC_RETURN_IF_ERROR(reader.ExpectEnd(Format::kName));
     *decoder = [=](int64_t begin, int64_t end, float* values) {
       Format::WidenArray(bytes.data() + 2 * begin, end - begin, values);
-      if (AllFinite(values, end - begin)) return OkStatus();
+      if (AllFinite({values, static_cast<size_t>(end - begin)})) return OkStatus();
       return DataLoss(Format::kName, ": a value is not finite");
     };
     return OkStatus();

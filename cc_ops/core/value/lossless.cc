@@ -12,6 +12,7 @@
 #include "core/entropy/parts.h"
 #include "core/entropy/rans.h"
 #include "core/finite.h"
+#include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/grid_contexts.h"
 
@@ -34,7 +35,7 @@ struct Precision {
     uint32_t mantissas = 1u << kMantissaBits;
     int unit = 0xFF;
     for (const float value : values) {
-      const uint32_t magnitude = FloatBits(value) & kFloatMagnitudeBits;
+      const uint32_t magnitude = MagnitudeBits(value);
       if (magnitude == 0) continue;
       largest = std::max(largest, magnitude);
       mantissas |= magnitude & kMantissaMask;
@@ -175,7 +176,7 @@ void PutValues(Span<const float> values, const SupportPart& part, int largest,
   RansEncoder local = *coder;  // Which a compiler keeps in registers, as the next one.
   BitWriter local_rest = *rest;
   const auto put = [&](size_t i, uint32_t row, uint32_t column, BitModel* signs, bool expected) {
-    const uint32_t magnitude = FloatBits(values[i]) & kFloatMagnitudeBits;
+    const uint32_t magnitude = MagnitudeBits(values[i]);
     const int negative = FloatBits(values[i]) >= kFloatSignBit;
     exponents.Visit(largest, row, column, [&](NibbleModel* distances) {
       magnitudes->Put(magnitude, distances, &local, &local_rest);
@@ -226,8 +227,7 @@ void EncodePart(Span<const float> values, const SupportPart& part, Bytes* out) {
   const Precision precision = Precision::Of(values);
   MagnitudeModels magnitudes(precision);
   uint64_t num_rest_bits = 0;
-  for (const float value : values)
-    num_rest_bits += magnitudes.NumRestBits(FloatBits(value) & kFloatMagnitudeBits);
+  for (const float value : values) num_rest_bits += magnitudes.NumRestBits(MagnitudeBits(value));
   const uint64_t num_rest_bytes = BytesOfBits(num_rest_bits);
 
   const size_t begin = out->size();
@@ -255,7 +255,7 @@ Status DecodeRawPart(ByteReader reader, Span<float> values) {
   TFC_RETURN_IF_ERROR(reader.ReadSpan("values", values.size() * sizeof(float), &bytes));
   TFC_RETURN_IF_ERROR(reader.ExpectEnd("lossless values"));
   std::memcpy(values.data(), bytes.data(), bytes.size());
-  if (AllFinite(values.data(), static_cast<int64_t>(values.size()))) return OkStatus();
+  if (AllFinite(values)) return OkStatus();
   return DataLoss("lossless: a value is not finite");
 }
 

@@ -47,8 +47,8 @@ inline void DistancesWithinSigns(Span<const float> values, Span<double> distance
   uint32_t largest[kNumSigns] = {};
   for (float value : values) {
     const bool sign = IsNegative(value);
-    least[sign] = std::min(least[sign], FloatBits(value) & kFloatMagnitudeBits);
-    largest[sign] = std::max(largest[sign], FloatBits(value) & kFloatMagnitudeBits);
+    least[sign] = std::min(least[sign], MagnitudeBits(value));
+    largest[sign] = std::max(largest[sign], MagnitudeBits(value));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const bool sign = IsNegative(values[i]);

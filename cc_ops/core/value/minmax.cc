@@ -19,6 +19,7 @@
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/minmax_sketch.h"
 #include "core/sketch/sign_split.h"
+#include "core/value/packed_codes.h"
 
 namespace tfcompress {
 namespace {
@@ -37,16 +38,6 @@ struct Config {
 
 uint64_t SketchSeed(uint64_t seed, uint32_t sign) { return HashKey(sign, seed); }
 
-void WriteSigns(Span<const float> values, Executor* executor, ByteWriter* writer) {
-  static_assert(kBlockElements % 8 == 0);
-  unsigned char* signs = writer->ExtendByZeros(PackedBytes(values.size(), 1));
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      signs[i / 8] |= static_cast<unsigned char>(IsNegative(values[i]) << (i % 8));
-    }
-  });
-}
-
 bool IsSet(ByteSpan bits, size_t i) { return bits[i / 8] >> (i % 8) & 1; }
 
 // The buckets of one sign and the sketch of their numbers.
@@ -64,7 +55,7 @@ class Minmax : public ValueCodec {
     const std::array<SignPart, kNumSigns> parts = SplitSigns(support, values);
     ByteWriter writer(out);
     writer.Write(config_.rows);
-    WriteSigns(values, context.executor, &writer);
+    PackSigns(values, context.executor, &writer);
     for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
       EncodeSign(parts[sign], SketchSeed(context.seed, sign), context.executor, &writer);
     }

@@ -12,6 +12,7 @@
 #include "core/byte_io.h"
 #include "core/codec.h"
 #include "core/executor.h"
+#include "core/float_order.h"
 #include "core/simd.h"
 #include "core/span.h"
 #include "core/status.h"
@@ -37,6 +38,14 @@ void PackCodes(int64_t k, int num_bits, Executor* executor, unsigned char* packe
       PackChunk(codes, begin, end, num_bits, packed);
     }
   });
+}
+
+// Appends a bit for each value: whether it is below zero.
+inline void PackSigns(Span<const float> values, Executor* executor, ByteWriter* writer) {
+  PackCodes(values.size(), /*num_bits=*/1, executor, writer->Extend(PackedBytes(values.size(), 1)),
+            [&](int64_t begin, int64_t end, uint32_t* codes) {
+              for (int64_t i = begin; i < end; ++i) codes[i - begin] = IsNegative(values[i]);
+            });
 }
 
 // Reads k packed codes off the reader, which is then at its end.

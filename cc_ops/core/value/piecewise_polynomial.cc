@@ -13,8 +13,8 @@ namespace {
 // The basis is the polynomials that are orthogonal on the m equally spaced points of a segment
 // (Gram's, which tend to Legendre's). With t running from -1 to 1,
 //
-//   P_0 = 1, P_1 = t, P_(j+1) = t P_j - beta_j P_(j-1), beta_j = j^2 (m^2 - j^2) / ((4 j^2 - 1) (m
-//   - 1)^2)
+//   P_0 = 1, P_1 = t, P_(j+1) = t P_j - beta_j P_(j-1),
+//   beta_j = j^2 (m^2 - j^2) / ((4 j^2 - 1) (m - 1)^2)
 //
 // A least-squares fit is one inner product for each coefficient, with no system to solve: powers of
 // the position would lose all digits of a double at degree 5 already.

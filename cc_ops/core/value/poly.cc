@@ -4,7 +4,6 @@
 // Values are sorted nonnegative ones first, each sign by descending magnitude. Each sign is a
 // separate curve; a segment stores its range, so that no polynomial overshoots.
 #include <algorithm>
-#include <cmath>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"

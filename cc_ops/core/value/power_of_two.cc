@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "core/byte_io.h"
+#include "core/finite.h"
+#include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
@@ -105,7 +107,7 @@ class LogQuant : public ValueCodec {
   PowerLevels LevelsFor(Span<const float> values, Executor* executor) const {
     const uint32_t carry =
         rounding_ == Rounding::kNearest ? PowerLevels::kNearest : PowerLevels::kUp;
-    return {num_bits_, PowerLevels::Exponent(LargestMagnitude(values, executor), carry)};
+    return {num_bits_, PowerLevels::Exponent(FloatFromBits(MaxMagnitude(values, executor)), carry)};
   }
 
   int num_bits_;

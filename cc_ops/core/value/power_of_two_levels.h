@@ -30,7 +30,7 @@ struct PowerLevels {
   // 0 and subnormal numbers. A carry uniform in [0, 2^23) gives powers with the value as their
   // mean.
   TFC_HOST_DEVICE static int32_t Exponent(float value, uint32_t carry) {
-    const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
+    const uint32_t bits = MagnitudeBits(value);
     const uint32_t carried = (bits & NormalMask(bits)) + carry;
     const auto exponent = static_cast<int32_t>(carried >> kMantissaBits);
     return exponent < kLargestExponent ? exponent : kLargestExponent;
@@ -49,7 +49,7 @@ struct PowerLevels {
   // One of the two levels around a value by chance, so that their mean is the value; `noise` is
   // uniform in [0, 2^24). Values above the highest level become that.
   TFC_HOST_DEVICE uint32_t RandomCode(float value, uint32_t noise) const {
-    const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
+    const uint32_t bits = MagnitudeBits(value);
     const auto exponent = static_cast<int32_t>(bits >> kMantissaBits);
     const int32_t lowest = Below() + 1;
     if (exponent == 0) return SignOf(value);

@@ -24,7 +24,7 @@ class Raw : public ValueCodec {
     *decoder = [=](int64_t begin, int64_t end, float* values) {
       const int64_t count = end - begin;
       std::memcpy(values, &bytes[begin * sizeof(float)], count * sizeof(float));
-      if (AllFinite(values, count)) return OkStatus();
+      if (AllFinite({values, static_cast<size_t>(count)})) return OkStatus();
       return DataLoss("raw values: a value is not finite");
     };
     return OkStatus();

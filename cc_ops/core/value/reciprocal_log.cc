@@ -11,6 +11,7 @@
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
+#include "core/finite.h"
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
@@ -28,7 +29,7 @@ float LeastNormal(Span<const float> values, Executor* executor) {
   ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
     uint32_t bits = kFloatInfinityBits;
     for (int64_t i = begin; i < end; ++i) {
-      const uint32_t magnitude = FloatBits(values[i]) & kFloatMagnitudeBits;
+      const uint32_t magnitude = MagnitudeBits(values[i]);
       bits = magnitude >= kLeastNormalBits && magnitude < bits ? magnitude : bits;
     }
     least[block] = bits;
@@ -73,7 +74,7 @@ class LevelFinder {
   }
 
   uint32_t CodeOf(float value) const {
-    const uint32_t bits = FloatBits(value) & kFloatMagnitudeBits;
+    const uint32_t bits = MagnitudeBits(value);
     const Interval& interval = intervals_[IntervalOf(std::max(bits, least_))];
     const uint32_t level = interval.level + (bits < interval.level_bits);
     return bits < least_ ? 0 : LogScale::Code(level, value);
@@ -184,7 +185,7 @@ class Log : public ValueCodec {
   // The levels from the one of the largest magnitude to that of tau, or to the last normal one.
   Ladder LadderFor(Span<const float> values, uint32_t tau, Executor* executor) const {
     Ladder ladder;
-    ladder.largest = LargestMagnitude(values, executor);
+    ladder.largest = FlushSubnormal(FloatFromBits(MaxMagnitude(values, executor)));
     const double sum = SumOverBlocks(values.size(), executor,
                                      [&](int64_t i) { return std::fabs(NormalOrZero(values[i])); });
     ladder.scale = ScaleOf(sum, tau);

@@ -31,11 +31,7 @@ class Sign : public ValueCodec {
                 Bytes* out) const override {
     ByteWriter writer(out);
     writer.Write(MeansOf(values, context.executor));
-    PackCodes(values.size(), /*num_bits=*/1, context.executor,
-              writer.Extend(PackedBytes(values.size(), 1)),
-              [&](int64_t begin, int64_t end, uint32_t* codes) {
-                for (int64_t i = begin; i < end; ++i) codes[i - begin] = IsNegative(values[i]);
-              });
+    PackSigns(values, context.executor, &writer);
     return OkStatus();
   }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/byte_io.h"
+#include "core/finite.h"
 #include "core/float_order.h"
 #include "core/registry.h"
 #include "core/value/block_statistics.h"
@@ -92,7 +93,7 @@ class Ternary : public ValueCodec {
   using FiveValues = std::array<float, kTritsPerByte>;
 
   TernaryScale ScaleOf(Span<const float> values, Executor* executor) const {
-    const float largest = LargestMagnitude(values, executor);
+    const float largest = FlushSubnormal(FloatFromBits(MaxMagnitude(values, executor)));
     if (clip_ == 0 || largest == 0) return {largest};
     const double sum = SumOverBlocks(values.size(), executor, [&](int64_t i) {
       const double value = NormalOrZero(values[i]);

@@ -97,12 +97,7 @@ py::bytes Encode(const py::object& array, const std::string& spec, uint64_t seed
   const std::optional<cudaStream_t> given = ToGivenStream(stream);
   const ArraysDevice device(arrays);
   Bytes frame;
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = EncodeArray(*compressor, arrays, seed, given, &frame);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return EncodeArray(*compressor, arrays, seed, given, &frame); }));
   return ToBytes(frame);
 }
 
@@ -111,7 +106,7 @@ Status SumToArrays(const PacketsView& packets, const std::vector<DeviceArray>& a
   cudaStream_t stream;
   TFC_RETURN_IF_ERROR(WaitForWriters(arrays, given, &stream));
   std::vector<int64_t> positions;
-  std::vector<device::DeviceTarget> targets;
+  std::vector<SumTarget> targets;
   for (const DeviceArray& array : arrays) {
     positions.push_back(static_cast<int64_t>(targets.size()));
     targets.push_back({array.data_dev, array.dtype, array.n});
@@ -127,8 +122,9 @@ Status SumToArrays(const PacketsView& packets, const std::vector<DeviceArray>& a
                            workspace.buffer(), stream, {});
 }
 
-void DecodeSum(const py::object& packets, const std::vector<py::object>& out, int64_t num_ranks,
-               float scale, const std::string& dtype_name, std::optional<uintptr_t> stream) {
+void DecodeSumToArrays(const py::object& packets, const std::vector<py::object>& out,
+                       int64_t num_ranks, float scale, const std::string& dtype_name,
+                       std::optional<uintptr_t> stream) {
   std::vector<DeviceArray> arrays;
   for (const py::object& array : out) {
     const std::string name = "out " + std::to_string(arrays.size());
@@ -138,12 +134,7 @@ void DecodeSum(const py::object& packets, const std::vector<py::object>& out, in
   const PacketsView view = {bytes.span(), num_ranks, static_cast<int64_t>(arrays.size())};
   const std::optional<cudaStream_t> given = ToGivenStream(stream);
   const ArraysDevice device(arrays);
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = SumToArrays(view, arrays, scale, given);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return SumToArrays(view, arrays, scale, given); }));
 }
 
 // Why nothing here can run on this machine; empty if it can.
@@ -175,7 +166,7 @@ void DefineCudaBindings(py::module_& module) {
              "`slots` are the memory's vectors, updated in place; without them the memory starts "
              "with zeros and is discarded. An empty `dtype_name` means the array's own. `stream` "
              "as in the interface, or None.");
-  module.def("decode_sum", &DecodeSum, "packets"_a, "out"_a, "num_ranks"_a, "scale"_a,
+  module.def("decode_sum", &DecodeSumToArrays, "packets"_a, "out"_a, "num_ranks"_a, "scale"_a,
              "dtype_name"_a, "stream"_a,
              "Overwrites the arrays `out` with scale * the sum over ranks of their frames in "
              "`packets`, a buffer on the host.");

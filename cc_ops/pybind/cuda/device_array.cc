@@ -73,6 +73,13 @@ int CurrentDevice() {
   return current;
 }
 
+// The first array with elements: an empty one is on no device. Null if all are empty.
+const DeviceArray* FirstWithElements(const std::vector<DeviceArray>& arrays) {
+  const auto found = std::find_if(arrays.begin(), arrays.end(),
+                                  [](const DeviceArray& array) { return array.n > 0; });
+  return found == arrays.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 DeviceArray ToDeviceArray(const std::string& name, const py::object& object,
@@ -95,7 +102,7 @@ DeviceArray ToDeviceArray(const std::string& name, const py::object& object,
     throw py::value_error(name + " has a mask, which is not supported: pass plain data");
   if (access == Access::kWrite && data[1].cast<bool>())
     throw py::value_error(name + " is read-only");
-  array.device = array.n > 0 ? DeviceOf(name, array.data_dev) : CurrentDevice();
+  if (array.n > 0) array.device = DeviceOf(name, array.data_dev);
   array.names_streams = interface.contains("stream");
   const py::object stream = Optional(interface, "stream");
   if (!stream.is_none()) array.stream = ToStream(stream.cast<uintptr_t>());
@@ -114,7 +121,9 @@ cudaStream_t ToStream(uintptr_t number) {
 
 Status WaitForWriters(const std::vector<DeviceArray>& arrays, std::optional<cudaStream_t> given,
                       cudaStream_t* stream) {
-  *stream = given.value_or(arrays[0].stream.value_or(nullptr));
+  const DeviceArray* const first = FirstWithElements(arrays);
+  const auto named = first == nullptr ? std::nullopt : first->stream;
+  *stream = given.value_or(named.value_or(nullptr));
   const auto names_none = [](const DeviceArray& array) { return !array.names_streams; };
   if (!given.has_value() && std::any_of(arrays.begin(), arrays.end(), names_none)) {
     TFC_RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize());
@@ -128,13 +137,15 @@ Status WaitForWriters(const std::vector<DeviceArray>& arrays, std::optional<cuda
 }
 
 ArraysDevice::ArraysDevice(const std::vector<DeviceArray>& arrays) : before_(CurrentDevice()) {
+  const DeviceArray* const first = FirstWithElements(arrays);
+  if (first == nullptr) return;
   for (const DeviceArray& array : arrays) {
-    if (array.n > 0 && array.device != arrays[0].device) {
+    if (array.n > 0 && array.device != first->device) {
       throw py::value_error(array.name + " is on GPU " + std::to_string(array.device) + ", " +
-                            arrays[0].name + " on GPU " + std::to_string(arrays[0].device));
+                            first->name + " on GPU " + std::to_string(first->device));
     }
   }
-  if (!arrays.empty()) ThrowIfCudaError(cudaSetDevice(arrays[0].device), "cudaSetDevice");
+  ThrowIfCudaError(cudaSetDevice(first->device), "cudaSetDevice");
 }
 
 ArraysDevice::~ArraysDevice() { cudaSetDevice(before_); }

@@ -22,7 +22,7 @@ struct DeviceArray {
   void* data_dev;
   DType dtype;
   uint64_t n;
-  int device;
+  int device = 0;                      // Of its elements; of no meaning if there are none.
   std::optional<cudaStream_t> stream;  // Stream of pending writes, if the array names one.
   bool names_streams;                  // Whether it would: version 2, PyTorch's, has no such key.
 };
@@ -40,14 +40,14 @@ DeviceArray ToDeviceArray(const std::string& name, const pybind11::object& objec
 cudaStream_t ToStream(uintptr_t number);
 
 // Sets `stream` to where the work goes: to the given stream, which has all pending writes of arrays
-// that name none, else to that of the first array, or the legacy default stream. Waits for pending
-// writes elsewhere: for other streams that arrays name, and, without a given one, for the whole
-// device where an array cannot name any.
+// that name none, else to that of the first array with elements, or the legacy default stream.
+// Waits for pending writes elsewhere: for other streams that arrays name, and, without a given one,
+// for the whole device where an array cannot name any.
 Status WaitForWriters(const std::vector<DeviceArray>& arrays, std::optional<cudaStream_t> given,
                       cudaStream_t* stream);
 
-// Makes the arrays' device the thread's current one, for its own lifetime. Throws ValueError if the
-// arrays are on several devices.
+// Makes the arrays' device the thread's current one, for its own lifetime: that of the elements,
+// since an empty array is on none. Throws ValueError if the arrays are on several devices.
 class ArraysDevice {
  public:
   explicit ArraysDevice(const std::vector<DeviceArray>& arrays);

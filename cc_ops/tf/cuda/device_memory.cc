@@ -30,11 +30,14 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 absl::Status AllocateOnDevice(OpKernelContext* ctx, size_t num_bytes, Tensor* owner,
-                              device::DeviceBuffer* buffer) {
+                              device::DeviceBuffer* buffer, bool waits) {
   // TensorFlow promises an alignment of 64 bytes.
   constexpr size_t kAlignment = device::Workspace::kAlignment;
   const tensorflow::TensorShape shape({static_cast<int64_t>(num_bytes + kAlignment - 1)});
-  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner));
+  tensorflow::AllocationAttributes attributes;
+  attributes.retry_on_failure = waits;
+  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner,
+                                        tensorflow::AllocatorAttributes(), attributes));
   const auto address = reinterpret_cast<uintptr_t>(owner->data());
   const uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
   *buffer = {reinterpret_cast<void*>(aligned), num_bytes};

@@ -24,9 +24,9 @@ namespace {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// Elements that are encoded together, unless they are one tensor's: workspace and frames of all are
-// in memory at once.
-constexpr uint64_t kMostElements = uint64_t{1} << 26;
+// Bytes of workspace and frames of calls that are encoded together; a lone one may take more. The
+// model needs the memory, and what takes as much keeps a GPU busy without others.
+constexpr uint64_t kMostBytes = uint64_t{512} << 20;
 // Threads that encode for a stream: what comes while both do is encoded together afterwards.
 constexpr int kMostEncodings = 2;
 
@@ -96,15 +96,21 @@ class JointEncoding {
   JointEncoding(const device::FrameEncoder* encoder, const Calls& calls)
       : encoder_(encoder), calls_(calls), ctx_(calls.front()->ctx) {}
 
+  // Fails where several calls take more than kMostBytes, or more than is free: they need not wait
+  // for memory, since fewer of them take less.
   absl::Status Allocate() {
     if (encoder_ == nullptr) return absl::OkStatus();
+    const bool is_alone = calls_.size() == 1;
     size_t num_frames = 0;
     for (const Call* call : calls_) num_frames += call->job.frames.size();
-    TF_RETURN_IF_ERROR(
-        AllocateOnDevice(ctx_, encoder_->workspace_bytes(), &workspace_owner_, &workspace_));
     device::Workspace measure;
     for (size_t i = 0; i < num_frames; ++i) Take(i, &measure);
-    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_));
+    if (!is_alone && encoder_->workspace_bytes() + measure.num_bytes() > kMostBytes)
+      return absl::ResourceExhaustedError("too much to be encoded together");
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, encoder_->workspace_bytes(), &workspace_owner_,
+                                        &workspace_, /*waits=*/is_alone));
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_,
+                                        /*waits=*/is_alone));
     device::Workspace carve(frames_.data_dev);
     for (size_t i = 0; i < num_frames; ++i) frames_dev_.push_back(Take(i, &carve));
     return AllocatePinned(ctx_, num_frames * sizeof(device::EncodeState), &states_owner_);
@@ -185,26 +191,24 @@ class JointEncoding {
   std::vector<unsigned char*> frames_dev_;
 };
 
-// Encodes calls that are alike, and ends them.
+// Encodes calls that are alike, and ends them: in halves where they are too many for one encoding.
 void EncodeTogether(const Calls& calls) {
   const auto encoder = EncoderOf(calls);
-  // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
-  if (encoder.status().code() == StatusCode::kInvalidArgument) {
-    for (Call* call : calls) {
-      EncodeOnHost(call, encoder.status());
-      call->End();
-    }
+  bool fits = encoder.status().code() != StatusCode::kInvalidArgument;
+  if (!fits && calls.size() == 1) {
+    // Either a codec has no device variant, or the argument is bad and the host refuses it, too.
+    EncodeOnHost(calls[0], encoder.status());
+    calls[0]->End();
     return;
   }
   absl::Status status = ToTensorFlow(encoder.status());
-  bool has_memory = true;
   if (status.ok()) {
     JointEncoding encoding(encoder.value() ? &*encoder.value() : nullptr, calls);
     status = encoding.Allocate();
-    has_memory = status.ok();
-    if (has_memory) status = encoding.Run();
+    fits = status.ok();
+    if (fits) status = encoding.Run();
   }
-  if (!has_memory && calls.size() > 1) {
+  if (!fits && calls.size() > 1) {
     const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
     EncodeTogether({calls.begin(), middle});
     EncodeTogether({middle, calls.end()});
@@ -219,18 +223,14 @@ void EncodeTogether(const Calls& calls) {
 // Removes the first call and those that can be encoded with it.
 Calls TakeAlike(Calls* calls) {
   Calls taken = {calls->front()}, others;
-  uint64_t num_elements = taken[0]->job.num_elements;
   size_t num_frames = taken[0]->job.frames.size();
   for (auto call = calls->begin() + 1; call != calls->end(); ++call) {
     const EncodeJob& job = (*call)->job;
-    const bool fits = num_elements + job.num_elements <= kMostElements &&
-                      num_frames + job.frames.size() <= device::kMaxParts;
-    const bool is_like =
-        taken[0]->is_to_encode() && (*call)->is_to_encode() && (*call)->IsLike(*taken[0]);
-    (fits && is_like ? taken : others).push_back(*call);
-    if (!fits || !is_like) continue;
-    num_elements += job.num_elements;
-    num_frames += job.frames.size();
+    const bool joins = taken[0]->is_to_encode() && (*call)->is_to_encode() &&
+                       (*call)->IsLike(*taken[0]) &&
+                       num_frames + job.frames.size() <= device::kMaxParts;
+    (joins ? taken : others).push_back(*call);
+    if (joins) num_frames += job.frames.size();
   }
   *calls = std::move(others);
   return taken;

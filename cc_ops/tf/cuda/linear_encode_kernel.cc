@@ -3,7 +3,6 @@
 #include "cuda/linear_coder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
-#include "tf/cuda/linear_coder_cache.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/kernel_io.h"
@@ -18,11 +17,10 @@ using tensorflow::Tensor;
 
 constexpr int kNanoseconds = 1;  // After the payload.
 
-absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inputs,
-                            LinearCoderCache* coders) {
-  const auto found = coders->Get(inputs.compressor, static_cast<uint64_t>(inputs.n));
-  TF_RETURN_IF_ERROR(ToTensorFlow(found.status()));
-  const device::LinearCoder& coder = *found.value();
+absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inputs) {
+  const auto made = device::LinearCoder::Make(*inputs.compressor, static_cast<uint64_t>(inputs.n));
+  TF_RETURN_IF_ERROR(ToTensorFlow(made.status()));
+  const device::LinearCoder& coder = made.value();
   Tensor workspace_owner;
   device::DeviceBuffer workspace;
   TF_RETURN_IF_ERROR(
@@ -41,14 +39,13 @@ class DeviceLinearEncodeKernel : public StreamKernel {
   absl::Status Run(OpKernelContext* ctx) override {
     LinearEncodeInputs inputs;
     TF_RETURN_IF_ERROR(ReadLinearEncodeInputs(ctx, &compressors_, &inputs));
-    const auto work = [&] { return EncodeOnDevice(ctx, inputs, &coders_); };
+    const auto work = [&] { return EncodeOnDevice(ctx, inputs); };
     int64_t nanoseconds = 0;
     TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
     return OutputScalar(ctx, kNanoseconds, nanoseconds);
   }
 
   LinearCompressorCache compressors_;
-  LinearCoderCache coders_;
 };
 
 [[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceLinearEncodeKernel>(

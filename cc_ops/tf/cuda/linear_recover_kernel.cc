@@ -5,7 +5,6 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/host_copies.h"
-#include "tf/cuda/linear_coder_cache.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/cuda/warn_once.h"
@@ -73,11 +72,10 @@ absl::Status RecoverOnHost(OpKernelContext* ctx, const LinearRecoverInputs& inpu
   return ToTensorFlow(WaitFor(stream));
 }
 
-absl::Status RecoverEither(OpKernelContext* ctx, const LinearRecoverInputs& inputs,
-                           LinearCoderCache* coders) {
-  const auto found = coders->Get(inputs.compressor, static_cast<uint64_t>(inputs.n));
-  TF_RETURN_IF_ERROR(ToTensorFlow(found.status()));
-  const device::LinearCoder& coder = *found.value();
+absl::Status RecoverEither(OpKernelContext* ctx, const LinearRecoverInputs& inputs) {
+  const auto made = device::LinearCoder::Make(*inputs.compressor, static_cast<uint64_t>(inputs.n));
+  TF_RETURN_IF_ERROR(ToTensorFlow(made.status()));
+  const device::LinearCoder& coder = made.value();
   Candidates candidates;
   TF_RETURN_IF_ERROR(
       AllocateCandidates(ctx, static_cast<int64_t>(coder.num_candidates()), &candidates));
@@ -96,14 +94,13 @@ class DeviceLinearRecoverKernel : public StreamKernel {
   absl::Status Run(OpKernelContext* ctx) override {
     LinearRecoverInputs inputs;
     TF_RETURN_IF_ERROR(ReadLinearRecoverInputs(ctx, &compressors_, &inputs));
-    const auto work = [&] { return RecoverEither(ctx, inputs, &coders_); };
+    const auto work = [&] { return RecoverEither(ctx, inputs); };
     int64_t nanoseconds = 0;
     TF_RETURN_IF_ERROR(TimeOnStream(ctx, work, &nanoseconds));
     return OutputScalar(ctx, kNanoseconds, nanoseconds);
   }
 
   LinearCompressorCache compressors_;
-  LinearCoderCache coders_;
 };
 
 [[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceLinearRecoverKernel>(

@@ -10,13 +10,6 @@ namespace {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-std::vector<device::DeviceTarget> OnDevice(const std::vector<SumTarget>& targets) {
-  std::vector<device::DeviceTarget> on_device;
-  for (const SumTarget& target : targets)
-    on_device.push_back({target.data, target.dtype, target.n});
-  return on_device;
-}
-
 absl::Status SumOnHost(OpKernelContext* ctx, const SumTask& task, std::vector<DecodeStats>* stats) {
   std::vector<Tensor> owners;
   std::vector<SumTarget> sums;
@@ -36,8 +29,8 @@ absl::Status SumPackets(OpKernelContext* ctx, const std::string& subject, const 
     return DecodeOnDevice(ctx, decoder, task.packets.bytes, task.scale, stats, &nanoseconds);
   };
   TF_RETURN_IF_ERROR(OnDeviceOrHost(
-      ctx, subject, device::SumDecoder::Make(task.packets, task.positions, OnDevice(task.targets)),
-      on_device, [&] { return SumOnHost(ctx, task, stats); }, &nanoseconds));
+      ctx, subject, device::SumDecoder::Make(task.packets, task.positions, task.targets), on_device,
+      [&] { return SumOnHost(ctx, task, stats); }, &nanoseconds));
   ShareTime(nanoseconds, task.targets, stats);
   return absl::OkStatus();
 }
@@ -52,11 +45,13 @@ void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
 
 absl::Status CopySums(OpKernelContext* ctx, const std::vector<SumTarget>& from,
                       const std::vector<SumTarget>& to_dev) {
-  for (size_t i = 0; i < from.size(); ++i) {
-    TF_RETURN_IF_ERROR(ToTensorFlow(CopyToDevice(
-        from[i].data, from[i].n * DTypeBytes(from[i].dtype), to_dev[i].data, StreamOf(ctx))));
+  Status status = OkStatus();
+  for (size_t i = 0; i < from.size() && status.ok(); ++i) {
+    status = CopyToDevice(from[i].data, from[i].n * DTypeBytes(from[i].dtype), to_dev[i].data,
+                          StreamOf(ctx));
   }
-  return ToTensorFlow(WaitFor(StreamOf(ctx)));
+  const Status waited = WaitFor(StreamOf(ctx));  // For those before one that failed, too.
+  return ToTensorFlow(status.ok() ? waited : status);
 }
 
 absl::Status AllocateOnHost(OpKernelContext* ctx, const std::vector<SumTarget>& like,

@@ -82,7 +82,7 @@ Status CodecStep::Gather() {
 Status CodecStep::ReadHeaders() {
   std::vector<int64_t> positions(arrays_.num_tensors());
   std::iota(positions.begin(), positions.end(), 0);
-  std::vector<DeviceTarget> targets;
+  std::vector<SumTarget> targets;
   for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor)
     targets.push_back(arrays_.target(tensor));
   const auto num_tensors = static_cast<int64_t>(arrays_.num_tensors());

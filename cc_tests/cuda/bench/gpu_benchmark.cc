@@ -114,8 +114,8 @@ class Benchmark {
   Result<double> MeasureCopy() const {
     const size_t num_bytes = arrays_.num_elements() * DTypeBytes(arrays_.dtype());
     const auto copy = [this, num_bytes] {
-      return FromCuda(cudaMemcpyAsync(arrays_.target(0).data_dev, arrays_.gradient_dev(0, 0),
-                                      num_bytes, cudaMemcpyDeviceToDevice, stream_),
+      return FromCuda(cudaMemcpyAsync(arrays_.target(0).data, arrays_.gradient_dev(0, 0), num_bytes,
+                                      cudaMemcpyDeviceToDevice, stream_),
                       "copy");
     };
     return MeasureMilliseconds(copy, stream_);

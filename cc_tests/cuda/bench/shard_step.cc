@@ -134,12 +134,12 @@ Status ShardStep::Encode() const {
 }
 
 Status ShardStep::ReadHeaders() {
-  const DeviceTarget whole = arrays_.target(0);
-  const DeviceTarget piece = {whole.data_dev, whole.dtype, static_cast<uint64_t>(PieceSize(0))};
+  const SumTarget whole = arrays_.target(0);
+  const SumTarget piece = {whole.data, whole.dtype, static_cast<uint64_t>(PieceSize(0))};
   const int64_t position = 0;
   const PacketsView view = {received_, arrays_.num_ranks(), 1, 0};
   TFC_ASSIGN_OR_RETURN(own_, SumDecoder::Make(view, {&position, 1}, {&piece, 1}));
-  const CutTensor tensor = {static_cast<float*>(whole.data_dev), cuts_};
+  const CutTensor tensor = {static_cast<float*>(whole.data), cuts_};
   TFC_ASSIGN_OR_RETURN(all_, PieceDecoder::Make(gathered_, {&tensor, 1}));
   return OkStatus();
 }

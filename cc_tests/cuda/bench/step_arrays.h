@@ -41,7 +41,7 @@ class StepArrays {
     auto* const slot_dev = static_cast<float*>(At(slots_[i], tensor, sizeof(float)));
     return {slot_dev, slot_dev};
   }
-  DeviceTarget target(size_t tensor) const {
+  SumTarget target(size_t tensor) const {
     return {At(sums_, tensor, DTypeBytes(dtype_)), dtype_, sizes_[tensor]};
   }
 

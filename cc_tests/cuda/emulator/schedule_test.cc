@@ -75,7 +75,7 @@ TEST_P(Schedule, WaitsOnce) {
   packets.resize(num_bytes);
   const DeviceVector<float> sum(gradient.n);
   const std::vector<int64_t> positions = {0};
-  const std::vector<DeviceTarget> targets = {{sum.data_dev(), DType::kFloat32, gradient.n}};
+  const std::vector<SumTarget> targets = {{sum.data_dev(), DType::kFloat32, gradient.n}};
   const auto decoder = SumDecoder::Make({packets, 1, 1}, positions, targets);
   ASSERT_TRUE(decoder.ok()) << decoder.status().message();
   const DeviceVector<unsigned char> decode_workspace(decoder.value().workspace_bytes());
