@@ -11,7 +11,9 @@ def time_after(tensors: Sequence[tf.Tensor | tf.IndexedSlices]) -> tf.Tensor:
     Within a tf.function, TensorFlow takes all such times in the order of the program. Take few: one
     behind every gradient would hold back the backward pass.
     """
-    with tf.control_dependencies(tensors):
+    # In a branch a tensor of the outer graph is no control input, and the time would be that of the branch's
+    # begin, before the tensor is there: what reads it is one.
+    with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]):
         return tf.timestamp()
 
 
