@@ -61,7 +61,8 @@ def decode(data: bytes, *, num_threads: int = 0) -> np.ndarray:
       are zero.
 
     Raises:
-      DataLossError: The bytes are not one whole frame, were changed, or come from another version.
+      DataLossError: The bytes are not one whole frame, zeros after it aside, were changed, or come from
+        another version; or they claim more elements than any tensor of so few bytes (FORMAT.md).
     """
     frames = _core.decode(data, num_threads=num_threads)
     if len(frames) != 1:
@@ -81,7 +82,7 @@ def inspect(data: bytes) -> list[dict]:
     """Describes the frames of a packet without decoding their values.
 
     Args:
-      data: One frame, or several end to end.
+      data: One frame, or several end to end, and the zeros that pad a packet.
 
     Returns:
       One dictionary a frame: num_bytes, header_bytes, index_bytes and value_bytes (bytes), n and k

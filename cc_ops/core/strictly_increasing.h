@@ -1,4 +1,4 @@
-// The check of indices and keys off the wire, which every decoder of a support makes.
+// A check of indices and keys off the wire.
 #ifndef TFCOMPRESS_CORE_STRICTLY_INCREASING_H_
 #define TFCOMPRESS_CORE_STRICTLY_INCREASING_H_
 

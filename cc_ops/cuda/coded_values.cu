@@ -1,6 +1,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/float_order.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "cuda/coded_values.h"
 #include "cuda/cuda_status.h"

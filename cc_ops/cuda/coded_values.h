@@ -35,7 +35,7 @@ struct AddedValues {
   TFC_HOST_DEVICE uint32_t NumIndices() const { return indices_dev == nullptr ? 0 : section.k; }
 
   ValueSectionView section;
-  const uint32_t* indices_dev;  // Distinct and in range; null: all elements.
+  const uint32_t* indices_dev;  // Distinct and in range, once checked; null: all elements.
   ValueParams* params_dev;      // For what the section begins with.
   uint32_t* error_dev;
   float* sum_dev;

@@ -3,10 +3,18 @@
 #include "core/codec.h"
 #include "core/pieces.h"
 #include "cuda/compensate.h"
+#include "cuda/launch.h"
 #include "cuda/pieces.h"
 
 namespace tfcompress {
 namespace device {
+namespace {
+
+__global__ void AddKernel(const float* own, uint64_t n, float* sums) {
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sums[i] += own[i];
+}
+
+}  // namespace
 
 Result<DividedTensor> Divide(const std::vector<int64_t>& cuts, int64_t own) {
   TFC_RETURN_IF_ERROR(CheckCuts(cuts, cuts.empty() ? 0 : static_cast<uint64_t>(cuts.back())));
@@ -43,9 +51,7 @@ Status KeepOwn(const MemorySpec& memory, const float* gradient_dev, Span<const D
 }
 
 Status AddOwnPart(const float* own_dev, uint64_t n, float* sums_dev, cudaStream_t stream) {
-  // As a residual, in place, is added to a gradient.
-  const DeviceSlot sums = {sums_dev, sums_dev};
-  return KeepOwn({MemoryKind::kResidual, 0, false}, own_dev, {&sums, 1}, {0, 0, n}, stream);
+  return LaunchThreads("add own part", AddKernel, n, stream, own_dev, n, sums_dev);
 }
 
 }  // namespace device

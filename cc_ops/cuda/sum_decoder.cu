@@ -93,8 +93,9 @@ __global__ void FillKernel(T value, uint64_t n, T* out) {
 
 // The sums of the tensors; their first rank's elements of the table name them and their sizes.
 __global__ void ClearSumsKernel(const AddedValues* values) {
-  const AddedValues& added = values[blockIdx.y];
-  for (uint64_t i = ThisThread(); i < added.n; i += NumThreads()) added.sum_dev[i] = 0;
+  const uint32_t n = values[blockIdx.y].n;
+  float* const sum = values[blockIdx.y].sum_dev;
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
+#include "core/float_order.h"
 #include "core/value/block_int_levels.h"
 #include "core/value/double_exponential.h"
 #include "core/value/fixed_point.h"

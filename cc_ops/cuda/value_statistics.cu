@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/float_order.h"
 #include "core/value/sign_means.h"
 #include "cuda/launch.h"
 #include "cuda/ordered_sums.h"

@@ -88,7 +88,7 @@ bool HasOnlyZeros(ByteReader reader) {
 std::vector<Frame> ReadFrames(ByteSpan packet) {
   ByteReader reader(packet);
   std::vector<Frame> frames;
-  while (!HasOnlyZeros(reader)) {
+  while (frames.empty() ? reader.remaining() > 0 : !HasOnlyZeros(reader)) {
     Frame frame;
     const Status status = ReadFrame(&reader, &frame);
     ThrowIfError(status.WithContext("frame " + std::to_string(frames.size())));

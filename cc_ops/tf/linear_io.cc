@@ -4,12 +4,9 @@
 #include "tf/status_conversion.h"
 
 namespace tfcompress {
-namespace {
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
-
-}  // namespace
 
 absl::Status ReadLinearEncodeInputs(OpKernelContext* ctx, LinearCompressorCache* compressors,
                                     LinearEncodeInputs* inputs) {

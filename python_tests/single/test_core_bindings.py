@@ -139,7 +139,13 @@ class TestFrames:
             assert _core.inspect(padded) == _core.inspect(packet)
             for (_, found), (_, expected) in zip(_core.decode(padded), _core.decode(packet), strict=True):
                 np.testing.assert_array_equal(found, expected)
-        assert _core.inspect(bytes(5)) == _core.decode(bytes(5)) == []
+
+    @pytest.mark.parametrize("read", [_core.inspect, _core.decode])
+    def test_zeros_alone_are_no_packet(self, read):
+        assert read(b"") == []
+        for padding in (1, 44, 1000):
+            with pytest.raises(_core.DataLossError, match="frame 0: "):
+                read(bytes(padding))
 
     @pytest.mark.parametrize("damage", [bytes(3) + b"T", b"\x01", b"T"])
     @pytest.mark.parametrize("read", [_core.inspect, _core.decode])

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/float_filter.h"
+#include "core/float_order.h"
 #include "core/huge_pages.h"
 #include "core/sketch/quantile_sketch.h"
 

@@ -1,4 +1,4 @@
-// Sums and maxima over the fixed blocks of a tensor; the bits do not depend on the executor.
+// Sums over the fixed blocks of a tensor; the bits do not depend on the executor.
 #ifndef TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 #define TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/executor.h"
-#include "core/float_order.h"
 #include "core/simd.h"
 #include "core/span.h"
 

@@ -1,5 +1,6 @@
 #include "tf/cuda/joint_encode_kernel.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -191,7 +192,22 @@ class JointEncoding {
   std::vector<unsigned char*> frames_dev_;
 };
 
-// Encodes calls that are alike, and ends them: in halves where they are too many for one encoding.
+// Divides two calls or more into parts of about as many elements: a large one does not keep small
+// ones apart.
+std::pair<Calls, Calls> Halves(Calls calls) {
+  std::stable_sort(calls.begin(), calls.end(), [](const Call* a, const Call* b) {
+    return a->job.num_elements > b->job.num_elements;
+  });
+  uint64_t num_elements = 0, num_taken = 0;
+  for (const Call* call : calls) num_elements += call->job.num_elements;
+  auto middle = calls.begin();
+  do {
+    num_taken += (*middle++)->job.num_elements;
+  } while (2 * num_taken < num_elements && middle + 1 != calls.end());
+  return {{calls.begin(), middle}, {middle, calls.end()}};
+}
+
+// Encodes calls that are alike, and ends them: in parts where they are too many for one encoding.
 void EncodeTogether(const Calls& calls) {
   const auto encoder = EncoderOf(calls);
   bool fits = encoder.status().code() != StatusCode::kInvalidArgument;
@@ -209,9 +225,9 @@ void EncodeTogether(const Calls& calls) {
     if (fits) status = encoding.Run();
   }
   if (!fits && calls.size() > 1) {
-    const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
-    EncodeTogether({calls.begin(), middle});
-    EncodeTogether({middle, calls.end()});
+    const auto [large, small] = Halves(calls);
+    EncodeTogether(large);
+    EncodeTogether(small);
     return;
   }
   for (Call* call : calls) {
