@@ -36,10 +36,10 @@ def split(gradients: Gradients, compressor: tfc.Compressor) -> dict[str, int]:
       compressor: A compressor that makes frames.
 
     Raises:
-      ValueError: The compressor is linear and makes no frames.
+      ValueError: The compressor makes no frames.
     """
     if compressor.is_summed:
-        raise ValueError(f"'{compressor.spec}' makes no frames: its payloads are summed")
+        raise ValueError(f"'{compressor.spec}' makes no frames: what travels is summed")
     parts = dict.fromkeys(PARTS, 0)
     for name, gradient in gradients.items():
         [frame] = tfc.inspect(_encode(name, gradient, compressor))

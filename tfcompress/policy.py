@@ -317,11 +317,13 @@ class Compressor:
 
     def _least_sharding(self, is_table: bool) -> int:
         """Returns the least number of ranks on which sharding moves fewer bytes than gathering."""
-        if is_table or (facts_of(self.spec)["sparsifier"] or "").startswith(_OF_UNIONS):
-            return _LEAST_SHARDING_UNIONS
+        are_unions = is_table or (facts_of(self.spec)["sparsifier"] or "").startswith(_OF_UNIONS)
+        least = _LEAST_SHARDING_UNIONS if are_unions else _LEAST_SHARDING
+        if is_table or self.return_spec is None:
+            return least
         # Of R ranks, one moves 2 (R - 1) frames, or 2 (R - 1) / R of a frame and of the frame of the sum.
-        growth = _growth_of_sums(_without_memory(self.spec), self.return_spec) if self.return_spec else 1
-        return max(_LEAST_SHARDING, 2 + math.floor(round(growth, 1)))  # Alike on all kinds of processors.
+        growth = _growth_of_sums(_without_memory(self.spec), self.return_spec)
+        return max(least, 2 + math.floor(round(growth, 1)))  # Rounded: alike on all kinds of processors.
 
     def _loses_rows(self) -> bool:
         return "|bloom" in self.spec

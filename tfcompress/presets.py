@@ -197,8 +197,8 @@ class Compression(PaperPresets):
     ) -> Schedule:
         """`sparse` in two fifths fewer bytes, for links of less than some 25 Mbit/s.
 
-        The same elements, coded by `rowcol` and `ecsq`: 40 to 108 times fewer bytes than without compression
-        in what was measured, ahead under Adam and 0.2 points behind at the most under SGD (docs/no_loss.md).
+        The same elements, coded by `rowcol` and `ecsq`: 50 to 108 times fewer bytes than without compression
+        in what was measured, and 0.2 points behind at the most, under Adam mostly ahead (docs/no_loss.md).
         Costs some 5 bits an element sent, index included, 50 ns to encode and as much to decode it, and the
         memory of `sparse`. Not on faster links, where `sparse` takes less time, nor for embeddings: tables
         that were dense tensors lost three points.

@@ -23,7 +23,7 @@ from tfcompress.routes import (
     shard,
     shard_rows,
 )
-from tfcompress.routes.base import HOST, Context, Member, Outcome, dense_columns, join
+from tfcompress.routes.base import Context, Member, Outcome, dense_columns, join
 from tfcompress.stages import Stages
 from tfcompress.state import Gradient, Parameter, factor_of
 from tfcompress.step_state import StepState
@@ -133,9 +133,7 @@ class Step:
             )
 
         reduced, columns, elapsed, padding, norms = stages.switch(stage, exchange)
-        with tf.device(HOST):
-            of_dense = dense_columns(gradients, self._ranks)
-        counter.add([*of_dense, *columns], elapsed, padding, norms)
+        counter.add([*dense_columns(gradients, self._ranks), *columns], elapsed, padding, norms)
         if any(route.carries_frames for route in stages.all_routes()):
             size = self._ranks.size_tensor()
             reduced = [_in_smaller_form(r, g, size) for r, g in zip(reduced, gradients, strict=True)]

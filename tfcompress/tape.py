@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfcompress.auto import Auto
 from tfcompress.options import Options
-from tfcompress.plan import Given, as_plan, compressors_of
+from tfcompress.plan import Given, as_plan
 from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
@@ -130,7 +130,7 @@ class DistributedGradientTape:
           A structure like `sources`.
 
         Raises:
-          ValueError: The compression has a memory, and none of the sources is a variable that could keep it.
+          ValueError: A gradient has a memory, and none of the sources is a variable that could keep it.
         """
         given = tf.nest.flatten(sources)
         inner = [tf_variable(source) for source in given]
@@ -140,6 +140,11 @@ class DistributedGradientTape:
         local_ids = {id(tf_variable(source)) for source in self._local}
         local = [p.key for p, source in zip(parameters, inner, strict=True) if id(source) in local_ids]
         reduced = self._step.reduce(gradients, parameters, self._plan, local)
+        if self._step.state.memories and not any(isinstance(source, tf.Variable) for source in inner):
+            raise ValueError(
+                "this compression keeps a memory with the variables that gradients are of, and none of these "
+                "sources is a variable: use a spec without memory, such as Compression.bf16"
+            )
         return tf.nest.pack_sequence_as(sources, reduced)
 
     def get_local_and_global_gradients(
@@ -202,12 +207,6 @@ def _step_of(sources: Sequence[tf.Variable | tf.Tensor], plan: Given, options: O
     not all need to have a gradient at every step.
     """
     variables = [source for source in sources if isinstance(source, tf.Variable)]
-    remembering = next((each for each in compressors_of(plan) if each.num_slots), None)
-    if remembering is not None and not variables:
-        raise ValueError(
-            f"the memory of '{remembering.spec}' stays with the variables that gradients are of, and none of "
-            "these sources is a variable: use a spec without memory, such as Compression.bf16"
-        )
     found = [_kept(variable, _STEPS, {}).get(options) for variable in variables]
     steps = list(dict.fromkeys(step for step in found if step is not None))
     step = steps[0] if steps else Step(plan, options)

@@ -178,6 +178,24 @@ def test_a_compressor_with_memory_refuses_a_second_model():
                 tape.gradient(loss, [variable])
 
 
+def test_our_tape_of_tensors_alone_keeps_no_memory():
+    """Nothing would find the residual again: each call would drop what the one before has left out."""
+
+    def gradients_of(compression, *sizes):
+        watched = [tf.ones([size]) for size in sizes]
+        with tf.GradientTape() as tape:
+            tape.watch(watched)
+            loss = tf.add_n([tf.constant(0.0), *(tf.reduce_sum(each**2) for each in watched)])
+        return tfc.DistributedGradientTape(tape, compression=compression).gradient(loss, watched)
+
+    for compression in (tfc.Compression.bf16, tfc.Compression.topk(), {"kernel": tfc.Compression.topk()}):
+        assert gradients_of(compression) == []
+        np.testing.assert_array_equal(gradients_of(compression, 3)[0], [2, 2, 2])
+    np.testing.assert_array_equal(gradients_of(tfc.Compression.bf16, 2000)[0], np.full(2000, 2))
+    with pytest.raises(ValueError, match="none of these sources is a variable"):
+        gradients_of(tfc.Compression.topk(), 2000)
+
+
 def test_memory_outside_a_function_is_refused():
     with pytest.raises(ValueError, match="tf.function"):
         hvd.allreduce(tf.zeros([2000]), compression=tfc.Compression.topk())

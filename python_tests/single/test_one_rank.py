@@ -127,22 +127,6 @@ def test_one_rank_tape():
     assert tfc.stats(tape).total.steps == 0
 
 
-def test_a_tape_of_tensors_alone_keeps_no_memory():
-    """Nothing would find the residual again: each call would drop what the one before has left out."""
-
-    def gradient_of(compression):
-        watched = tf.constant([1.0, 2.0])
-        with tf.GradientTape() as tape:
-            tape.watch(watched)
-            loss = tf.reduce_sum(watched**2)
-        return tfc.DistributedGradientTape(tape, compression=compression).gradient(loss, [watched])
-
-    np.testing.assert_array_equal(gradient_of(tfc.Compression.bf16)[0], [2, 4])
-    for compression in (tfc.Compression.topk(), {"a": tfc.Compression.int8()}):
-        with pytest.raises(ValueError, match="none of these sources is a variable"):
-            gradient_of(compression)
-
-
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="expected a Keras optimizer"):
         tfc.DistributedOptimizer("sgd")

@@ -188,7 +188,7 @@ class TestSparse:
         assert all(a < b for a, b in zip(sizes, of_others, strict=True))
 
 
-def test_what_all_reduce_carries_is_known_as_linear():
+def test_what_all_reduce_sums_is_known():
     for compressor in (tfc.Compression.none, tfc.Compression.fp16):
         assert compressor.is_summed
     assert tfc.Compression.sketched_sgd().is_summed and tfc.Compression.shared_randomk().is_summed

@@ -1,5 +1,5 @@
-"""The ways in which gradients travel, one module each.
+"""The ways in which gradients travel: a module for each, and what they share in `base`, `memory` and `rows`.
 
-Each has a function `exchange(context, members, gradients)` that returns an `Outcome`. State is in the
+A way has a function `exchange(context, members, gradients)` that returns an `Outcome`. State is in the
 members: a route is chosen for each step, and its functions keep nothing.
 """
