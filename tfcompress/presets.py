@@ -166,8 +166,9 @@ class Compression(PaperPresets):
         decode it, and 8 bytes of memory an element, 4 beside SGD. By shards on more than two ranks, whose
         sums send twice as many elements: bytes do not grow with the ranks. On links of less than some
         25 Mbit/s `compact` is faster. Not for embeddings: their rows are sent as they are, and tables that
-        are dense tensors lost two points (docs/no_loss.md). Not under a tape beside Adam, which does not tell
-        the optimizer: the memory has no momentum then.
+        are dense tensors lost two points (docs/no_loss.md). Not at a learning rate that is too high, where
+        it loses before the uncompressed run does. Not under a tape beside Adam, which does not tell the
+        optimizer: the memory has no momentum then.
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1]. With less, training has to
