@@ -136,13 +136,11 @@ def _exchange_codec(
     compensated = [compensate(member, gradient) for member, gradient in zip(members, gradients, strict=True)]
     vectors = [tf.cast(vector, tf.float32) for vector, _ in compensated]
     seed, bounds = shared_seed(members[0], number, context.step), bounds_of(members)
-    payload, encode_time = _encode(members, vectors, seed, bounds[-1][1])
+    num_elements = bounds[-1][1]
+    payload, encode_time = _encode(members, vectors, seed, num_elements)
     reduce = functools.partial(reduce_payload, context, context.options.op, members[0].route.wire_dtype)
-    # No sum waits for a clock: these run in the order of the program, behind all other collectives.
-    start = clock.time_after([payload])
-    summed, end = clock.stamped(reduce(payload, label=f"payload_{number}"))
-    elapsed = clock.nanoseconds_between(start, end)
-    if _is_whole(members, bounds[-1][1]):
+    summed, elapsed = _timed(payload, functools.partial(reduce, label=f"payload_{number}"))
+    if _is_whole(members, num_elements):
         zero = tf.constant(0, tf.int64)
         recovered = _Recovered(poisoned(summed, _all_finite(summed)), None, zero, zero)
     else:
@@ -156,9 +154,19 @@ def _exchange_codec(
         ],
         _count(members, bounds, encode_time, recovered.nanoseconds, context.ranks),
         elapsed + recovered.communication_nanoseconds,
-        tf.math.is_finite(recovered.flat[0]) if bounds[-1][1] else tf.constant(True),
+        tf.math.is_finite(recovered.flat[0]) if num_elements else tf.constant(True),
         functools.partial(_commit, members, [slots for _, slots in compensated], bounds, recovered.indices),
     )
+
+
+def _timed(vector: tf.Tensor, reduce: Callable[[tf.Tensor], tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns a sum over ranks, and its nanoseconds; unlike that of `clock.timed`, it waits for no clock.
+
+    Clocks run in the order of the program, so it would begin after all collectives before it.
+    """
+    start = clock.time_after([vector])
+    total, end = clock.stamped(reduce(vector))
+    return total, clock.nanoseconds_between(start, end)
 
 
 def _is_whole(members: Sequence[Member], num_elements: int) -> bool:
@@ -228,10 +236,7 @@ def _recover(
     finite = _all_finite(values)
     elapsed = tf.constant(0, tf.int64)
     if not facts_of(spec)["exact"]:
-        own = tf.gather(_flat(vectors), indices)
-        start = clock.time_after([own])
-        values, end = clock.stamped(reduce(own))
-        elapsed = clock.nanoseconds_between(start, end)
+        values, elapsed = _timed(tf.gather(_flat(vectors), indices), reduce)
         finite &= _all_finite(values)
         with tf.device(HOST):
             largest = tf.constant(num_kept, tf.int64)
