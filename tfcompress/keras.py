@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfcompress import broadcast, checkpoint, comm, keras_objects, local_steps, loss_scale, momentum
+from tfcompress import broadcast, checkpoint, comm, keras_objects, local_steps, momentum
 from tfcompress.accumulation import LocalAccumulator
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
@@ -15,14 +15,13 @@ from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
 from tfcompress.state import Gradient, parameter_of, tf_variable
-from tfcompress.statistics import Stats, note_use
 from tfcompress.step import Step
+from tfcompress.wrapping import Wrapped, put_in_front, refuse_unfit
 
 
-class _Distributed(keras_objects.OptimizerBase):
-    """What stands in front of any Keras optimizer."""
+class _Distributed(Wrapped):
+    """Reduces gradients over all ranks before the optimizer applies them."""
 
-    _tfcompress_step: Step
     _tfcompress_accumulator: LocalAccumulator
 
     def register_local_var(self, variable: object) -> None:
@@ -33,20 +32,13 @@ class _Distributed(keras_objects.OptimizerBase):
         """
         self._tfcompress_step.register_local(parameter_of(variable).key)
 
-    def save_assets(self, dir_path: str) -> None:
-        """Adds the residuals to a file that Keras writes."""
-        checkpoint.save_assets(self._tfcompress_step.state, dir_path)
-
-    def _tfcompress_stats(self) -> Stats:
-        return self._tfcompress_step.state.stats()
-
     def _tfcompress_run(
         self,
         gradients: Sequence[Gradient],
         variables: Sequence[object],
-        apply: Callable[[list[Gradient]], object],
+        apply: Callable[[Sequence[Gradient]], object],
     ) -> None:
-        """Accumulates and reduces gradients, and calls `apply` with them where it is time to."""
+        """Accumulates and reduces gradients, and applies them where it is time to."""
         parameters = [parameter_of(variable) for variable in variables]
         self._tfcompress_accumulator.run(
             list(map(self._tfcompress_step.densify, gradients, parameters)),
@@ -54,40 +46,6 @@ class _Distributed(keras_objects.OptimizerBase):
             lambda sums: apply(self._tfcompress_step.reduce(sums, parameters)),
             lambda: self.iterations.assign_add(1),  # As Horovod counts.
         )
-
-
-class _Keras3(_Distributed):
-    """For Keras 3: `fit` and custom loops all arrive at `apply`."""
-
-    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply(self, grads: Iterable, trainable_variables: Iterable | None = None) -> None:
-        variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
-        if not self.built and variables:
-            self.build(variables)  # Not in the branch of a tf.cond, where accumulation applies.
-        given = None if trainable_variables is None else variables
-        apply = super().apply
-        self._tfcompress_run(list(grads), variables, lambda reduced: apply(reduced, given))
-
-
-class _Keras2(_Distributed):
-    """For Keras 2 and tf_keras, legacy optimizers too: all paths arrive at `apply_gradients`."""
-
-    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply_gradients(self, grads_and_vars: Iterable, *args: Any, **kwargs: Any) -> Any:
-        grads, variables = zip(*grads_and_vars, strict=True)
-        with tf.init_scope():  # Not in the branch of a tf.cond, where accumulation applies.
-            if keras_objects.is_legacy(self):
-                _ = self.iterations
-                self._create_all_weights(variables)
-            else:
-                self.build(list(variables))
-        apply_gradients = super().apply_gradients
-
-        def apply(reduced: list[Gradient]) -> None:
-            apply_gradients(list(zip(reduced, variables, strict=True)), *args, **kwargs)
-
-        self._tfcompress_run(grads, variables, apply)
-        return self.iterations
 
 
 def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
@@ -155,21 +113,7 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
       ValueError: The optimizer has been used, or is distributed already. Or it has a momentum that the
         memory of `compression` cannot take, or has beside one that was given.
     """
-    if not keras_objects.is_optimizer(optimizer):
-        hint = ""
-        if isinstance(optimizer, str):
-            hint = f": pass keras.optimizers.get({optimizer!r})"
-        elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
-            hint = ": one of tf.compat.v1 goes to hvd.DistributedOptimizer(optimizer, compression=...)"
-        raise TypeError(f"expected a Keras optimizer, got {optimizer!r}{hint}")
-    if checkpoint.find_state(optimizer) is not None:
-        raise ValueError("the optimizer has been wrapped already: wrap it once, or make a new optimizer")
-    if keras_objects.is_built(optimizer):
-        raise ValueError(
-            "the optimizer has been used already, and steps that were traced with it would go on without "
-            "exchanging: wrap it before the model is compiled or the first step is taken, or load it with "
-            "tfc.load_model"
-        )
+    refuse_unfit(optimizer)
     return _wrap(
         optimizer,
         compression,
@@ -206,18 +150,16 @@ def _wrap(
 
 def _distribute(optimizer: Any, plan: Given, options: Options, accumulation: Mapping) -> Any:
     """Gives an optimizer a class that reduces gradients before it applies them."""
-    given, plan = plan, momentum.taken(optimizer, plan)
-    loss_scale.let_all_ranks_decide(optimizer)
-    accumulator = LocalAccumulator(*accumulation.values())
-    step = Step(plan, options, accumulation)
-    note_use(compressors_of(given), step.state)
-    front = _Keras3 if hasattr(type(optimizer), "apply") else _Keras2
-    keras_objects.put_in_front(optimizer, front, lambda made: _distribute(made, given, options, accumulation))
+    step = Step(momentum.taken(optimizer, plan), options, accumulation)
+    put_in_front(
+        optimizer,
+        _Distributed,
+        step,
+        plan,
+        remade=lambda made: _distribute(made, plan, options, accumulation),
+        _tfcompress_accumulator=LocalAccumulator(*accumulation.values()),
+    )
     momentum.leave_to(step.state.memories, optimizer)
-    # Not through __setattr__: Keras would track the state of a step as its own variables.
-    object.__setattr__(optimizer, "_tfcompress_step", step)
-    object.__setattr__(optimizer, "_tfcompress_accumulator", accumulator)
-    optimizer._tfcompress_memory = checkpoint.MemoryState(step.state)  # Seen by tf.train.Checkpoint.
     return optimizer
 
 

@@ -107,30 +107,27 @@ def innermost(optimizer: Any) -> Any:
     return optimizer
 
 
-def put_in_front(optimizer: Any, front: type, remade: Callable[[Any], Any] | None = None) -> None:
-    """Gives an optimizer a class with `front` before its own, which passes for its own.
+def put_in_front(optimizer: Any, *fronts: type, remade: Callable[[Any], Any] | None = None) -> None:
+    """Gives an optimizer a class with `fronts` before its own, which passes for its own.
 
     Args:
       optimizer: What changes its class.
-      front: The class whose methods come first.
+      fronts: The classes whose methods come first, in their order.
       remade: What becomes of an optimizer that Keras makes from this one's configuration; None leaves that to
         the optimizer's own class.
     """
     base: Any = type(optimizer)
-
-    class Front(front, base):
-        pass
-
+    front: Any = type(base.__name__, (*fronts, base), {})
     if remade is not None:
 
         def from_config(cls: type, config: dict, *args: Any, **kwargs: Any) -> Any:
             return remade(base.from_config(config, *args, **kwargs))
 
-        Front.from_config = classmethod(from_config)
+        front.from_config = classmethod(from_config)
     # The user's own class to everyone who asks, Keras's serialisation first of all.
-    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(Front, attribute, getattr(base, attribute))
-    optimizer.__class__ = Front
+    for attribute in ("__qualname__", "__module__", "__doc__"):
+        setattr(front, attribute, getattr(base, attribute))
+    optimizer.__class__ = front
 
 
 def rounds_of(optimizer: Any) -> Any:

@@ -6,12 +6,12 @@ SparseLoCo.
 """
 
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfcompress import checkpoint, comm, keras_objects, loss_scale
+from tfcompress import comm, keras_objects
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
 from tfcompress.options import Options
@@ -21,16 +21,16 @@ from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.rounds import Rounds
 from tfcompress.schedule import Schedule
-from tfcompress.statistics import Stats, note_use
+from tfcompress.state import Gradient
 from tfcompress.step import Step
+from tfcompress.wrapping import Wrapped, put_in_front, refuse_unfit
 
 _FILE = "tfcompress_round.npz"
 
 
-class _InRounds(keras_objects.OptimizerBase):
-    """What stands in front of any Keras optimizer."""
+class _InRounds(Wrapped):
+    """Takes local steps, and ends a round where it is time to."""
 
-    _tfcompress_step: Step
     _tfcompress_rounds: Rounds
 
     def build(self, variables: Iterable, *args: object) -> None:
@@ -45,42 +45,20 @@ class _InRounds(keras_objects.OptimizerBase):
 
     def save_assets(self, dir_path: str) -> None:
         """Adds the residuals and the round to a file that Keras writes."""
-        checkpoint.save_assets(self._tfcompress_step.state, dir_path)
+        super().save_assets(dir_path)
         _warn_within_a_round(self._tfcompress_rounds)
         data = self._tfcompress_rounds.serialize()
         if data:
             pathlib.Path(dir_path, _FILE).write_bytes(data)
 
-    def _tfcompress_stats(self) -> Stats:
-        return self._tfcompress_step.state.stats()
-
-
-class _Keras3(_InRounds):
-    """For Keras 3: `fit` and custom loops all arrive at `apply`."""
-
-    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply(self, grads: Iterable, trainable_variables: Iterable | None = None) -> None:
-        grads = list(grads)
-        given = None if trainable_variables is None else list(trainable_variables)
-        if not self.built and given:
-            self.build(given)  # Not in the branch of a tf.cond.
-        apply = super().apply
-        self._tfcompress_rounds.note_tables(zip(grads, given or self._trainable_variables, strict=False))
-        self._tfcompress_rounds.run(lambda: apply(grads, given))
-
-
-class _Keras2(_InRounds):
-    """For Keras 2 and tf_keras: all paths arrive at `apply_gradients`."""
-
-    @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.
-    def apply_gradients(self, grads_and_vars: Iterable, *args: Any, **kwargs: Any) -> Any:
-        pairs = list(grads_and_vars)
-        with tf.init_scope():  # Not in the branch of a tf.cond.
-            self.build([variable for _, variable in pairs])
-        apply_gradients = super().apply_gradients
-        self._tfcompress_rounds.note_tables(pairs)
-        self._tfcompress_rounds.run(lambda: apply_gradients(pairs, *args, **kwargs))
-        return self.iterations
+    def _tfcompress_run(
+        self,
+        gradients: Sequence[Gradient],
+        variables: Sequence[object],
+        apply: Callable[[Sequence[Gradient]], object],
+    ) -> None:
+        self._tfcompress_rounds.note_tables(zip(gradients, variables, strict=True))
+        self._tfcompress_rounds.run(lambda: apply(gradients))
 
 
 def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
@@ -135,19 +113,7 @@ def LocalSteps(  # noqa: N802 - beside DistributedOptimizer.
         weights itself (`use_ema`). Or a number is outside its range. Or the compression's memory has a
         momentum; or it is `Compression.auto()`. Or the job is elastic.
     """
-    if not keras_objects.is_optimizer(optimizer):
-        raise TypeError(f"expected a Keras optimizer, got {optimizer!r}")
-    if checkpoint.find_state(optimizer) is not None:
-        raise ValueError(
-            "the optimizer is distributed already: give tfc.LocalSteps a new one, in place of "
-            "tfc.DistributedOptimizer"
-        )
-    if keras_objects.is_built(optimizer):
-        raise ValueError(
-            "the optimizer has been used already, and steps that were traced with it would go on without "
-            "exchanging: wrap it before the model is compiled or the first step is taken, or load it with "
-            "tfc.load_model"
-        )
+    refuse_unfit(optimizer)
     return wrap(optimizer, steps, compression, outer, feedback_decay, process_set, sparse_as_dense)
 
 
@@ -212,18 +178,16 @@ def wrap(
     step = Step(plan, Options(process_set=process_set, sparse_as_dense=sparse_as_dense), settings)
     step.state.unsynchronised_steps = 0  # Anchors are compared, which are broadcast before or in a round.
     rounds = Rounds(step, steps, outer, feedback_decay, sends_rows=not sparse_as_dense)
-    note_use(compressors_of(plan), step.state)
-    loss_scale.let_all_ranks_decide(optimizer)
-    front = _Keras3 if hasattr(type(optimizer), "apply") else _Keras2
-    keras_objects.put_in_front(
+    put_in_front(
         optimizer,
-        front,
-        lambda made: wrap(made, steps, compression, outer, feedback_decay, process_set, sparse_as_dense),
+        _InRounds,
+        step,
+        plan,
+        remade=lambda made: wrap(
+            made, steps, compression, outer, feedback_decay, process_set, sparse_as_dense
+        ),
+        _tfcompress_rounds=rounds,
     )
-    # Not through __setattr__: Keras would track them as its own variables.
-    object.__setattr__(optimizer, "_tfcompress_step", step)
-    object.__setattr__(optimizer, "_tfcompress_rounds", rounds)
-    optimizer._tfcompress_memory = checkpoint.MemoryState(step.state)  # Seen by tf.train.Checkpoint.
     optimizer._tfcompress_round = RoundState(rounds)
     return optimizer
 
