@@ -3,16 +3,17 @@
     sudo -E $(which python) benchmarks/time_to_accuracy.py --bandwidths 100mbit 1gbit -- --epochs 4 --decay
     python benchmarks/time_to_accuracy.py --name mine --from runs.json
 
-Trains an example to its end with each compressor, the first of which is the baseline, each rank in a network
-namespace as in network.py (needs root and iproute2). A compressor has arrived at the end of the first epoch
-whose metric, in the mean over the seeds, is at most `--within` below the baseline's last; its time is that of
-all steps up to there, without evaluation. With --timed-steps only the first link sees whole trainings of what
-takes the same steps on every link, all but `auto`: on other links some steps are timed, after the warm-up of
-a schedule, and the curve of the first link is stretched. Arguments after -- are passed to the example. Writes
-a JSON and a figure, and prints a table.
+Trains an example to its end with each compressor, the first of which is the baseline, in a job each, each
+rank in a network namespace as in network.py (needs root and iproute2). A compressor has arrived at the end of
+the first epoch whose metric, in the mean over the seeds, is at most `--within` below the baseline's last; its
+time is that of all steps up to there, without evaluation. With --timed-steps only the first link sees whole
+trainings of what takes the same steps on every link, all but `auto`: on other links some steps are timed,
+after the warm-up of a schedule, and the curve of the first link is stretched. Arguments after -- are passed
+to the example. Writes a JSON and a figure, and prints a table.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -78,48 +79,44 @@ def train(arguments: argparse.Namespace) -> dict:
 
     made = {name: tfc.make_compressor(name) for name in arguments.compression}
     warm_up = {name: _warm_up_steps(each) for name, each in made.items() if not options.is_tried(name)}
-    runs: list[dict] = []
+    jobs = list(itertools.product(range(1, arguments.seeds + 1), arguments.bandwidths, made))
+    whole: dict[tuple[int, str], dict] = {}
+    runs = []
     with rich.progress.Progress() as progress:
-        bar = progress.add_task("", total=arguments.seeds * len(arguments.bandwidths))
-        for seed in range(1, arguments.seeds + 1):
-            whole: dict[str, dict] = {}
-            for bandwidth in arguments.bandwidths:
-                progress.update(bar, description=f"seed {seed}, {bandwidth.label}")
-                timed = warm_up if whole and arguments.timed_steps else {}
-                for steps in dict.fromkeys(timed.values()):
-                    names = [name for name, own in timed.items() if own == steps]
-                    short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
-                    short += ["--warm-up-steps", str(steps)] if steps else []
-                    for each in _run(arguments, seed, bandwidth, names, *short):
-                        runs.append(stretched(whole[each["compression"]], each, steps))
-                trained = _run(arguments, seed, bandwidth, [name for name in made if name not in timed])
-                whole = whole or {each["compression"]: each for each in trained}
-                runs += trained
-                progress.advance(bar)
+        bar = progress.add_task("", total=len(jobs))
+        for seed, bandwidth, name in jobs:
+            progress.update(bar, description=f"seed {seed}, {bandwidth.label}, {name}")
+            if arguments.timed_steps and (seed, name) in whole and name in warm_up:
+                steps = warm_up[name]
+                short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
+                short += ["--warm-up-steps", str(steps)] if steps else []
+                timed = _run(arguments, seed, bandwidth, name, *short)
+                runs.append(stretched(whole[seed, name], timed, steps))
+            else:
+                runs.append(_run(arguments, seed, bandwidth, name))
+                whole.setdefault((seed, name), runs[-1])
+            progress.advance(bar)
     slim = [{key: run[key] for key in KEPT} for run in runs]
     settings = {"threads": arguments.threads, "timed_steps": arguments.timed_steps}
     return {**{key: runs[0][key] for key in SHARED}, **settings, "runs": slim}
 
 
 def _run(
-    arguments: argparse.Namespace, seed: int, bandwidth: network.Bandwidth, names: list[str], *further: str
-) -> list[dict]:
-    """Trains with some compressors; `further` arguments of the example take precedence."""
+    arguments: argparse.Namespace, seed: int, bandwidth: network.Bandwidth, name: str, *further: str
+) -> dict:
+    """Trains with a compressor; `further` arguments of the example take precedence."""
     # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
     import network_jobs
 
-    if not names:
-        return []
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "results.json"
-        own = ["--seed", str(seed), "--output", str(output), "--compression", *names]
+        own = ["--seed", str(seed), "--output", str(output), "--compression", name]
         script = network.EXAMPLES / f"{arguments.workload}.py"
         command = [sys.executable, str(script), *own, *arguments.example, *further]
         network_jobs.run(arguments, bandwidth, command)
-        results = json.loads(output.read_text())
-    for result in results:
-        network_jobs.check_replicas(result)
-    return [{"bandwidth": bandwidth.label, **result} for result in results]
+        [result] = json.loads(output.read_text())
+    network_jobs.check_replicas(result)
+    return {"bandwidth": bandwidth.label, **result}
 
 
 def _warm_up_steps(compressor: object) -> int:
