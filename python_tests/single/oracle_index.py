@@ -45,37 +45,24 @@ def write_bitmap(indices, n: int) -> bytes:
     return pack(np.isin(np.arange(n), indices), 1)
 
 
-def read_delta_binary(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
-    reader = Reader(section)
-    keys = read_delta_bytes(reader, k)
-    reader.end()
-    return check_indices(keys, n)
+def of_keys(read_keys, write_keys):
+    """Returns the reader and the writer of sections that are ascending keys alone."""
+
+    def read(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
+        reader = Reader(section)
+        keys = read_keys(reader, k)
+        reader.end()
+        return check_indices(keys, n)
+
+    def write(indices, n: int, *parameters) -> bytes:
+        return write_keys(indices, *parameters)
+
+    return read, write
 
 
-def write_delta_binary(indices, n: int) -> bytes:
-    return write_delta_bytes(indices)
-
-
-def read_delta_adaptive(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
-    reader = Reader(section)
-    keys = read_adaptive_deltas(reader, k)
-    reader.end()
-    return check_indices(keys, n)
-
-
-def write_delta_adaptive(indices, n: int) -> bytes:
-    return write_adaptive_deltas(indices)
-
-
-def read_delta_flag(section: bytes, n: int, k: int, seed: int = 0) -> np.ndarray:
-    reader = Reader(section)
-    keys = read_flagged_deltas(reader, k)
-    reader.end()
-    return check_indices(keys, n)
-
-
-def write_delta_flag(indices, n: int, flag_bits: int = 2) -> bytes:
-    return write_flagged_deltas(indices, flag_bits)
+read_delta_binary, write_delta_binary = of_keys(read_delta_bytes, write_delta_bytes)
+read_delta_adaptive, write_delta_adaptive = of_keys(read_adaptive_deltas, write_adaptive_deltas)
+read_delta_flag, write_delta_flag = of_keys(read_flagged_deltas, write_flagged_deltas)
 
 
 POLICIES = ["naive", "p0", "p1", "p2", "leftmost", "middle", "rightmost"]
@@ -155,36 +142,20 @@ def write_bloom(indices, n: int, seed: int, policy: str, fpr: float) -> tuple[by
     return section, bloom_select(policy, positives, k, seed, probes[positives])
 
 
-INDEX_IDS = {
-    "raw": 1,
-    "bitmap": 2,
-    "delta_binary": 3,
-    "rle": 5,
-    "huffman": 6,
-    "delta_adaptive": 7,
-    "delta_flag": 8,
-    "rowcol": 11,
-    "bloom": 10,
-}
-INDEX_READERS = {
-    1: read_raw_indices,
-    2: read_bitmap,
-    3: read_delta_binary,
-    5: read_rle,
-    6: read_huffman,
-    7: read_delta_adaptive,
-    8: read_delta_flag,
-    11: read_rowcol,
-    10: read_bloom,
-}
-# Of those whose bytes the page determines and that lose nothing.
-INDEX_WRITERS = {
-    "raw": write_raw_indices,
-    "bitmap": write_bitmap,
-    "delta_binary": write_delta_binary,
-    "rle": write_rle,
-    "huffman": write_huffman,
-    "delta_adaptive": write_delta_adaptive,
-    "delta_flag": write_delta_flag,
-    "rowcol": write_rowcol,
-}
+# Name, id, reader, and the writer of those whose bytes the page determines and that lose nothing.
+INDEX_CODECS = [
+    ("raw", 1, read_raw_indices, write_raw_indices),
+    ("bitmap", 2, read_bitmap, write_bitmap),
+    ("delta_binary", 3, read_delta_binary, write_delta_binary),
+    ("rle", 5, read_rle, write_rle),
+    ("huffman", 6, read_huffman, write_huffman),
+    ("delta_adaptive", 7, read_delta_adaptive, write_delta_adaptive),
+    ("delta_flag", 8, read_delta_flag, write_delta_flag),
+    ("rowcol", 11, read_rowcol, write_rowcol),
+    ("bloom", 10, read_bloom, None),
+]
+INDEX_IDS = {name: id_ for name, id_, _, _ in INDEX_CODECS}
+INDEX_READERS = {id_: read for _, id_, read, _ in INDEX_CODECS}
+INDEX_WRITERS = {name: write for name, _, _, write in INDEX_CODECS if write}
+# What tests of whole frames take.
+INDEX_PARTS = [*INDEX_WRITERS, *(f"bloom:policy={policy},fpr=0.1" for policy in POLICIES)]

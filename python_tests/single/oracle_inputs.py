@@ -5,6 +5,8 @@ import math
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
+from oracle_index import INDEX_IDS, INDEX_READERS
+from oracle_value import VALUE_IDS, VALUE_READERS
 from oracle_wire import FormatError
 
 from tfcompress import _core
@@ -80,6 +82,25 @@ def outcome(read):
         return read()
     except (FormatError, _core.DataLossError):
         return None
+
+
+def same_indices(name, section, n, k, seed=0) -> bool:
+    """A section is refused or read alike by core and oracle; returns whether it is read."""
+    read = INDEX_READERS[INDEX_IDS[name]]
+    actual = outcome(lambda: _core.decode_indices(name, section, n, k, seed).tolist())
+    assert actual == outcome(lambda: read(section, n, k, seed).tolist())
+    return actual is not None
+
+
+def same_values(name, section, k, indices=None, n=None, seed=0) -> bool:
+    """The same of a section of values, bit for bit; without indices, n is k."""
+    read = VALUE_READERS[VALUE_IDS[name]]
+    actual = outcome(lambda: _core.decode_values(name, section, indices, k if n is None else n, seed))
+    expected = outcome(lambda: read(section, k, indices, seed))
+    assert (actual is None) == (expected is None)
+    if actual is not None:
+        assert_same_bits(actual, expected)
+    return actual is not None
 
 
 @st.composite

@@ -41,3 +41,15 @@ def permute(x: int, n: int, seed: int) -> int:
 def seeded_support(n: int, k: int, seed: int) -> np.ndarray:
     """What `randomk` selects, and what the seed in a frame says."""
     return np.array(sorted(permute(x, n, seed) for x in range(k)), np.int64)
+
+
+def select(part: str, dense: np.ndarray, seed: int = 0) -> np.ndarray:
+    """What this part of a spec selects."""
+    name, _, parameters = part.partition(":")
+    if name in ("dense", "nonzero"):
+        return np.arange(dense.size) if name == "dense" else select_nonzero(dense)
+    argument = float(parameters.split("=")[1])
+    if name == "threshold":
+        return select_threshold(dense, argument)
+    count = share_of(dense.size, argument)
+    return seeded_support(dense.size, count, seed) if name == "randomk" else select_topk(dense, count)

@@ -145,53 +145,35 @@ def dexp_ranks(values: np.ndarray) -> np.ndarray:
     return ranks
 
 
-VALUE_READERS = {
-    1: read_raw_values,
-    2: read_fp16,
-    3: read_bf16,
-    4: read_quantile,
-    5: read_dexp,
-    6: read_deflate,
-    7: read_qsgd,
-    8: read_log,
-    9: read_logquant,
-    10: read_uniform,
-    11: read_ternary,
-    12: read_sign,
-    13: read_poly,
-    14: read_minmax,
-    15: read_block_int,
-    17: read_ecsq,
-    18: read_lossless,
-}
-VALUE_IDS = {
-    "raw": 1,
-    "fp16": 2,
-    "bf16": 3,
-    "quantile": 4,
-    "dexp": 5,
-    "deflate": 6,
-    "qsgd": 7,
-    "log": 8,
-    "logquant": 9,
-    "uniform": 10,
-    "ternary": 11,
-    "sign": 12,
-    "poly": 13,
-    "minmax": 14,
-    "block_int": 15,
-    "ecsq": 17,
-    "lossless": 18,
-}
-# Of those whose bytes the page determines.
-VALUE_WRITERS = {
-    "raw": write_raw_values,
-    "fp16": write_fp16,
-    "bf16": write_bf16,
-    "logquant": write_logquant,
-    "uniform": write_uniform,
-    "block_int": write_block_int,
-    "lossless": write_lossless,
-}
-# Likewise, from (values, seed).
+# Name, id, reader, and the writer of those whose bytes the page determines.
+VALUE_CODECS = [
+    ("raw", 1, read_raw_values, write_raw_values),
+    ("fp16", 2, read_fp16, write_fp16),
+    ("bf16", 3, read_bf16, write_bf16),
+    ("quantile", 4, read_quantile, None),
+    ("dexp", 5, read_dexp, None),
+    ("deflate", 6, read_deflate, None),
+    ("qsgd", 7, read_qsgd, None),
+    ("log", 8, read_log, None),
+    ("logquant", 9, read_logquant, write_logquant),
+    ("uniform", 10, read_uniform, write_uniform),
+    ("ternary", 11, read_ternary, None),
+    ("sign", 12, read_sign, None),
+    ("poly", 13, read_poly, None),
+    ("minmax", 14, read_minmax, None),
+    ("block_int", 15, read_block_int, write_block_int),
+    ("ecsq", 17, read_ecsq, None),
+    ("lossless", 18, read_lossless, write_lossless),
+]
+VALUE_IDS = {name: id_ for name, id_, _, _ in VALUE_CODECS}
+VALUE_READERS = {id_: read for _, id_, read, _ in VALUE_CODECS}
+VALUE_WRITERS = {name: write for name, _, _, write in VALUE_CODECS if write}
+# From (values, seed).
 SEEDED_VALUE_WRITERS = {"ternary": write_ternary}
+
+
+def write_values(name: str, values: np.ndarray, seed: int) -> bytes | None:
+    """The section, where the page determines it."""
+    if name in SEEDED_VALUE_WRITERS:
+        return SEEDED_VALUE_WRITERS[name](values, seed)
+    return VALUE_WRITERS[name](values) if name in VALUE_WRITERS else None

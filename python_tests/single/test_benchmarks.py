@@ -5,17 +5,15 @@ import pathlib
 import subprocess
 import sys
 
+import block_scales
 import numpy as np
 import pytest
+import shard_speed
 import tensorflow as tf
 
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "cc_tests" / "bench"), str(ROOT / "benchmarks")]
-
-import block_scales  # noqa: E402
-import shard_speed  # noqa: E402
 
 
 def results_of(name, folder, *, draws=True):

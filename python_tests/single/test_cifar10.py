@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-keras = pytest.importorskip("keras", minversion="3")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
-
-import cifar10  # noqa: E402
-import resnet  # noqa: E402
-import workload  # noqa: E402
-from workload import cifar, images  # noqa: E402
+pytest.importorskip("keras", minversion="3")
+import cifar10
+import keras
+import resnet
+import workload
+from workload import cifar, images
 
 NUM_IMAGES = 4  # Of a batch: a sheet of 2 x 2 tiles.
 

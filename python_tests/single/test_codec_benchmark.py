@@ -6,19 +6,16 @@ import pathlib
 import subprocess
 import sys
 
+import codec_choice
+import native_codec
 import numpy as np
 import pytest
+from comparison import keys, pairs, peers, quantiles, selection, values
+from comparison.gradients import Rows, find_files, read_gradients, relative_error
 
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import codec_choice  # noqa: E402
-import native_codec  # noqa: E402
-from comparison import keys, pairs, peers, quantiles, selection, values  # noqa: E402
-from comparison.gradients import Rows, find_files, read_gradients, relative_error  # noqa: E402
-
 LOSSY_VALUES = {"float16", "float16, zlib-6", "float16, zstd-3", "float16, zstd-19", "KLL buckets"}
 
 

@@ -14,6 +14,13 @@ from tfcompress import cuda, ops
 ROOT = pathlib.Path(__file__).parents[2]
 HERE = pathlib.Path(__file__).parent
 LIBRARY = ROOT / "build" / "release" / "cc_tests" / "cuda" / "_tfcompress_emulated_ops.so"
+# What every program begins with.
+IMPORTS = """
+import emulated_ops
+import numpy as np
+import tensorflow as tf
+from tfcompress import _core, ops
+"""
 
 
 def run_emulated(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
@@ -29,6 +36,13 @@ def run_emulated(*arguments: str, **variables: str) -> subprocess.CompletedProce
         **variables,
     }
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+
+
+def run_program(program: str, **variables: str) -> subprocess.CompletedProcess:
+    """Runs a program after its imports; it may not fail."""
+    result = run_emulated("-c", IMPORTS + program, **variables)
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result
 
 
 @pytest.mark.parametrize("options", [["--first-parameters"], pytest.param([], marks=pytest.mark.long)])
@@ -51,10 +65,6 @@ WITHOUT_VARIANT = {
 
 SUMS = """
 import sys
-import emulated_ops
-import numpy as np
-import tensorflow as tf
-from tfcompress import _core, ops
 
 # Decoding says so once for each op of a graph.
 @tf.function
@@ -81,8 +91,7 @@ for number, codecs in enumerate({all_codecs!r}):
 @pytest.fixture(scope="module")
 def said_of():
     """What encoding and decoding twice says, by codecs; all in one process, since each imports TensorFlow."""
-    result = run_emulated("-c", SUMS.format(all_codecs=list(WITHOUT_VARIANT)))
-    assert result.returncode == 0, result.stderr[-4000:]
+    result = run_program(SUMS.format(all_codecs=list(WITHOUT_VARIANT)))
     said = {codecs: [] for codecs in WITHOUT_VARIANT}
     _, *parts = result.stderr.split("CODECS ")
     assert len(parts) == len(said)
@@ -100,11 +109,6 @@ def test_what_has_no_variant_is_done_on_the_host_and_says_so_once(codecs, withou
 
 
 RECOVERED = """
-import emulated_ops
-import numpy as np
-import tensorflow as tf
-from tfcompress import _core, ops
-
 vector = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
 for recovery in ("top", "heavymix", "heavymix"):
     spec = "count_sketch:rows=3,columns=500,k=30,recovery=" + recovery
@@ -118,20 +122,13 @@ for recovery in ("top", "heavymix", "heavymix"):
 
 
 def test_only_the_recovery_of_heavymix_is_done_on_the_host_and_says_so_once():
-    result = run_emulated("-c", RECOVERED)
-    assert result.returncode == 0, result.stderr[-4000:]
+    result = run_program(RECOVERED)
     (warning,) = [line for line in result.stderr.splitlines() if "runs on the host" in line]
     assert "recovering" in warning and "'heavymix'" in warning
 
 
 ONE_OF_EACH = """
-import numpy as np
-import tensorflow as tf
-
 tf.config.threading.set_inter_op_parallelism_threads(1)
-
-import emulated_ops
-from tfcompress import _core, ops
 
 gradient = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
 linear = "count_sketch:rows=3,columns=500,k=30"
@@ -162,16 +159,10 @@ for found, expected in zip(recovered, _core.linear_recover(payload, 1000, linear
 
 def test_no_op_waits_for_the_gpu_on_the_thread_that_launches_ops():
     """On the only thread that does, one op after another starts, and each waits until the others wait too."""
-    result = run_emulated("-c", ONE_OF_EACH, TFC_EMULATED_MEETING="4")
-    assert result.returncode == 0, result.stderr[-4000:]
+    run_program(ONE_OF_EACH, TFC_EMULATED_MEETING="4")
 
 
 TOGETHER = """
-import emulated_ops
-import numpy as np
-import tensorflow as tf
-from tfcompress import _core, ops
-
 SPEC = "residual|topk:ratio=0.1|delta_adaptive|uniform:bits=8"
 gradients, slots = np.random.default_rng(1).standard_normal([2, 24, 500], np.float32)
 
@@ -190,11 +181,6 @@ print(len({float(nanoseconds) for _, nanoseconds, _ in encoded}), "encodings")
 
 
 PIECES_TOGETHER = """
-import emulated_ops
-import numpy as np
-import tensorflow as tf
-from tfcompress import ops
-
 SPEC = "residual|topk:ratio=0.1|delta_adaptive|uniform:bits=8"
 OWN = 1
 # Of the last kind all elements are the rank's own, so that there is no frame.
@@ -222,18 +208,11 @@ print(len({float(nanoseconds) for _, _, _, nanoseconds, _ in encoded}), "encodin
 
 @pytest.mark.parametrize("program", [TOGETHER, PIECES_TOGETHER], ids=["whole", "pieces"])
 def test_ops_that_come_while_others_are_encoded_share_an_encoding(program):
-    result = run_emulated("-c", program)
-    assert result.returncode == 0, result.stderr[-4000:]
-    assert int(result.stdout.split()[0]) <= 12
+    assert int(run_program(program).stdout.split()[0]) <= 12
 
 
 AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
-
-import emulated_ops
-import numpy as np
-import tensorflow as tf
-from tfcompress import _core, ops
 
 SPECS = ["residual|topk:ratio=0.1|raw|raw", "residual|topk:ratio=0.1|rle|raw", "residual|topk:ratio|raw|raw"]
 
@@ -262,8 +241,7 @@ with ThreadPoolExecutor(6) as threads:
 
 def test_many_encodings_at_once_are_those_of_the_core():
     """Eight ops, each called from six threads with specs that take turns; one of them is an error."""
-    result = run_emulated("-c", AT_ONCE)
-    assert result.returncode == 0, result.stderr[-4000:]
+    run_program(AT_ONCE)
 
 
 def test_what_has_no_way_over_the_host_has_variants_of_everything():
@@ -283,7 +261,6 @@ ON_HOST = {
 }
 
 KERNELS = """
-import emulated_ops
 from tensorflow.python.framework import kernels
 
 for op in {ops!r}:
@@ -293,8 +270,7 @@ for op in {ops!r}:
 
 
 def test_kernels_for_gpus_have_in_host_memory_what_the_host_reads():
-    result = run_emulated("-c", KERNELS.format(ops=list(ON_HOST)))
-    assert result.returncode == 0, result.stderr[-4000:]
+    result = run_program(KERNELS.format(ops=list(ON_HOST)))
     found = [line.split() for line in result.stdout.splitlines()]
     assert {op: set(names) for op, *names in found} == ON_HOST
 

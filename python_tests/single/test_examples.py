@@ -1,7 +1,6 @@
 """What the examples read and share, in one process."""
 
 import gzip
-import pathlib
 import subprocess
 import sys
 import types
@@ -9,20 +8,15 @@ import types
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+pytest.importorskip("workload", reason="the examples need Horovod")
+import horovod.tensorflow as hvd
+import horovod_job
+import tensorflow as tf
+import workload
+from workload import idx
+from workload.data import one_epoch
 
-workload = pytest.importorskip("workload", reason="the examples need Horovod")
-import horovod_job  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from workload import idx  # noqa: E402
-from workload.data import one_epoch  # noqa: E402
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_rank():
-    import horovod.tensorflow as hvd
-
-    hvd.init()
+hvd.init()
 
 
 def idx_bytes(array: np.ndarray) -> bytes:

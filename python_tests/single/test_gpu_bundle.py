@@ -8,13 +8,10 @@ import subprocess
 import sys
 import tarfile
 
+import gpu_report
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import gpu_report  # noqa: E402
-
 # Six tests, as GoogleTest lists and runs them: the one named Breaks ends its process, as a broken kernel
 # makes all tests fail that come after it. The one named HANGS goes on for ever, whoever asks it to end.
 DEVICE_TESTS = r"""#!/usr/bin/env bash

@@ -15,7 +15,6 @@ from tfcompress import cli
 
 ROOT = pathlib.Path(__file__).parents[2]
 WITH_CHANGES = [page for page in (ROOT / "README.md", *DOCS.rglob("*.md")) if changed_programs_of(page)]
-NOT_RUN = [block for page in PAGES for block in programs_of(page) + commands_of(page) if block.reason]
 
 
 @pytest.fixture
@@ -60,11 +59,6 @@ def test_changes_of_a_program_leave_one_that_compiles_with_public_names(page):
 
 def test_the_readme_shows_what_changes():
     assert ROOT / "README.md" in WITH_CHANGES
-
-
-@pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.text.split()[0])
-def test_blocks_that_are_left_out(block):
-    pytest.skip(block.reason)
 
 
 def test_the_api_reference_has_every_public_name():

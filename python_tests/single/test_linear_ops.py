@@ -134,12 +134,8 @@ class TestShapes:
             payload, _ = ops.linear_encode([a, b], seed_of(), SKETCH)
             indices, values, _ = ops.linear_recover(payload, 1050, seed_of(), SKETCH)
             kept = ops.select_largest(values, 20)
-            assert [x.shape.as_list() for x in (payload, indices, values, kept)] == [
-                [15000],
-                [80],
-                [80],
-                [20],
-            ]
+            shapes = [x.shape.as_list() for x in (payload, indices, values, kept)]
+            assert shapes == [[15000], [80], [80], [20]]
             return payload
 
         step.get_concrete_function()

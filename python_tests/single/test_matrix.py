@@ -1,13 +1,9 @@
 """The page of the compatibility matrix."""
 
-import pathlib
 import sys
 
+import matrix
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "scripts"))
-
-import matrix  # noqa: E402
 
 
 def row(tensorflow, python, keras, failure=""):

@@ -2,22 +2,19 @@
 
 import argparse
 import gzip
-import pathlib
-import sys
-
-import numpy as np
-import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 
 import horovod.tensorflow as hvd
 import interactions
 import keras
 import movielens
 import ncf
+import numpy as np
+import pytest
 import tensorflow as tf
 from neumf import neumf
 from workload.task import Adam
+
+hvd.init()
 
 
 def pairs_of(users, items):
@@ -174,10 +171,6 @@ class TestBatches:
     """Samples of one rank."""
 
     ARGUMENTS = dict(batch_size=100, negatives=4, seed=1)
-
-    @pytest.fixture(autouse=True)
-    def one_rank(self):
-        hvd.init()
 
     def epoch(self, batches):
         inputs, labels = zip(*batches.as_numpy_iterator(), strict=True)

@@ -5,31 +5,27 @@ import itertools
 import json
 import pathlib
 import shlex
-import sys
 
 import numpy as np
 import pytest
 import rich.console
 
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
 pytest.importorskip("horovod", reason="ranks are started by Horovod's own rendezvous")
-import changing_link  # noqa: E402
-import fill_tables  # noqa: E402
-import gradient_sizes  # noqa: E402
-import hierarchical  # noqa: E402
-import namespace_job  # noqa: E402
-import netns  # noqa: E402
-import network  # noqa: E402
-import network_jobs  # noqa: E402
-import network_plots  # noqa: E402
-import network_summary  # noqa: E402
-import overlap  # noqa: E402
-import rendezvous  # noqa: E402
-import wire  # noqa: E402
+import changing_link
+import fill_tables
+import gradient_sizes
+import hierarchical
+import namespace_job
+import netns
+import network
+import network_jobs
+import network_plots
+import network_summary
+import overlap
+import rendezvous
+import wire
 
-import tfcompress as tfc  # noqa: E402
+import tfcompress as tfc
 
 TWO_EXCHANGES = {"one level": 30.0, "two levels": 20.0}
 

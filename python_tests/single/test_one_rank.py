@@ -16,29 +16,17 @@ from tfcompress.checkpoint import state_of
 from tfcompress.state import parameter_of
 from tfcompress.step_state import StepState
 
+hvd.init()
 make_variable = getattr(keras, "Variable", tf.Variable)  # Keras 2 has TensorFlow's.
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _horovod():
-    hvd.init()
-    assert hvd.size() == 1
 
 
 def trained_weights(optimizer):
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(50), keras.layers.Dense(1)])
     model.compile(optimizer, "mse")
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((64, 30)).astype(np.float32)
-    model.fit(
-        x,
-        x[:, :1],
-        epochs=3,
-        verbose=0,
-        shuffle=False,
-        callbacks=[tfc.callbacks.BroadcastVariables(0)],
-    )
+    x = np.random.default_rng(0).standard_normal((64, 30)).astype(np.float32)
+    callbacks = [tfc.callbacks.BroadcastVariables(0)]
+    model.fit(x, x[:, :1], epochs=3, verbose=0, shuffle=False, callbacks=callbacks)
     return model.get_weights()
 
 

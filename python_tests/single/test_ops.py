@@ -261,32 +261,21 @@ class TestEncode:
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             encode(gradient_of(10), [], spec)
 
-    def test_number_of_slots_must_be_the_memorys(self):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="needs 1 slots, got 0"):
-            encode(gradient_of(10), [], EXACT)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="needs 0 slots, got 1"):
-            encode(gradient_of(10), [slot_of(10)], "dense|raw|raw")
-
-    def test_slot_of_another_size(self):
-        message = "slot 0 has 11 elements, the gradient has 10"
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            encode(gradient_of(10), [slot_of(11)], EXACT)
-
-    def test_slot_of_another_dtype(self):
+    def test_bad_arguments(self):
+        for slots, spec, message in (
+            ([], EXACT, "needs 1 slots, got 0"),
+            ([slot_of(10)], "dense|raw|raw", "needs 0 slots, got 1"),
+            ([slot_of(11)], EXACT, "slot 0 has 11 elements, the gradient has 10"),
+            ([], [EXACT], "spec must be a scalar"),
+        ):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+                encode(gradient_of(10), slots, spec)
         with pytest.raises(ValueError, match="requested dtype float32"):
             encode(gradient_of(10), [tf.zeros(10, tf.float16)], EXACT)
-
-    def test_unsupported_dtype(self):
         with pytest.raises((tf.errors.InvalidArgumentError, TypeError)):
             encode(tf.zeros(10, tf.float64))
-
-    def test_seed_must_be_a_scalar(self):
         with pytest.raises(tf.errors.InvalidArgumentError, match="seed must be a scalar"):
             ops.encode(gradient_of(10), [], tf.zeros([2], tf.int64), "dense|raw|raw")
-
-    def test_spec_must_be_a_scalar(self):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="spec must be a scalar"):
-            encode(gradient_of(10), [], [EXACT])
         with pytest.raises(ValueError, match="must be rank 0"):
             tf.function(encode).get_concrete_function(tf.zeros(10), [], tf.constant([EXACT]))
 
@@ -413,19 +402,15 @@ class TestDecodeSum:
         with pytest.raises(tf.errors.DataLossError, match=r"rank \d, tensor \d: truncated"):
             decode_sum(packets[:num_bytes], 2, 1.0, *self.shapes_and_dtypes)
 
-    def test_bytes_left_over_are_data_loss(self, packets):
+    def test_packets_of_something_else_are_data_loss(self, packets):
         with pytest.raises(tf.errors.DataLossError, match="3 bytes too many"):
             decode_sum(tf.concat([packets, [1, 0, 0]], 0), 2, 1.0, *self.shapes_and_dtypes)
-
-    def test_another_number_of_elements_is_data_loss(self, packets):
-        message = "rank 0, tensor 1: frame of 10 elements, expected 11"
-        with pytest.raises(tf.errors.DataLossError, match=message):
-            decode_sum(packets, 2, 1.0, [[1000], [11]], [tf.float32] * 2)
-
-    def test_another_dtype_is_data_loss(self, packets):
-        message = "rank 0, tensor 0: frame of float32, expected float16"
-        with pytest.raises(tf.errors.DataLossError, match=message):
-            decode_sum(packets, 2, 1.0, [[1000], [10]], [tf.float16, tf.float32])
+        for sizes, dtype, message in (
+            ([1000, 11], tf.float32, "rank 0, tensor 1: frame of 10 elements, expected 11"),
+            ([1000, 10], tf.float16, "rank 0, tensor 0: frame of float32, expected float16"),
+        ):
+            with pytest.raises(tf.errors.DataLossError, match=message):
+                decode_sum(packets, 2, 1.0, [[size] for size in sizes], [dtype, tf.float32])
 
     def test_bad_arguments(self):
         packets = encode(gradient_of(1000))

@@ -5,7 +5,7 @@ import oracle_lossless
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle_inputs import assert_same_bits, damages, outcome, outer_products, property_test
+from oracle_inputs import assert_same_bits, damages, outer_products, property_test, same_values
 
 import tfcompress as tfc
 from tfcompress import _core
@@ -46,10 +46,8 @@ class TestMatrices:
     @property_test
     def test_damage_is_refused_or_read_alike(self, case, damage):
         indices, n, width, values = case
-        section = damage(_core.encode_values("lossless", values, indices, n, 0, width))
-        assert outcome(lambda: _core.decode_values("lossless", section, indices, n).tobytes()) == outcome(
-            lambda: oracle_lossless.read_lossless(section, values.size, indices).tobytes()
-        )
+        section = _core.encode_values("lossless", values, indices, n, 0, width)
+        same_values("lossless", damage(section), values.size, indices, n)
 
     def test_parts_of_a_matrix(self):
         """In four lanes; most of the first part is zero, and later ones begin within a row."""

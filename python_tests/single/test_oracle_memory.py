@@ -42,10 +42,6 @@ class TestMomentum:
             assert_same_bits(slots[0], oracle.residual)
             assert_same_bits(slots[1], oracle.velocity)
 
-    def test_describes_two_slots(self):
-        found = _core.describe_spec("momentum|topk|raw|raw")
-        assert (found["memory"], found["num_slots"]) == ("momentum:rate=0.9,nesterov=0", 2)
-
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3.4e38])
     def test_a_gradient_that_is_not_finite_changes_nothing(self, bad):
         slots = [np.float32([1, -0.0, 3e38]), np.float32([4, 5, -0.0])]

@@ -11,8 +11,8 @@ from oracle_inputs import (
     assert_buckets_are_means_of_intervals,
     assert_same_bits,
     float_arrays,
-    outcome,
     property_test,
+    same_values,
 )
 
 from tfcompress import _core
@@ -80,5 +80,4 @@ class TestMinMax:
         assert section[4] == 0b100
         for bit in range(3, 8):
             section[4] = 0b100 | 1 << bit
-            assert outcome(lambda: _core.decode_values("minmax", bytes(section), None, 3)) is None
-            assert outcome(lambda: oracle_minmax.read_minmax(bytes(section), 3)) is None
+            assert not same_values("minmax", bytes(section), 3)

@@ -20,22 +20,6 @@ class TestExamplesOfThePage:
     """The worked examples of FORMAT.md."""
 
     @pytest.mark.parametrize(
-        ("write", "indices", "n", "expected"),
-        [
-            (oracle_index.write_raw_indices, [1, 258], 300, "01000000 02010000"),
-            (oracle_index.write_bitmap, [0, 3, 8], 10, "0901"),
-            (
-                oracle_index.write_delta_binary,
-                [702, 735, 1244, 2516, 3536, 3786, 4187, 4195],
-                4196,
-                "5111 BE02 21 FD01 F804 FC03 FA 9101 08",
-            ),
-        ],
-    )
-    def test_indices(self, write, indices, n, expected):
-        assert write(indices, n) == bytes.fromhex(expected)
-
-    @pytest.mark.parametrize(
         ("policy", "first", "decoded"),
         [("p0", "01", [3, 70, 125, 200, 900, 921]), ("p2", "03", [3, 70, 200, 921])],
     )
@@ -45,17 +29,6 @@ class TestExamplesOfThePage:
         section, indices = oracle_index.write_bloom([3, 70, 200, 900], 1024, 2, policy, 0.1)
         assert section == bytes.fromhex(first + "03 40000000 88000028 40000448")
         assert indices.tolist() == decoded
-
-    @pytest.mark.parametrize(
-        ("write", "values", "expected"),
-        [
-            (oracle_value.write_raw_values, [1, -2.5], "0000803f 000020c0"),
-            (oracle_value.write_fp16, [1, -2.5, 70000], "003c 00c1 ff7b"),
-            (oracle_value.write_bf16, [1, -2.5, 3.1415927], "803f 20c0 4940"),
-        ],
-    )
-    def test_values(self, write, values, expected):
-        assert write(np.float32(values)) == bytes.fromhex(expected)
 
     def test_quantile(self):
         section = bytes.fromhex("04000000 000000c0 0000803f 00000040 00004040 7900")
@@ -85,7 +58,7 @@ class TestExamplesOfThePage:
 
 
 class TestExamplesOfTheValueCodecs:
-    """The worked examples of FORMAT.md from `deflate` on."""
+    """The worked examples of the value codecs."""
 
     def test_deflate(self):
         section = bytes.fromhex("00 05000000 6360400500")
@@ -94,6 +67,9 @@ class TestExamplesOfTheValueCodecs:
     @pytest.mark.parametrize(
         ("name", "written", "expected", "decoded"),
         [
+            ("raw", oracle_value.write_raw_values([1, -2.5]), "0000803F 000020C0", [1, -2.5]),
+            ("fp16", oracle_value.write_fp16([1, -2.5, 70000]), "003C 00C1 FF7B", [1, -2.5, 65504]),
+            ("bf16", oracle_value.write_bf16([1, -2.5, 3.1415927]), "803F 20C0 4940", [1, -2.5, 3.140625]),
             (
                 "qsgd",
                 oracle_quantizer.write_qsgd([3, -4, 7], [5, 7], bits=4, bucket=2, seed=0),
@@ -158,7 +134,7 @@ class TestExamplesOfTheValueCodecs:
             ),
         ],
     )
-    def test_quantizers(self, name, written, expected, decoded):
+    def test_values(self, name, written, expected, decoded):
         assert written == bytes.fromhex(expected)
         read = oracle_value.VALUE_READERS[oracle_value.VALUE_IDS[name]]
         np.testing.assert_allclose(read(written, len(decoded)), decoded, rtol=1e-7)
@@ -180,7 +156,7 @@ class TestExamplesOfTheValueCodecs:
 
 
 class TestExamplesOfTheEntropyCodes:
-    """The worked examples of seeded supports, `rle` to `rowcol`, `skcompress` and `threelc`."""
+    """The worked examples of seeded supports, the index codecs, `skcompress` and `threelc`."""
 
     def test_seeded_support(self):
         assert oracle_sparsify.seeded_support(10, 3, seed=1).tolist() == [2, 5, 7]
@@ -188,6 +164,14 @@ class TestExamplesOfTheEntropyCodes:
     @pytest.mark.parametrize(
         ("name", "indices", "n", "expected"),
         [
+            ("raw", [1, 258], 300, "01000000 02010000"),
+            ("bitmap", [0, 3, 8], 10, "0901"),
+            (
+                "delta_binary",
+                [702, 735, 1244, 2516, 3536, 3786, 4187, 4195],
+                4196,
+                "51 11 be 02 21 fd 01 f8 04 fc 03 fa 91 01 08",
+            ),
             ("rle", [4], 7, "01000000 01 00 14"),
             ("huffman", [1, 2], 4, "c301"),
             (

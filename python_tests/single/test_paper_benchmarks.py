@@ -5,24 +5,22 @@ import pathlib
 import subprocess
 import sys
 
+import headline_sizes
 import numpy as np
+import packed_gaps
+import paper_curves
+import paper_dense
+import paper_numbers
+import paper_sizes
+import paper_tables
 import pytest
+import rank_traffic
 import scipy.sparse
+import single_node
 
 import tfcompress as tfc
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import headline_sizes  # noqa: E402
-import packed_gaps  # noqa: E402
-import paper_curves  # noqa: E402
-import paper_dense  # noqa: E402
-import paper_numbers  # noqa: E402
-import paper_sizes  # noqa: E402
-import paper_tables  # noqa: E402
-import rank_traffic  # noqa: E402
-import single_node  # noqa: E402
 
 
 def run(name, folder, *arguments):

@@ -46,13 +46,6 @@ def test_a_name_that_is_none_is_an_attribute_error():
         _ = tfc.exchange_nothing
 
 
-def test_describe_spec_tells_the_parts():
-    described = tfc.describe_spec("residual|topk|bitmap|quantile")
-    assert described["spec"] == "residual|topk:ratio=0.01|bitmap|quantile:buckets=256"
-    assert (described["memory"], described["num_slots"], described["linear"]) == ("residual", 1, False)
-    assert described["takes_rows"] and not tfc.describe_spec("dense|threelc")["takes_rows"]
-
-
 def test_encode_takes_the_memory_of_earlier_steps():
     gradient = np.arange(100, dtype=np.float32)
     residual = np.zeros(100, np.float32)

@@ -2,8 +2,6 @@
 
 import bz2
 import gzip
-import pathlib
-import sys
 
 import keras
 import numpy as np
@@ -12,8 +10,6 @@ import scipy.sparse
 import tensorflow as tf
 
 pytest.importorskip("sklearn")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
-
 from sparse import csr_npz, labels, rows_dataset
 from sparse.lazy_adam import LazyAdam
 from sparse.libsvm import LibsvmFile

@@ -2,27 +2,19 @@
 
 import argparse
 import gzip
-import pathlib
-import sys
 
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
 
-keras = pytest.importorskip("keras", minversion="3")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+pytest.importorskip("keras", minversion="3")
+import keras
+import text_lm
+import workload
 
-import text_lm  # noqa: E402
-import workload  # noqa: E402
-
+hvd.init()
 CONTEXT = 8
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _horovod():
-    hvd.init()
-    assert hvd.size() == 1
 
 
 def make_model(name):
