@@ -339,28 +339,5 @@ TEST(BloomIndex, RejectsHostileSections) {
   ExpectBadFilter(Section(1, 1, 64, Bytes(8, 0xFF)), 100, 99);  // p0, with 100 positives.
 }
 
-TEST(BloomIndex, PrefixesAreErrorsAndBitFlipsStayInRange) {
-  constexpr uint32_t kN = 300;
-  const CodecContext context{4, SerialExecutor()};
-  const std::vector<uint32_t> support = RandomSupport(kN, 12, 10);
-  for (const char* policy : kPolicies) {
-    const Coded coded = EncodeBloom(policy, "0.01", support, kN, context);
-    const auto k = static_cast<uint32_t>(coded.decoded.size());
-    std::vector<uint32_t> indices;
-    for (size_t size = 0; size < coded.section.size(); ++size) {
-      const Bytes prefix(coded.section.begin(),
-                         coded.section.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_EQ(DecodeBloom(prefix, kN, k, context, &indices).code(), StatusCode::kDataLoss);
-    }
-    for (size_t bit = 0; bit < 8 * coded.section.size(); ++bit) {
-      Bytes flipped = coded.section;
-      flipped[bit / 8] = static_cast<unsigned char>(flipped[bit / 8] ^ 1u << (bit % 8));
-      if (!DecodeBloom(flipped, kN, k, context, &indices).ok()) continue;
-      EXPECT_EQ(indices.size(), k);
-      EXPECT_TRUE(CheckIndices(indices, kN).ok());
-    }
-  }
-}
-
 }  // namespace
 }  // namespace tfcompress

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "contract_inputs.h"
@@ -71,10 +70,6 @@ std::vector<float> ToDense(const SparseTensor& sparse) {
   const Support support = sparse.support();
   for (size_t i = 0; i < sparse.values.size(); ++i) dense[support[i]] = sparse.values[i];
   return dense;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
 }
 
 Status Sum(const Bytes& packets, int num_ranks, float scale, std::vector<float>* sum,

@@ -116,6 +116,20 @@ Backs AllBacks() {
 
 }  // namespace
 
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
+}
+
+double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded) {
+  double error = 0;
+  double norm = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    error += std::pow(double{values[i]} - decoded[i], 2);
+    norm += std::pow(values[i], 2);
+  }
+  return std::sqrt(error / norm);
+}
+
 bool IsExact(const IndexCodec& codec) {
   Bytes section;
   return !codec.Encode(std::vector<uint32_t>{0}, 1, {}, &section).value().changed.has_value();
@@ -219,6 +233,7 @@ const std::vector<IndexCase>& SmallIndexCases() {
       {"last", 300, {299}},
       {"some", 300, {0, 3, 4, 5, 17, 60, 61, 128, 129, 200, 255, 256, 290, 299}},
       {"all", 43, Range(0, 43)},
+      {"a tenth", 1000, RandomSubset(1000, 0.1, 8)},
       {"long gaps", 70000, {1, 2, 300, 66000, 69999}},
       {"matrix", 40 * 20, RandomProduct(40, 20, 7), 20},
   };
@@ -293,6 +308,15 @@ void ForEachBitFlip(ByteSpan bytes, const std::function<void(const Bytes&, size_
   }
 }
 
+void ExpectError(const Status& status, StatusCode code, const std::string& words) {
+  EXPECT_EQ(status.code(), code);
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+}
+
+void ExpectDataLoss(const Status& status, const std::string& words) {
+  ExpectError(status, StatusCode::kDataLoss, words);
+}
+
 void ExpectSubset(const std::vector<uint32_t>& indices, uint32_t n, uint32_t k) {
   EXPECT_EQ(indices.size(), k);
   const Status status = CheckIndices(indices, n);
@@ -309,11 +333,7 @@ void ExpectSame(const SparseTensor& actual, const SparseTensor& expected) {
   EXPECT_EQ(actual.n, expected.n);
   EXPECT_EQ(actual.everything, expected.everything);
   EXPECT_EQ(actual.indices, expected.indices);
-  ASSERT_EQ(actual.values.size(), expected.values.size());
-  if (expected.values.empty()) return;
-  EXPECT_EQ(std::memcmp(actual.values.data(), expected.values.data(), 4 * expected.values.size()),
-            0)
-      << "values differ";
+  EXPECT_TRUE(SameBits(actual.values, expected.values)) << "values differ";
 }
 
 }  // namespace tfcompress

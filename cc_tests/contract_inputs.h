@@ -15,6 +15,7 @@
 #include "core/codec.h"
 #include "core/compressor.h"
 #include "core/registry.h"
+#include "core/status.h"
 
 namespace tfcompress {
 
@@ -91,6 +92,11 @@ std::vector<float> NormalValues(size_t count, uint64_t seed);
 // A vector like a gradient: many zeros, heavy tails, values of very different size.
 std::vector<float> Gradient(size_t n, uint64_t seed);
 
+// Whether two vectors have the same bits.
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+// Norm of the error of `decoded`, as a multiple of that of `values`.
+double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded);
+
 // Whether Decode yields the encoded indices again.
 bool IsExact(const IndexCodec& codec);
 // Whether it decodes some values to zero by design, and they are not sent.
@@ -116,6 +122,10 @@ const std::vector<SpecCase>& SpecsOfEachPart();
 void ForEachPrefix(ByteSpan bytes, const std::function<void(const Bytes&)>& check);
 // Calls check with every copy of `bytes` that has one flipped bit.
 void ForEachBitFlip(ByteSpan bytes, const std::function<void(const Bytes&, size_t bit)>& check);
+
+// Expects an error with these words in its message.
+void ExpectError(const Status& status, StatusCode code, const std::string& words);
+void ExpectDataLoss(const Status& status, const std::string& words);
 
 // Checks what a decoder returned for bytes that it did not refuse.
 void ExpectSubset(const std::vector<uint32_t>& indices, uint32_t n, uint32_t k);

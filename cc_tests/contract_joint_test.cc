@@ -10,6 +10,13 @@ namespace {
 
 constexpr uint64_t kJointSeed = 42;
 
+// SmallIndexCases, and one of many elements.
+std::vector<IndexCase> JointCases() {
+  std::vector<IndexCase> cases = SmallIndexCases();
+  cases.push_back({"many", 3000, RandomSubset(3000, 0.4, 8)});
+  return cases;
+}
+
 class JointContract : public testing::TestWithParam<Setting<SparseCodec>> {
  protected:
   const SparseCodec& codec() const { return *GetParam().codec; }
@@ -67,7 +74,7 @@ TEST_P(JointContract, DecodesAsManyAsTheEncoderSaysWithinItsBound) {
 }
 
 TEST_P(JointContract, AnyPrefixOrFlippedBitIsAnErrorOrInRange) {
-  for (const IndexCase& input : SmallIndexCases()) {
+  for (const IndexCase& input : JointCases()) {
     SCOPED_TRACE(input.name);
     const bool everything = input.indices.size() == input.n;
     const Support support =
@@ -84,10 +91,13 @@ TEST_P(JointContract, AnyPrefixOrFlippedBitIsAnErrorOrInRange) {
     Bytes longer = section;
     longer.push_back(0);
     expect_data_loss(longer);
-    ForEachBitFlip(section, [&](const Bytes& flipped, size_t bit) {
-      SCOPED_TRACE(bit);
-      ExpectErrorOrSparse(flipped, input.n, everything, k);
-    });
+    // That of many elements has too many bits: ChangedBytesAreAnErrorOrInRange changes some.
+    if (section.size() < 1000) {
+      ForEachBitFlip(section, [&](const Bytes& flipped, size_t bit) {
+        SCOPED_TRACE(bit);
+        ExpectErrorOrSparse(flipped, input.n, everything, k);
+      });
+    }
     for (uint32_t other_k : {1u, k - 1, k + 1, input.n}) {
       if (other_k > 0 && other_k <= input.n) ExpectErrorOrSparse(section, input.n, false, other_k);
     }
@@ -99,7 +109,7 @@ TEST_P(JointContract, AnyPrefixOrFlippedBitIsAnErrorOrInRange) {
 
 TEST_P(JointContract, ChangedBytesAreAnErrorOrInRange) {
   Random random(7);
-  for (const IndexCase& input : SmallIndexCases()) {
+  for (const IndexCase& input : JointCases()) {
     SCOPED_TRACE(input.name);
     Bytes section;
     uint32_t k = 0;

@@ -209,6 +209,7 @@ TEST_P(CurveContract, ErrsNoMoreThanTheMeanOfASign) {
       }
       for (size_t i = 0; i < decoded.size(); ++i) {
         if (IsNegative(input.values[i]) != negative) continue;
+        ASSERT_FALSE(negative ? decoded[i] > 0 : decoded[i] < 0) << "value " << i;
         const double from_mean = input.values[i] - mean;
         const double from_curve = double{input.values[i]} - decoded[i];
         variance += from_mean * from_mean / count;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -32,10 +31,6 @@ Floats Estimate(const CountSketch& sketch, const Floats& table, size_t n,
   Floats estimates(n, 7.0f);
   sketch.Estimate(table, executor, Span<float>(estimates));
   return estimates;
-}
-
-bool SameBits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
 }
 
 Floats Integers(size_t n, uint64_t seed) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/crc32c.h"
+#include "contract_inputs.h"
 #include "core/pipeline.h"
 #include "fuzz/frame_fields.h"
 
@@ -49,11 +49,6 @@ Status ReadWith(size_t offset, T value) {
   SetField(offset, value, &frame);
   RepairChecksum(&frame);
   return ReadAll(frame);
-}
-
-void ExpectDataLoss(const Status& status, const std::string& message) {
-  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
-  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
 }
 
 TEST(Frame, HasTheDocumentedLayout) {
@@ -121,21 +116,17 @@ TEST(Frame, FramesFollowEachOther) {
 }
 
 TEST(Frame, AnyFlippedBitIsDataLoss) {
-  Bytes bytes = SomeFrame();
+  const Bytes bytes = SomeFrame();
   ASSERT_TRUE(ReadAll(bytes).ok());
-  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-    bytes[bit / 8] ^= static_cast<unsigned char>(1u << (bit % 8));
-    EXPECT_EQ(ReadAll(bytes).code(), StatusCode::kDataLoss) << "bit " << bit;
-    bytes[bit / 8] ^= static_cast<unsigned char>(1u << (bit % 8));
-  }
+  ForEachBitFlip(bytes, [](const Bytes& flipped, size_t bit) {
+    EXPECT_EQ(ReadAll(flipped).code(), StatusCode::kDataLoss) << "bit " << bit;
+  });
 }
 
 TEST(Frame, AnyPrefixIsDataLoss) {
-  const Bytes bytes = SomeFrame();
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(ReadAll(Bytes(bytes.begin(), bytes.begin() + size)).code(), StatusCode::kDataLoss)
-        << size;
-  }
+  ForEachPrefix(SomeFrame(), [](const Bytes& prefix) {
+    EXPECT_EQ(ReadAll(prefix).code(), StatusCode::kDataLoss) << prefix.size();
+  });
 }
 
 // The header's own checks, behind a right checksum.

@@ -51,6 +51,17 @@ TEST(HuffmanCode, DeepReduceSection2) {
   EXPECT_EQ(BitString(bytes).Text(16), "0000100011001000");
 }
 
+// SKCompress, figure 7: items 0 to 3 of a sketch have the frequencies 6, 3, 2 and 1.
+TEST(HuffmanCode, SkcompressFigure7) {
+  const std::vector<uint64_t> counts = {6, 3, 2, 1};
+  const HuffmanCode code = CodeOf(counts);
+  EXPECT_EQ(WordText(code, 0), "0");
+  EXPECT_EQ(WordText(code, 1), "10");
+  EXPECT_EQ(WordText(code, 2), "110");
+  EXPECT_EQ(WordText(code, 3), "111");
+  EXPECT_EQ(code.NumBits(counts), 21u);
+}
+
 TEST(HuffmanCode, LengthsAreTheBytesOfTheFormat) {
   Bytes bytes;
   CodeOf({10, 2, 1}).WriteLengths(&bytes);

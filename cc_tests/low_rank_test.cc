@@ -307,10 +307,8 @@ TEST(LowRank, RefusesOtherSizes) {
   Rank rank = MakeRank({{40, 30}}, 2, 0);
   const auto matrices = PointersTo<const float>(&rank.matrices);
   Floats left(79), right(60);
-  const Status status =
-      low_rank.Right(matrices, SerialExecutor(), Span<float>(left), Span<float>(right));
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("left factors of 79 floats, expected 80"), std::string::npos);
+  ExpectError(low_rank.Right(matrices, SerialExecutor(), Span<float>(left), Span<float>(right)),
+              StatusCode::kInvalidArgument, "left factors of 79 floats, expected 80");
   left.resize(80);
   right.resize(61);
   EXPECT_EQ(

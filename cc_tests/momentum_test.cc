@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -29,10 +28,6 @@ struct State {
   Floats residual;
   Floats velocity;
 };
-
-bool SameBits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
-}
 
 // Compensates into separate slots; returns whether the memory reports the vector as finite.
 bool Compensate(const Memory& memory, const Floats& gradient, const State& before, State* after,

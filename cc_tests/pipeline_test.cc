@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 
@@ -49,11 +48,6 @@ Status Sum(const Bytes& packets, int num_ranks, std::vector<Tensor>* tensors, fl
   std::vector<SumTarget> targets;
   for (Tensor& tensor : *tensors) targets.push_back(tensor.target());
   return DecodeSum(packets, num_ranks, scale, targets, executor, stats);
-}
-
-void ExpectDataLoss(const Status& status, const std::string& message) {
-  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
-  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
 }
 
 // Two ranks' packets of three tensors of different type, codec and size; the second has several
@@ -329,10 +323,6 @@ TEST(EncodeFrame, AFiniteGradientThatOverflowsTheResidualIsNonFinite) {
       EncodeFrame(*Parse("residual|topk|raw|raw"), gradient.view(), slots, {}, &frame).ok());
   EXPECT_EQ(frame[frame_fields::kFlags], 1);
   EXPECT_EQ(slot, (std::vector<float>{0.5f, kLargest}));
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // Encodes with one slot before the step and another, of its size, after it.

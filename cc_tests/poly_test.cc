@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "contract_inputs.h"
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/hash.h"
@@ -21,16 +22,6 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 std::unique_ptr<const ValueCodec> MakePoly(const Settings& settings = {}) {
   return MakePart<ValueCodec>("poly", settings);
-}
-
-double RelativeError(const std::vector<float>& values, const std::vector<float>& decoded) {
-  double error = 0;
-  double norm = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    error += std::pow(double{values[i]} - decoded[i], 2);
-    norm += std::pow(values[i], 2);
-  }
-  return std::sqrt(error / norm);
 }
 
 double LargestError(const std::vector<float>& values, const std::vector<float>& decoded) {
@@ -106,9 +97,8 @@ TEST(PolyTest, FindsPolynomialsOfItsDegree) {
 }
 
 TEST(PolyTest, IsExactWhereThereAreAsManyCoefficientsAsPoints) {
-  for (size_t d = 1; d <= 6; ++d) {
+  for (size_t d = 2; d <= 6; ++d) {
     const std::vector<float> magnitudes = Sampled(d, [](double x) { return 1 / (x + 0.1); });
-    if (d == 1) continue;
     const auto segments = FitSegments(magnitudes, 5, 1, SerialExecutor());
     ASSERT_EQ(segments.size(), 1u);
     EXPECT_LT(LargestError(magnitudes, Evaluate(segments, 5)), 5e-6) << d;

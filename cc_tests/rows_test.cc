@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/merge_rows.h"
@@ -18,20 +17,11 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-void ExpectError(const Status& status, StatusCode code, const std::string& message) {
-  EXPECT_EQ(status.code(), code);
-  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
-}
-
 SparseRows Merge(const std::vector<uint32_t>& ids, const std::vector<float>& values, uint64_t width,
                  float scale = 1.0f, Executor* executor = SerialExecutor()) {
   SparseRows merged;
   AddRows(ids, values, width, /*num_rows=*/1000, scale, executor, &merged);
   return merged;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
 }
 
 TEST(AddRows, SumsTheSlicesOfARow) {
@@ -488,9 +478,9 @@ TEST(DecodeRowsSum, FailsWithTheErrorOfARank) {
   Bytes packets = MustEncodeRows("dense|raw|raw", input);
   AppendError(DataLoss("rank 2, tensor 0: broken"), &packets);
   SparseRows sum;
-  ExpectError(
+  ExpectDataLoss(
       DecodeRowsSum({packets, 2, 1}, 0, input.table(), 1.0f, SerialExecutor(), &sum, nullptr),
-      StatusCode::kDataLoss, "rank 1 could not sum its shard: rank 2, tensor 0: broken");
+      "rank 1 could not sum its shard: rank 2, tensor 0: broken");
 }
 
 TEST(DecodeSum, WalksOverTheFramesOfOthers) {
@@ -503,9 +493,9 @@ TEST(DecodeSum, WalksOverTheFramesOfOthers) {
   };
   ASSERT_TRUE(decode({2}, 3).ok());
   EXPECT_EQ(sum, (std::vector<float>{3, 12, 15}));
-  ExpectError(decode({1}, 3), StatusCode::kDataLoss, "rank 0, tensor 1: frame of 100 rows");
-  ExpectError(decode({0}, 3), StatusCode::kDataLoss, "rank 0, tensor 0: frame of 2 elements");
-  ExpectError(decode({2}, 4), StatusCode::kDataLoss, "rank 1, tensor 2: frame of");
+  ExpectDataLoss(decode({1}, 3), "rank 0, tensor 1: frame of 100 rows");
+  ExpectDataLoss(decode({0}, 3), "rank 0, tensor 0: frame of 2 elements");
+  ExpectDataLoss(decode({2}, 4), "rank 1, tensor 2: frame of");
   ExpectError(decode({3}, 3), StatusCode::kInvalidArgument, "positions must ascend in [0, 3)");
   ExpectError(decode({-1}, 3), StatusCode::kInvalidArgument, "positions must ascend");
   ExpectError(decode({0, 1}, 3), StatusCode::kInvalidArgument, "2 positions for 1 tensors");
@@ -530,8 +520,7 @@ TEST(DecodeRowsSum, RefusesFramesOfSomethingElse) {
   const Bytes joint = MustEncodeRows("dense|sketchml", input);
   SparseRows sum;
   const auto expect = [&](const Bytes& frame, const Table& table, const std::string& message) {
-    ExpectError(DecodeRows(frame, table, &sum), StatusCode::kDataLoss,
-                "rank 0, tensor 0: " + message);
+    ExpectDataLoss(DecodeRows(frame, table, &sum), "rank 0, tensor 0: " + message);
   };
   expect(rows, {101, 3, DType::kFloat32}, "frame of a table of 100 rows, expected 101");
   expect(rows, {100, 4, DType::kFloat32}, "rows of 3 elements, expected 4");
@@ -554,14 +543,14 @@ TEST(DecodeRowsSum, NamesTheRankAndThePositionOfABrokenFrame) {
     return DecodeRowsSum({bytes, kRanks, 3}, 1, OfRank(0).table(), 1, SerialExecutor(), &sum,
                          nullptr);
   };
-  ExpectError(decode(packets), StatusCode::kDataLoss, "rank 2, tensor 1: checksum");
+  ExpectDataLoss(decode(packets), "rank 2, tensor 1: checksum");
   packets[in_the_last_table] ^= 1;
   ASSERT_TRUE(decode(packets).ok());
   ForEachPrefix(packets, [&](const Bytes& prefix) {
     ASSERT_EQ(decode(prefix).code(), StatusCode::kDataLoss) << prefix.size();
   });
   packets.push_back(1);
-  ExpectError(decode(packets), StatusCode::kDataLoss, "packets: 1 bytes too many");
+  ExpectDataLoss(decode(packets), "packets: 1 bytes too many");
 }
 
 TEST(DecodeRowsSum, SkipsZerosAfterEachPacket) {
@@ -582,7 +571,7 @@ TEST(DecodeRowsSum, SkipsZerosAfterEachPacket) {
   ASSERT_TRUE(decode(Bytes(100, 0), &sum).ok());
   EXPECT_EQ(sum.ids, expected.ids);
   EXPECT_EQ(sum.values, expected.values);
-  ExpectError(decode({0, 1}, &sum), StatusCode::kDataLoss, "rank 1, tensor 0: not a ");
+  ExpectDataLoss(decode({0, 1}, &sum), "rank 1, tensor 0: not a ");
 }
 
 TEST(DecodeRowsFrame, RefusesWidthsThatLie) {
@@ -592,8 +581,8 @@ TEST(DecodeRowsFrame, RefusesWidthsThatLie) {
     SetField<uint32_t>(frame_fields::kHeaderBytes, width, &frame);
     RepairChecksum(&frame);
     SparseRows rows;
-    ExpectError(DecodeRows(frame, input.table(), &rows), StatusCode::kDataLoss,
-                "rows of " + std::to_string(width) + " elements, expected 3");
+    ExpectDataLoss(DecodeRows(frame, input.table(), &rows),
+                   "rows of " + std::to_string(width) + " elements, expected 3");
     if (width == 0) continue;
     // What the receiver expects may be wrong too.
     EXPECT_EQ(DecodeRows(frame, {100, width, DType::kFloat32}, &rows).ok(), false);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "contract_inputs.h"
 #include "core/collect.h"
 #include "core/float_filter.h"
 #include "core/float_order.h"
@@ -51,27 +52,17 @@ void ExpectTopK(const std::vector<float>& dense, size_t k) {
   EXPECT_EQ(Select(*topk, dense, &threads), expected);
 }
 
-std::vector<float> Gaussian(size_t n, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> dense(n);
-  for (float& x : dense) {
-    const float radius = std::sqrt(-2 * std::log(random.NextFloat() + 1e-9f));
-    x = radius * std::cos(6.2831853f * random.NextFloat());
-  }
-  return dense;
-}
-
 // Large enough for the sampled path, and not a whole number of blocks, chunks or vectors.
 constexpr size_t kLarge = 200003;
 
 TEST(TopK, AgreesWithTheOracle) {
   for (const size_t n : {2u, 10u, 1000u, 32768u, 32769u}) {
-    const std::vector<float> dense = Gaussian(n, n);
+    const std::vector<float> dense = NormalValues(n, n);
     ExpectTopK(dense, 1);
     ExpectTopK(dense, n / 2);
     ExpectTopK(dense, n);
   }
-  const std::vector<float> dense = Gaussian(kLarge, 1);
+  const std::vector<float> dense = NormalValues(kLarge, 1);
   for (const size_t k : {size_t{1}, size_t{200}, size_t{2000}, kLarge / 3, kLarge - 1})
     ExpectTopK(dense, k);
 }
@@ -113,7 +104,7 @@ TEST(TopK, OrdersDenormals) {
 
 // Large elements are where the sample misses them, or where it sees too many.
 TEST(TopK, SurvivesAMisleadingSample) {
-  std::vector<float> dense = Gaussian(kLarge, 5);
+  std::vector<float> dense = NormalValues(kLarge, 5);
   for (size_t i = 0; i < 3000; ++i) dense[70000 + i] = 100 + static_cast<float>(i % 50);
   for (const size_t k : {100u, 2999u, 3000u, 3001u, 10000u}) ExpectTopK(dense, k);
   std::vector<float> ascending(kLarge);
@@ -125,7 +116,7 @@ TEST(TopK, SurvivesAMisleadingSample) {
 
 // The bound of the sample is then among the small ones, far below the cut.
 TEST(TopK, CutsFarAboveItsBound) {
-  std::vector<float> dense = Gaussian(100000, 5);
+  std::vector<float> dense = NormalValues(100000, 5);
   for (size_t i = 0; i < dense.size(); i += 100) dense[i] = 1000 + 3 * dense[i];
   ExpectTopK(dense, 1000);
   ExpectTopK(dense, 900);
@@ -153,7 +144,7 @@ TEST(Dense, IsEverything) {
 }
 
 TEST(MakeElements, ListsWhatItMakes) {
-  const std::vector<float> gradient = Gaussian(1000, 8);
+  const std::vector<float> gradient = NormalValues(1000, 8);
   for (const int64_t size : {0, 1, 63, 64, 65, 1000}) {
     std::vector<float> made(size), values(size);
     std::vector<uint32_t> found(size), expected;
@@ -173,7 +164,7 @@ TEST(MakeElements, ListsWhatItMakes) {
 }
 
 TEST(MakeElements, FindsEveryElementThatIsNotFinite) {
-  std::vector<float> elements = Gaussian(150, 9), values(150);
+  std::vector<float> elements = NormalValues(150, 9), values(150);
   std::vector<uint32_t> found(150);
   const auto is_finite = [&](FloatList* list) {
     const auto keep = [from = elements.data()](int64_t i) { return from[i]; };
@@ -194,7 +185,7 @@ TEST(MakeElements, FindsEveryElementThatIsNotFinite) {
 }
 
 TEST(CollectAtLeast, AgreesWithTheDefinition) {
-  const std::vector<float> dense = Gaussian(kLarge, 6);
+  const std::vector<float> dense = NormalValues(kLarge, 6);
   ThreadExecutor threads(4);
   for (const float bound : {1e-30f, 0.1f, 2.0f, 1e30f}) {
     std::vector<uint32_t> expected;

@@ -160,7 +160,7 @@ TEST(ThreelcTest, TakesTheEndsOfTheFloats) {
   EXPECT_EQ(EncodeTrits({}).k, 0u);
 }
 
-TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
+TEST(ThreelcTest, RefusesOtherNumbersAndDigitsPastTheEnd) {
   const auto codec = MakeThreelc();
   Random random(5);
   std::vector<float> dense(333);
@@ -171,22 +171,6 @@ TEST(ThreelcTest, HostileBytesGiveErrorsOrSparseVectors) {
     return codec->Decode(section, k, {}, decoded);
   };
   SparseTensor decoded;
-  for (size_t length = 0; length < encoded.section.size(); ++length) {
-    const Bytes prefix(encoded.section.begin(), encoded.section.begin() + length);
-    ASSERT_EQ(decode(prefix, 333, encoded.k, &decoded).code(), StatusCode::kDataLoss);
-  }
-  for (size_t bit = 0; bit < 8 * encoded.section.size(); ++bit) {
-    Bytes flipped = encoded.section;
-    flipped[bit / 8] ^= static_cast<unsigned char>(1u << bit % 8);
-    const Status status = decode(flipped, 333, encoded.k, &decoded);
-    if (!status.ok()) {
-      ASSERT_EQ(status.code(), StatusCode::kDataLoss);
-      continue;
-    }
-    ASSERT_EQ(decoded.indices.size(), encoded.k);
-    ASSERT_TRUE(CheckIndices(decoded.indices, 333).ok());
-    for (float value : decoded.values) ASSERT_TRUE(std::isfinite(value));
-  }
   EXPECT_EQ(decode(encoded.section, 333, encoded.k + 1, &decoded).code(), StatusCode::kDataLoss);
   EXPECT_EQ(decode(encoded.section, 338, encoded.k, &decoded).code(), StatusCode::kDataLoss);
   // A digit after the end of three elements.

@@ -78,98 +78,83 @@ void RegisterSparsifier(const RegistryRow<Sparsifier>& row, const std::string& d
   });
 }
 
-// Encodes with `part`, a setting of the row, and decodes again.
-void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
-                   std::shared_ptr<const IndexCodec> codec, const std::string& density) {
-  const std::string name = "index/" + part + "/" + density;
-  // Returns the number of indices that receivers decode.
-  const auto encode = [=](Bytes* section, benchmark::State* state) {
+// Measures encoding and decoding the section of an input. `encode` returns how many elements
+// receivers decode, and `decode` decodes as many.
+template <typename Encode, typename Decode>
+void RegisterSections(const std::string& name, const std::string& density, const Encode& encode,
+                      const Decode& decode, bool has_limit = false) {
+  const auto must_encode = [=](Bytes* section, benchmark::State* state) {
     section->clear();
-    const std::vector<uint32_t>& indices = InputOf(density).indices;
-    const auto decoded = codec->Encode(indices, kElements, Context(), section);
-    Check(decoded.status(), state);
-    return decoded.value().support(Support(kElements, indices)).size();
+    const Result<uint32_t> k = encode(InputOf(density), section);
+    Check(k.status(), state);
+    return k.ok() ? k.value() : 0;
   };
   const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
     const auto k = static_cast<double>(InputOf(density).indices.size());
     SetCounters(static_cast<double>(section.size()), k, state);
-    state->counters[kLimitCounter] = LimitBits(kElements, k);
+    if (has_limit) state->counters[kLimitCounter] = LimitBits(kElements, k);
   };
   Register(name + "/encode", [=](benchmark::State& state) {
     Bytes section;
     InputOf(density);
-    for (auto _ : state) encode(&section, &state);
+    for (auto _ : state) must_encode(&section, &state);
     set_counters(section, &state);
   });
-  const IndexCodec* decoder = DecoderById<IndexCodec>(row.id);
   Register(name + "/decode", [=](benchmark::State& state) {
     Bytes section;
-    std::vector<uint32_t> indices;
-    const auto k = static_cast<uint32_t>(encode(&section, &state));
-    for (auto _ : state) Check(decoder->Decode(section, kElements, k, Context(), &indices), &state);
+    const uint32_t k = must_encode(&section, &state);
+    const Support support(kElements, InputOf(density).indices);
+    SparseTensor decoded;
+    decoded.n = kElements;
+    decoded.values.resize(k);
+    for (auto _ : state) Check(decode(section, support, k, &decoded), &state);
     set_counters(section, &state);
   });
+}
+
+// Encodes with `part`, a setting of the row, and decodes again.
+void RegisterIndex(const RegistryRow<IndexCodec>& row, const std::string& part,
+                   std::shared_ptr<const IndexCodec> codec, const std::string& density) {
+  const IndexCodec* decoder = DecoderById<IndexCodec>(row.id);
+  RegisterSections(
+      "index/" + part + "/" + density, density,
+      [=](const BenchInput& input, Bytes* section) -> Result<uint32_t> {
+        const auto decoded = codec->Encode(input.indices, kElements, Context(), section);
+        if (!decoded.ok()) return decoded.status();
+        const Support support(kElements, input.indices);
+        return static_cast<uint32_t>(decoded.value().support(support).size());
+      },
+      [=](const Bytes& section, const Support&, uint32_t k, SparseTensor* decoded) {
+        return decoder->Decode(section, kElements, k, Context(), &decoded->indices);
+      },
+      /*has_limit=*/true);
 }
 
 void RegisterValue(const RegistryRow<ValueCodec>& row, const std::string& density) {
   const std::shared_ptr<const ValueCodec> codec = Make(row);
-  const auto encode = [=](Bytes* section, benchmark::State* state) {
-    const BenchInput& input = InputOf(density);
-    section->clear();
-    Check(codec->Encode(input.values, Support(kElements, input.indices), Context(), section),
-          state);
-  };
-  const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
-    SetCounters(static_cast<double>(section.size()),
-                static_cast<double>(InputOf(density).values.size()), state);
-  };
-  Register("value/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
-    Bytes section;
-    InputOf(density);
-    for (auto _ : state) encode(&section, &state);
-    set_counters(section, &state);
-  });
-  Register("value/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
-    Bytes section;
-    encode(&section, &state);
-    const BenchInput& input = InputOf(density);
-    std::vector<float> values(input.values.size());
-    const Support support(kElements, input.indices);
-    for (auto _ : state)
-      Check(codec->Decode(section, support, Context(), Span<float>(values)), &state);
-    set_counters(section, &state);
-  });
+  RegisterSections(
+      "value/" + row.name + "/" + density, density,
+      [=](const BenchInput& input, Bytes* section) -> Result<uint32_t> {
+        const Support support(kElements, input.indices);
+        TFC_RETURN_IF_ERROR(codec->Encode(input.values, support, Context(), section));
+        return static_cast<uint32_t>(input.values.size());
+      },
+      [=](const Bytes& section, const Support& support, uint32_t, SparseTensor* decoded) {
+        return codec->Decode(section, support, Context(), Span<float>(decoded->values));
+      });
 }
 
 void RegisterJoint(const RegistryRow<SparseCodec>& row, const std::string& density) {
   const std::shared_ptr<const SparseCodec> codec = Make(row);
-  // Returns the number of elements that receivers decode.
-  const auto encode = [=](Bytes* section, benchmark::State* state) {
-    const BenchInput& input = InputOf(density);
-    section->clear();
-    const auto k =
-        codec->Encode(input.values, Support(kElements, input.indices), Context(), section);
-    Check(k.status(), state);
-    return k.value();
-  };
-  const auto set_counters = [=](const Bytes& section, benchmark::State* state) {
-    SetCounters(static_cast<double>(section.size()),
-                static_cast<double>(InputOf(density).indices.size()), state);
-  };
-  Register("joint/" + row.name + "/" + density + "/encode", [=](benchmark::State& state) {
-    Bytes section;
-    InputOf(density);
-    for (auto _ : state) encode(&section, &state);
-    set_counters(section, &state);
-  });
-  Register("joint/" + row.name + "/" + density + "/decode", [=](benchmark::State& state) {
-    Bytes section;
-    const uint32_t k = encode(&section, &state);
-    SparseTensor decoded;
-    decoded.n = kElements;
-    for (auto _ : state) Check(codec->Decode(section, k, Context(), &decoded), &state);
-    set_counters(section, &state);
-  });
+  RegisterSections(
+      "joint/" + row.name + "/" + density, density,
+      [=](const BenchInput& input, Bytes* section) {
+        const Support support(kElements, input.indices);
+        return codec->Encode(input.values, support, Context(), section);
+      },
+      [=](const Bytes& section, const Support&, uint32_t k, SparseTensor* decoded) {
+        return codec->Decode(section, k, Context(), decoded);
+      });
 }
 
 // Measures keys inserted and queried each second, without the policies of the index codec.

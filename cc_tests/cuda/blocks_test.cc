@@ -24,9 +24,8 @@ namespace {
 
 TEST(FromCuda, NamesTheOperationAndTheError) {
   EXPECT_TRUE(FromCuda(cudaSuccess, "something").ok());
-  const Status status = FromCuda(cudaErrorInvalidValue, "something");
-  EXPECT_EQ(status.code(), StatusCode::kInternal);
-  EXPECT_NE(status.message().find("something: cudaErrorInvalidValue"), std::string::npos);
+  ExpectError(FromCuda(cudaErrorInvalidValue, "something"), StatusCode::kInternal,
+              "something: cudaErrorInvalidValue");
 }
 
 TEST(FromCuda, ReportsAnErrorOnce) {

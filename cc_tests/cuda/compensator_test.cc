@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 
 #include "core/codec.h"
 #include "core/registry.h"
@@ -41,20 +40,12 @@ Compensated CompensateOnDevice(const std::string& memory, const HostGradient& gr
   const auto made = Compensator::Make(memory, gradient.dtype, gradient.n);
   EXPECT_TRUE(made.ok()) << made.status().message();
   const DeviceVector<unsigned char> gradient_dev(gradient.bytes, stream);
-  std::vector<std::unique_ptr<DeviceVector<float>>> before, after;
-  std::vector<DeviceSlot> vectors;
-  for (const auto& slot : slots) {
-    before.push_back(std::make_unique<DeviceVector<float>>(slot, stream));
-    after.push_back(std::make_unique<DeviceVector<float>>(slot.size()));
-    vectors.push_back({before.back()->data_dev(), (in_place ? before : after).back()->data_dev()});
-  }
+  const DeviceSlots slots_dev(slots, in_place, stream);
   const DeviceVector<unsigned char> workspace(made.value().workspace_bytes());
   const DeviceVector<unsigned char> finite(sizeof(bool));
-  ExpectOk(made.value().Compensate(gradient_dev.data_dev(), vectors, workspace.buffer(),
+  ExpectOk(made.value().Compensate(gradient_dev.data_dev(), slots_dev.views(), workspace.buffer(),
                                    reinterpret_cast<bool*>(finite.data_dev()), stream.get()));
-  Compensated found{finite.ToHost(stream)[0] != 0, {}};
-  for (const auto& slot : in_place ? before : after) found.slots.push_back(slot->ToHost(stream));
-  return found;
+  return {finite.ToHost(stream)[0] != 0, slots_dev.After(stream)};
 }
 
 void ExpectSame(const std::string& memory, const HostGradient& gradient, const Slots& slots,

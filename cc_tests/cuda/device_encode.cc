@@ -1,9 +1,7 @@
 #include "device_encode.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "contract_inputs.h"
 #include "cuda/frame_encoder.h"
 
 namespace tfcompress {
@@ -98,11 +96,6 @@ std::vector<Encoded> EncodeSideBySide(const Compressor& compressor,
     EXPECT_TRUE(options.in_place || SameBits(slots_dev[i]->Before(stream), slots[i]));
   }
   return encoded;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 bool SameBits(const Slots& a, const Slots& b) {

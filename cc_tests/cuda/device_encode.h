@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "contract_inputs.h"
 #include "core/pipeline.h"
 #include "cuda/memory_spec.h"
 #include "device_memory.h"
@@ -77,8 +78,8 @@ std::vector<Encoded> EncodeSideBySide(const Compressor& compressor,
                                       const std::vector<Slots>& slots, const EncodeOptions& options,
                                       const Stream& stream);
 
-// Whether two vectors have the same bits.
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+using tfcompress::SameBits;
+// Whether all vectors have the same bits.
 bool SameBits(const Slots& a, const Slots& b);
 
 }  // namespace device
