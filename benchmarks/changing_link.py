@@ -17,16 +17,13 @@ import sys
 import tempfile
 import threading
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
+import fill_tables
 import network
 import numpy as np
 import options
-import rich.console
+import page_table
 import rich.progress
-import rich.table
 from namespace_job import environment_of, run_ranks
 from netns import Bandwidth, Network
 from netns import network as make_network
@@ -44,9 +41,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     network.add_links(parser, ["1gbit", "100mbit", "1gbit"])
     options.add_ranks(parser)
-    parser.add_argument(
-        "--compression", nargs="+", default=["none", "fp16", "int8", "int4"], help="default: %(default)s"
-    )
+    options.add_compression(parser, ["none", "fp16", "int8", "int4"], "what `auto` is compared with")
     parser.add_argument("--units", type=int, default=1024, help="of two layers (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=600, help="of a phase (default: %(default)s)")
     options.add_pages_folder(parser)
@@ -108,20 +103,9 @@ def rows_of(bandwidths: list[str], jobs: dict[str, dict]) -> list[dict]:
     return rows
 
 
-def make_table(rows: list[dict]) -> rich.table.Table:
-    table = rich.table.Table(title="Links that change: milliseconds a step at the end of each phase")
-    headings = ["link", *rows[0]["milliseconds"], "auto took", "after steps"]
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        times = [f"{each:,.1f}" for each in row["milliseconds"].values()]
-        table.add_row(row["link"], *times, row["choice"], str(row["settled_after"] or "-"))
-    return table
-
-
-def plot(results: dict) -> plt.Figure:
+def plot(results: dict) -> drawing.Figure:
     """Draws the steps of `auto`, and those of the others as levels."""
-    figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
+    figure, axes = drawing.subplots(size=(9, 4))
     own, rows = np.array(results["jobs"][AUTO]["milliseconds"]), results["rows"]
     length = len(own) // len(rows)
     whole = own[: len(own) // _SMOOTHED_STEPS * _SMOOTHED_STEPS].reshape(-1, _SMOOTHED_STEPS)
@@ -148,10 +132,9 @@ def main() -> None:
     network.prepare("changing_link.py")
     jobs = {}
     names = [*arguments.compression, AUTO]
-    with rich.progress.Progress() as progress:
-        for name in progress.track(names, description="jobs"):
-            num_steps = arguments.steps if name == AUTO else max(arguments.steps // 10, 4)
-            jobs[name] = run(arguments, name, num_steps)
+    for name in rich.progress.track(names, "jobs"):
+        num_steps = arguments.steps if name == AUTO else max(arguments.steps // 10, 4)
+        jobs[name] = run(arguments, name, num_steps)
     labels = [each.label for each in arguments.bandwidths]
     setting = {name: getattr(arguments, name) for name in ("ranks", "units", "steps", "threads")}
     results = {
@@ -165,7 +148,7 @@ def main() -> None:
     }
     options.save(results, arguments.output, "changing_link")
     plot(results).savefig(arguments.output / "figures" / "changing_link.png", dpi=120)
-    rich.console.Console(width=110).print(make_table(results["rows"]))
+    page_table.show(fill_tables.changing_link(results))
 
 
 if __name__ == "__main__":

@@ -10,16 +10,13 @@ in the residual either way.
 import math
 import pathlib
 
-import matplotlib
+import drawing
 import numpy as np
 import options
 import rich.progress
-from comparison.gradients import find_files
+from comparison.gradients import find_files, read_dump
 
 import tfcompress as tfc
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 MIN_ELEMENTS = 1024  # What presets send whole.
 MARKERS = "os^"  # Of lines, ten in a row.
@@ -66,12 +63,8 @@ LINES = {
 
 def variables(path: pathlib.Path, min_elements: int = MIN_ELEMENTS) -> dict[str, np.ndarray]:
     """Returns the dense variables of a dump; without another bound, those that training would compress."""
-    with np.load(path) as file:
-        return {
-            name: file[name].astype(np.float32)
-            for name in file.files
-            if ":" not in name and file[name].size >= min_elements and file[name].any()
-        }
+    found, _ = read_dump(path)
+    return {name: array for name, array in found.items() if array.size >= min_elements and array.any()}
 
 
 def measure(gradients: list[dict[str, np.ndarray]], codecs: str, ratio: float) -> dict:
@@ -110,7 +103,7 @@ def front(points: list[dict]) -> list[dict]:
 
 
 def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
-    figure, axes = plt.subplots(figsize=(10, 6.5), layout="constrained")
+    figure, axes = drawing.subplots(size=(10, 6.5))
     every = [point for points in lines.values() for point in points]
     exact = 15 + max(point["snr"] for point in every if point["snr"] is not None)
 
@@ -135,7 +128,6 @@ def plot(lines: dict[str, list[dict]], path: pathlib.Path) -> None:
     axes.grid(alpha=0.3)
     figure.legend(fontsize="x-small", loc="outside right upper")
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def main() -> None:

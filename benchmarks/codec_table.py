@@ -7,7 +7,6 @@
 Speeds are ratios to a memcpy of the dense vector in the same run, on one thread.
 """
 
-import argparse
 import math
 import pathlib
 import re
@@ -15,9 +14,9 @@ import textwrap
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import rich.progress
+import options
 from comparison.gradients import find_files, read_gradients
-from measuring import machine, seconds, with_policies
+from measuring import machine, seconds, tracked, with_policies
 
 import tfcompress as tfc
 from tfcompress.catalogue import KINDS
@@ -237,15 +236,11 @@ def measured_tables(known: dict[str, dict[str, list[str]]]) -> dict[str, list[st
     joint_names = [entry.name for entry in tfc.joint_codecs()]
     names = dict(zip(MEASURED_KINDS, (index_names, value_names, joint_names, LINEAR), strict=True))
     measures = (measure_index, measure_value, measure_joint, measure_linear)
-    rows: dict[str, list[list[str]]] = {}
-    with rich.progress.Progress() as progress:
-        task = progress.add_task("measuring", total=sum(map(len, names.values())))
-        for kind, measure in zip(MEASURED_KINDS, measures, strict=True):
-            rows[kind] = []
-            for name in names[kind]:
-                progress.update(task, description=name)
-                rows[kind].append(known.get(kind, {}).get(name) or [f"`{name}`", *measure(name)])
-                progress.advance(task)
+    rows: dict[str, list[list[str]]] = {kind: [] for kind in names}
+    of_kind = dict(zip(names, measures, strict=True))
+    jobs = [(kind, name) for kind, some in names.items() for name in some]
+    for kind, name in tracked(jobs, lambda job: job[1]):
+        rows[kind].append(known.get(kind, {}).get(name) or [f"`{name}`", *of_kind[kind](name)])
     index_rows, value_rows, joint_rows, linear_rows = rows.values()
     limit = [f"{entropy_bits(UNIVERSE, len(random_indices(d))):.2f}" for d in DENSITIES]
     index_rows.insert(0, ["*entropy limit* log2 C(n, k) / k", *limit, "-", "-"])
@@ -314,9 +309,7 @@ def with_new_facts(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options.make_parser(__doc__)
     parser.add_argument("--check", action="store_true", help="fail unless the page agrees with the registry")
     parser.add_argument(
         "--facts", action="store_true", help="measure nothing: keep the measurements of the page"

@@ -5,7 +5,7 @@
 
 A dense gradient sends the `--ratio` of its elements with the largest magnitude, a sparse one its rows. Exact
 methods are compared with exact ones, lossy with lossy ones, whose errors are given with the bytes. One thread
-each; speeds are the best of several runs, given with that of a memcpy of as many bytes in the same run.
+each; speeds are the best of several runs, and the JSON has those of a memcpy of as many bytes beside them.
 
 Packages that are not installed are named and left out; `pip install -r scripts/requirements-test.txt`
 installs all of them.
@@ -20,11 +20,9 @@ from collections.abc import Callable
 
 import numpy as np
 import options
-import rich.console
-import rich.progress
 from comparison import figures, keys, pairs, peers, quantiles, report, selection, values
 from comparison.gradients import Gradient, find_files, read_gradients
-from measuring import machine
+from measuring import machine, tracked
 
 import tfcompress as tfc
 from tfcompress.measure import memcpy_seconds
@@ -98,24 +96,19 @@ def measure(gradients: list[Gradient], budget: float) -> dict[str, list[dict]]:
     """Returns the numbers of every section, and the speed of memcpy at the sizes of each."""
     results: dict[str, list[dict]] = {"memcpy": [], **{name: [] for name in SECTIONS}}
     jobs = [
-        (name, section, gradient, section.methods())
+        (name, section, gradient)
         for name, section in SECTIONS.items()
         for gradient in gradients
         if gradient.dense is not None or not section.dense
     ]
-    with rich.progress.Progress() as progress:
-        task = progress.add_task("measuring", total=sum(len(methods) for *_, methods in jobs))
-        for name, section, gradient, methods in jobs:
-            progress.update(task, description=f"{name}, {gradient.name}")
-            about = {"gradient": gradient.name, "k": len(gradient.sent.keys)}
-            words = section.words(gradient)
-            speed = words / memcpy_seconds(words, budget) / 1e6
-            results["memcpy"].append({"section": name, **about, "m_per_s": speed})
-            for method in methods:
-                numbers = section.measure(method, gradient, budget)
-                row = {**about, "method": method.name, "package": method.package, **numbers}
-                results[name].append(row)
-                progress.advance(task)
+    for name, section, gradient in tracked(jobs, lambda job: f"{job[0]}, {job[2].name}"):
+        about = {"gradient": gradient.name, "k": len(gradient.sent.keys)}
+        words = section.words(gradient)
+        speed = words / memcpy_seconds(words, budget) / 1e6
+        results["memcpy"].append({"section": name, **about, "m_per_s": speed})
+        for method in section.methods():
+            numbers = section.measure(method, gradient, budget)
+            results[name].append({**about, "method": method.name, "package": method.package, **numbers})
     return results
 
 
@@ -170,7 +163,7 @@ def main() -> None:
         "gradients": describe(gradients),
         **measure(gradients, QUICK_BUDGET if arguments.quick else BUDGET),
     }
-    report.show(results, rich.console.Console(width=max(120, 95 + 17 * len(gradients))))
+    report.show(results)
     options.save(results, arguments.output, "codecs")
     figures.plot_bytes(results, arguments.output / "figures" / "codecs_bytes.png")
     figures.plot_keys(results, arguments.output / "figures" / "codecs_keys.png")

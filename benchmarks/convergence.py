@@ -16,15 +16,12 @@ import statistics
 import sys
 from collections.abc import Iterable, Iterator
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
+import fill_tables
 import numpy as np
 import options
-import rich.console
+import page_table
 import rich.progress
-import rich.table
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
 from horovod_job import run_example
@@ -48,13 +45,7 @@ SHARED = (
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     options.add_example(parser)
-    parser.add_argument(
-        "--compression",
-        nargs="+",
-        default=["none", "topk", "deepreduce"],
-        metavar="PRESET|SPEC",
-        help="compressors; the first is the baseline (default: none topk deepreduce)",
-    )
+    options.add_compression(parser, ["none", "topk", "deepreduce"])
     parser.add_argument("--seeds", type=int, default=3, help="runs of each compressor (default %(default)s)")
     parser.add_argument(
         "--from",
@@ -149,7 +140,7 @@ def mean_bytes(runs: list[dict]) -> dict[str, float]:
 
 def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path, least: str | None = None) -> None:
     """Draws loss by step and the metric by bytes: lines are means of the seeds, bands their ranges."""
-    figure, (by_step, by_bytes) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+    figure, (by_step, by_bytes) = drawing.subplots(1, 2, size=(11, 5))
     [reference, *_] = runs.values()
     metric = least or next(iter(reference[0]["metrics"]))
     for name, each in runs.items():
@@ -167,29 +158,10 @@ def plot(runs: dict[str, list[dict]], title: str, path: pathlib.Path, least: str
     figure.savefig(path, dpi=120)
 
 
-def draw(axes: plt.Axes, x: list[float], curves: list[list[float]], label: str) -> None:
+def draw(axes: drawing.Axes, x: list[float], curves: list[list[float]], label: str) -> None:
     y = np.array(curves)
     [line] = axes.plot(x, y.mean(axis=0), marker=".", label=label)
     axes.fill_between(x, y.min(axis=0), y.max(axis=0), alpha=0.2, color=line.get_color())
-
-
-def report(rows: list[dict], title: str) -> None:
-    table = rich.table.Table(title=title)
-    numbers = ["payload B/step", "wire B/step", "ratio", "step ms"]
-    headings = ["compression", rows[0]["metric"], "of seeds", "difference", *numbers]
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "compression" else "right")
-    for row in rows:
-        table.add_row(
-            row["compression"],
-            f"{row['mean']:.4f}",
-            f"{row['lowest']:.4f} to {row['highest']:.4f}",
-            f"{row['difference']:+.4f}",
-            *(f"{row[f'{column}_per_step']:,.0f}" for column in BYTES),
-            f"{row['ratio']:.1f}",
-            f"{row['step_ms']:.1f}",
-        )
-    rich.console.Console(width=120).print(table)
 
 
 def count(number: int, noun: str) -> str:
@@ -233,7 +205,7 @@ def main() -> None:
     result = result_of(runs, name, least=arguments.least, curves=not arguments.no_curves)
     path = options.write(result, arguments.output, f"convergence_{name}")
     plot(runs, result["title"], path.with_suffix(".png"), arguments.least)
-    report(result["rows"], result["title"])
+    page_table.show(fill_tables.convergence(result))
     print(f"numbers: {path}\nfigure: {path.with_suffix('.png')}")
 
 

@@ -9,25 +9,22 @@ In a page, two comments mark the position of a table and name the benchmark's fi
     <!-- /convergence -->
 """
 
-import argparse
+import functools
 import json
 import pathlib
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import gpu_report
 import paper_tables
 from comparison import report
-from network_summary import BASELINES, PHASES
-from options import DOCS
+from network_summary import BASELINES, PHASES, title_of
+from options import DOCS, make_parser
 from page_table import code, table
-from sharding import traffic
 
 README = DOCS.parent / "README.md"
-# Tables that stay until their numbers come: with `make bench BENCH_ARGS=--save`, and with the first GPU.
-NOT_SAVED_YET = ("speed", "gpu")
 # Elements of a gradient for which targets were set, on one thread.
 TARGET_ELEMENTS = 10_000_000
 # The core's codecs of the table beside the ops.
@@ -83,13 +80,17 @@ def network(result: dict) -> str:
             *(f"{row['wire'][part]:,.0f}" for part in ("payload", "expected", "counted")),
             f"{row['step_ms']:.1f}",
             *(f"{row['milliseconds'][phase]:.1f}" for phase in PHASES),
-            *(f"{row['throughput_to'][baseline]:.2f}" for baseline in BASELINES),
+            *(_ratio(row["throughput_to"][baseline]) for baseline in BASELINES),
         ]
         for row in result["rows"]
     ]
     ratios = [f"x {code(baseline)}" for baseline in BASELINES]
     traffic = ["payload B/step", "wire B/step", "counted"]
     return table(["link", "compression", *traffic, "step ms", *PHASES, *ratios], rows)
+
+
+def _ratio(times: float | None) -> str:
+    return "" if times is None else f"{times:.2f}"
 
 
 def presets(result: dict, training: dict) -> str:
@@ -124,8 +125,7 @@ def _steps(result: dict) -> tuple[list[str], list[list[str]]]:
         ]
         for name, own in found.items()
     ]
-    title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-    return [title, "wire B/step", *bandwidths], rows
+    return [title_of(result), "wire B/step", *bandwidths], rows
 
 
 def auto_gains(*results: dict) -> str:
@@ -141,8 +141,7 @@ def auto_gains(*results: dict) -> str:
         for run in result["runs"]:
             own = rounds[run["bandwidth"]].setdefault(run["round"], {})
             own[run["compression"]] = run["step_ms_median"]
-        title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-        rows.append([title, *(_gain(list(rounds[link].values())) for link in links)])
+        rows.append([title_of(result), *(_gain(list(rounds[link].values())) for link in links)])
     return table(["`auto`", *links], rows)
 
 
@@ -176,8 +175,7 @@ def time_to_accuracy(result: dict) -> str:
         bytes_moved = dict.fromkeys(_to_accuracy(each, "megabytes", "fewer", " MB") for each in links)
         times = [_to_accuracy(each, "seconds", "faster", " s") for each in links]
         rows.append([code(name), ", ".join(finals), "; ".join(bytes_moved), *times])
-    title = f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-    return table([title, result["rows"][0]["metric"], "in and out", *bandwidths], rows)
+    return table([title_of(result), result["rows"][0]["metric"], "in and out", *bandwidths], rows)
 
 
 def _to_accuracy(row: dict, quantity: str, gain: str, unit: str) -> str:
@@ -193,26 +191,6 @@ def by_compression(rows: list[dict]) -> tuple[list[str], dict[str, dict[str, dic
     for row in rows:
         found.setdefault(row["compression"], {})[row["bandwidth"]] = row
     return list(dict.fromkeys(row["bandwidth"] for row in rows)), found
-
-
-def gradients(result: dict) -> str:
-    """Returns a table that describes the columns of `keys` and `messages`."""
-    rows = [
-        [each["name"].split(",")[0], each["kind"], f"{each['n']:,}", f"{each['k']:,}", str(each["width"])]
-        for each in result["gradients"]
-    ]
-    numbered = [[f"#{number}", *row] for number, row in enumerate(rows, start=1)]
-    return table(["", "gradient", "kind", "n", "k", "width of a row"], numbered)
-
-
-def keys(result: dict) -> str:
-    """Returns a table of the bits per key of each codec on each gradient."""
-    return codecs(result, "keys", report.bits_of_keys, report.mean("bits"))
-
-
-def messages(result: dict) -> str:
-    """Returns a table of the bytes of messages of each codec on each gradient; exact codecs first."""
-    return codecs(result, "pairs", report.share_and_error, report.exact_first("bytes"))
 
 
 def overlap(result: dict) -> str:
@@ -333,23 +311,6 @@ def lossless(result: dict) -> str:
     return table(["gradient", "sent", "values", *columns], rows)
 
 
-def codecs(
-    result: dict, section: str, cell: Callable[[dict], str], order: Callable[[list[dict]], object]
-) -> str:
-    """Returns a table with a row for each method, a column for each gradient, and median speeds."""
-    names = [f"#{number}" for number, _ in enumerate(result["gradients"], start=1)]
-    methods = sorted(report.by_method(result[section]).items(), key=lambda item: order(item[1]))
-    rows = [
-        [
-            f"{code(name)} ({each[0]['package']})",
-            *map(cell, each),
-            *report.speeds(each, list(report.SPEEDS)[:2]),
-        ]
-        for name, each in methods
-    ]
-    return table(["method", *names, "encode M/s", "decode M/s"], rows)
-
-
 def with_target(ratio: float, target: float | None) -> str:
     if target is None:
         return f"{ratio:.2f}"
@@ -461,16 +422,37 @@ def row_sharding(result: dict) -> str:
 def sharding(result: dict) -> str:
     """Returns a table of the bytes and the decoding of a rank, on few ranks and on many."""
     setting = result["setting"]
-    shown = [2, 16, setting["largest"]]
+    shown = sorted({2, 16, setting["largest"]})
     rows = []
     for name, simulated in result["simulated"].items():
         points = {point["ranks"]: point for point in simulated["points"]}
-        fewer = [traffic(points[each], setting)[1] for each in shown]
+        fewer = [times_fewer(points[each], setting) for each in shown]
         decode = [points[each]["decode_ms"] for each in shown]
         cells = [*fewer, *(f"{each:.1f}" for each in decode)]
         rows.append([code(name), *cells, f"{decode[-1] / decode[0]:.2f}"])
     columns = [f"fewer, {each} ranks" for each in shown] + [f"decode ms, {each}" for each in shown]
     return table(["exchange", *columns, f"{shown[-1]} to 2"], rows)
+
+
+def sharding_measured(result: dict) -> str:
+    """Returns a table of what the first rank of real jobs counted."""
+    rows = [
+        [
+            code(point["exchange"]),
+            str(point["ranks"]),
+            *(f"{point[key] / 1e3:,.1f}" for key in ("payload_bytes", "wire_bytes")),
+            times_fewer(point, result["setting"]),
+        ]
+        for point in result["measured"]
+    ]
+    return table(["measured", "ranks", "payload kB", "wire kB", "fewer"], rows)
+
+
+def times_fewer(point: dict, setting: dict) -> str:
+    """Returns how many times fewer bytes are on the wire than a ring all-reduce's."""
+    ranks = point["ranks"]
+    plain = 16 * setting["rows"] * setting["columns"] * (ranks - 1) / ranks
+    return f"{plain / point['wire_bytes']:.1f}"
 
 
 def compression_error(results: list[dict]) -> str:
@@ -511,9 +493,9 @@ TABLES = {
     "planned": planned,
     "time_to_accuracy": time_to_accuracy,
     "sharding": sharding,
-    "gradients": gradients,
-    "keys": keys,
-    "messages": messages,
+    "gradients": report.gradients,
+    "keys": functools.partial(report.table_of, section="keys"),
+    "messages": functools.partial(report.table_of, section="pairs"),
     "codec_choice": codec_choice,
     "compression_error": compression_error,
     "native_codec": native_codec,
@@ -537,8 +519,6 @@ def filled(page: str, results: pathlib.Path) -> str:
 
     def fill(match: re.Match) -> str:
         begin, kind, names, end = match.groups()
-        if names in NOT_SAVED_YET and not (results / f"{names}.json").exists():
-            return match[0]
         found = [json.loads((results / f"{name}.json").read_text()) for name in names.split()]
         return f"{begin}\n{TABLES[kind](*found)}\n{end}"
 
@@ -567,9 +547,7 @@ def fill(*, check: bool = False) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page would change")
     arguments = parser.parse_args()
     stale = fill(check=arguments.check)

@@ -6,7 +6,6 @@
 The second command writes them into the page.
 """
 
-import argparse
 import csv
 import json
 import pathlib
@@ -14,7 +13,7 @@ import re
 import sys
 import tarfile
 
-from options import DOCS
+from options import DOCS, make_parser
 from page_table import code, table
 
 STEPS = ["tests", "large", "benchmark", "memcheck", "racecheck", "synccheck", "initcheck", "profile"]
@@ -250,9 +249,7 @@ TABLES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("archive", type=pathlib.Path, help="results.tar.gz of run.sh")
     parser.add_argument(
         "--output",

@@ -12,7 +12,7 @@ import numpy as np
 import options
 import rich.progress
 from comparison.gradients import Rows, find_files
-from paper_sizes import SKETCHES, dense_of, encoded, error_of, read_vectors
+from paper_sizes import SKETCHES, encoded, error_of, read_vectors
 
 PAIR_BYTES = 12
 # Of what is not zero.
@@ -41,7 +41,7 @@ def measure(name: str, sent: Rows, codecs: str) -> dict:
         "spec": f"nonzero|{codecs}",
         "frame_bytes": len(frame),
         "times_fewer_than_12_bytes_a_pair": PAIR_BYTES * len(sent.keys) / len(frame),
-        "error": error_of(dense_of(sent), decoded),
+        "error": error_of(sent.dense(), decoded),
         "not_zero": int(np.count_nonzero(decoded)),
     }
 

@@ -11,24 +11,18 @@ a machine for each host.
 """
 
 import argparse
-import json
+import itertools
 import os
-import pathlib
-import sys
-import tempfile
 
+import fill_tables
 import network
 import options
-import rich.console
-import rich.progress
-import rich.table
-from namespace_job import environment_of, run_ranks
-from netns import INTERFACE, Bandwidth
-from netns import network as make_network
+import page_table
+from measuring import tracked
+from netns import Bandwidth
 
 from tfcompress.measure import processor
 
-RANK = pathlib.Path(__file__).with_name("hierarchical_rank.py")
 # How there are process sets. With the first two kinds only the costs of Horovod itself are measured.
 KINDS = ("none", "dynamic", "static")
 
@@ -48,14 +42,12 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace, bandwidth: Bandwidth, kind: str) -> dict:
     """Runs one job; returns what its first rank measured."""
-    sizes = arguments.elements if kind == "static" else []
-    environment = environment_of(arguments.cycle_time, arguments.threads)
-    with make_network(arguments.hosts, bandwidth) as hosts, tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "result.json"
-        words = [INTERFACE, output, kind, arguments.repeats, *sizes]
-        command = [sys.executable, str(RANK), *map(str, words)]
-        run_ranks(hosts, command, arguments.timeout, environment, arguments.ranks_per_host)
-        return json.loads(output.read_text())
+    # Imported late, since it loads Horovod and TensorFlow: the machine has been checked before.
+    import network_jobs
+
+    words = [kind, arguments.repeats, *(arguments.elements if kind == "static" else [])]
+    hosts = {"hosts": arguments.hosts, "ranks_per_host": arguments.ranks_per_host}
+    return network_jobs.written(arguments, bandwidth, "hierarchical_rank.py", words, **hosts)
 
 
 def rows_of(links: dict[str, dict]) -> list[dict]:
@@ -70,19 +62,6 @@ def rows_of(links: dict[str, dict]) -> list[dict]:
     return rows
 
 
-def make_table(rows: list[dict]) -> rich.table.Table:
-    table = rich.table.Table(title="Exchanges among all ranks, and in two levels")
-    for heading in ("link", "elements", "compression", "kB, one level", "kB, two", "ms, one", "ms, two", "x"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        numbers = [f"{row[key]['sent_bytes'] / 1e3:,.0f}" for key in ("one", "two")]
-        numbers += [f"{row[key]['ms']:,.1f}" for key in ("one", "two")]
-        table.add_row(
-            row["link"], f"{row['elements']:,}", row["compression"], *numbers, f"{row['faster']:.2f}"
-        )
-    return table
-
-
 def main() -> None:
     arguments = parse_arguments()
     network.prepare("hierarchical.py")
@@ -94,17 +73,13 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "links": {},
     }
-    with rich.progress.Progress() as progress:
-        task = progress.add_task("", total=len(KINDS) * len(arguments.bandwidths))
-        for bandwidth in arguments.bandwidths:
-            measured = results["links"].setdefault(bandwidth.label, {})
-            for kind in KINDS:
-                progress.update(task, description=f"{bandwidth.label}, process sets: {kind}")
-                measured[kind] = run(arguments, bandwidth, kind)
-                progress.advance(task)
+    jobs = itertools.product(arguments.bandwidths, KINDS)
+    for bandwidth, kind in tracked(jobs, lambda job: f"{job[0].label}, process sets: {job[1]}"):
+        measured = results["links"].setdefault(bandwidth.label, {})
+        measured[kind] = run(arguments, bandwidth, kind)
     results["rows"] = rows_of(results["links"])
     options.save(results, arguments.output, "hierarchical")
-    rich.console.Console(width=110).print(make_table(results["rows"]))
+    page_table.show(fill_tables.hierarchical(results))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """One rank of `hierarchical.py`: times collectives and steps, among all ranks and in two levels.
 
-python benchmarks/hierarchical_rank.py INTERFACE OUTPUT none|static|dynamic REPEATS ELEMENTS...
+python benchmarks/hierarchical_rank.py OUTPUT none|static|dynamic REPEATS ELEMENTS...
 
-The third argument is how there are process sets; two levels are timed with static ones only. Rank 0 writes
+The second argument is how there are process sets; two levels are timed with static ones only. Rank 0 writes
 medians of the slowest rank as JSON.
 """
 
@@ -17,11 +17,13 @@ from collections.abc import Callable
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
+from idle_rank import idle_rates, meet
+from netns import INTERFACE
 
 import tfcompress as tfc
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
-from workload.interface import COUNTERS, read_counters
+from workload.interface import read_counters
 
 # Bytes of an encoded element: of `int8`, and of `topk`, which sends one in a hundred.
 ENCODED_BYTES = {"int8": 1 + 2 / 256, "topk": 0.01 * 5.33}
@@ -135,20 +137,20 @@ def make_step(gradient: tf.Tensor, compressor: tfc.Compressor, hierarchical: boo
 # ---- Measuring ---------------------------------------------------------------------------------------------
 
 
-def measure(calls: Calls, interface: str, repeats: int) -> dict[str, dict]:
+def measure(calls: Calls, repeats: int) -> dict[str, dict]:
     """Times calls in turn; returns medians of the slowest rank, and of the bytes that leave this host."""
     milliseconds: dict[str, list[float]] = {name: [] for name in calls}
     sent: dict[str, list[int]] = {name: [] for name in calls}
     for repeat in range(repeats + 1):
         for name, call in calls.items():
             meet()
-            before, start = read_counters(interface), time.perf_counter()
+            before, start = read_counters(INTERFACE), time.perf_counter()
             call()
             seconds = time.perf_counter() - start
             slowest = float(tf.reduce_max(hvd.allgather(tf.constant([seconds], tf.float64))))
             if repeat:  # The first one makes what the others use again.
                 milliseconds[name].append(1e3 * slowest)
-                sent[name].append(int((read_counters(interface) - before)[0]))
+                sent[name].append(int((read_counters(INTERFACE) - before)[0]))
     return {
         name: {
             "ms": statistics.median(milliseconds[name]),
@@ -159,31 +161,17 @@ def measure(calls: Calls, interface: str, repeats: int) -> dict[str, dict]:
     }
 
 
-def meet() -> None:
-    hvd.allreduce(tf.zeros([]), name="meet")
-
-
-def idle_rates(interface: str) -> dict[str, float]:
-    """Returns what this host sends and receives in a second without exchanges."""
-    meet()
-    start, before = time.perf_counter(), read_counters(interface)
-    time.sleep(IDLE_SECONDS)
-    rates = (read_counters(interface) - before) / (time.perf_counter() - start)
-    meet()
-    return dict(zip(COUNTERS, rates.tolist(), strict=True))
-
-
 def main() -> None:
-    interface, output, kind, repeats, *sizes = sys.argv[1:]
+    output, kind, repeats, *sizes = sys.argv[1:]
     sets = tfc.host_process_sets(int(os.environ["HOROVOD_LOCAL_SIZE"])) if kind == "static" else []
     hvd.init(process_sets="dynamic" if kind == "dynamic" else sets)
     meet_calls = {"one element, all-reduce": tf.function(lambda: hvd.allreduce(tf.zeros([1]), name="one"))}
     results = {
-        "idle": idle_rates(interface),
-        "latency": measure(meet_calls, interface, 10 * int(repeats)),
-        "collectives": {n: measure(collectives(int(n), sets), interface, int(repeats)) for n in sizes},
+        "idle": idle_rates(INTERFACE, IDLE_SECONDS),
+        "latency": measure(meet_calls, 10 * int(repeats)),
+        "collectives": {n: measure(collectives(int(n), sets), int(repeats)) for n in sizes},
     }
-    results["steps"] = {n: measure(steps(int(n), bool(sets)), interface, int(repeats)) for n in sizes}
+    results["steps"] = {n: measure(steps(int(n), bool(sets)), int(repeats)) for n in sizes}
     if hvd.rank() == 0:
         pathlib.Path(output).write_text(json.dumps(results) + "\n")
 

@@ -14,7 +14,7 @@ import options
 import rich.progress
 from codec_choice import MIN_ELEMENTS, variables
 from comparison import peers, values
-from comparison.gradients import find_files, read_table
+from comparison.gradients import find_files, read_dump
 
 import tfcompress as tfc
 
@@ -26,11 +26,8 @@ PRECISIONS = {"float32": "raw", "bfloat16": "bf16", "float16": "fp16"}
 
 def tables(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Returns the values of the touched rows of each table: float32 [rows, width]; [rows] for width 1."""
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    names = [name.removesuffix(":values") for name in arrays if name.endswith(":values")]
-    found = {name: read_table(path, name, arrays).values.squeeze() for name in names}
-    return {name: rows for name, rows in found.items() if rows.size >= MIN_ELEMENTS}
+    _, found = read_dump(path)
+    return {name: rows.values.squeeze() for name, rows in found.items() if rows.values.size >= MIN_ELEMENTS}
 
 
 def num_bytes(array: np.ndarray, sparsifier: str) -> tuple[int, dict[str, int]]:

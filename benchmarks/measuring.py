@@ -1,11 +1,16 @@
-"""Shared code of the codec benchmarks: the parts to measure, and timing."""
+"""Shared code of the benchmarks: the parts to measure, timing, and progress."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import rich.progress
 
 import tfcompress as tfc
 from tfcompress.measure import best_seconds, processor
+
+Job = TypeVar("Job")
 
 
 def with_policies(entry: tfc.catalogue.Entry) -> list[str]:
@@ -29,6 +34,17 @@ def cpu_milliseconds(call: Callable[[], object], repeats: int = 10, least_second
         call()
         times.append(time.thread_time() - begin)
     return 1e3 * min(times)
+
+
+def tracked(jobs: Iterable[Job], describe: Callable[[Job], str]) -> Iterator[Job]:
+    """Yields jobs, and shows how many are done and which one runs."""
+    todo = list(jobs)
+    with rich.progress.Progress() as progress:
+        task = progress.add_task("", total=len(todo))
+        for job in todo:
+            progress.update(task, description=describe(job))
+            yield job
+            progress.advance(task)
 
 
 def machine() -> str:

@@ -111,7 +111,7 @@ def index_bits(array: np.ndarray, support: np.ndarray, keys: np.ndarray, spec: s
         name: model(grid) if min(grid.shape) > 1 else limit
         for name, model in (("static", static_bits), ("hazard", hazard_bits))
     }
-    return {**found, "zstd-19 of gaps": 8 * len(zstd.compress(gaps)), **models, "limit": limit}
+    return {**found, "zstd-19 of gaps": 8 * len(zstd.encode(gaps)), **models, "limit": limit}
 
 
 def whole_gradient(path: pathlib.Path, ratio: float) -> dict:
@@ -141,8 +141,7 @@ def with_centers(values: np.ndarray, decoded: np.ndarray) -> tuple[int, float]:
 
 def others(array: np.ndarray, sent: Rows, spec: str) -> dict[str, tuple[int, float]]:
     """(Bytes, squared error) of every other method."""
-    whole = np.zeros(array.size, np.float32)
-    whole[sent.keys] = sent.values[:, 0]
+    whole = sent.dense()
     found = {}
     for codecs in OTHERS:
         frame = tfc.encode(array, f"{spec}|{codecs}", seed=1)

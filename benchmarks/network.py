@@ -8,8 +8,9 @@ this needs root and iproute2. In each round the example trains with every compre
 next round starts with the next compressor. Batches are in memory before the first step, so that times exclude
 reading. Arguments after -- are passed to the example. Numbers are medians over the rounds, of rank 0. Ranks
 share the machine's cores: with more ranks than cores, computing and codecs take longer than on separate
-machines. Writes a JSON and three figures, and prints two tables. A compressor with which the example fails is
-left out of them and reported at the end, and the exit status is 1.
+machines. Writes a JSON and three figures, and prints a table, and for which rows the interface carried other
+bytes than the package reports. A compressor with which the example fails is left out and reported at the end,
+and the exit status is 1.
 """
 
 import argparse
@@ -19,10 +20,11 @@ import platform
 import signal
 import sys
 
+import fill_tables
 import network_plots
 import network_summary
 import options
-import rich.console
+import page_table
 from netns import Bandwidth, NetworkError, obstacle
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
@@ -36,13 +38,8 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     options.add_example(parser)
     add_links(parser, BANDWIDTHS)
-    parser.add_argument(
-        "--compression",
-        nargs="+",
-        default=COMPRESSION,
-        metavar="PRESET|SPEC",
-        help=f"compressors in addition to {' and '.join(network_summary.BASELINES)} (default: %(default)s)",
-    )
+    baselines = " and ".join(network_summary.BASELINES)
+    options.add_compression(parser, COMPRESSION, f"compressors in addition to {baselines}")
     parser.add_argument("--steps", type=int, default=20, help="steps, in one epoch (default %(default)s)")
     parser.add_argument(
         "--trial-steps",
@@ -160,8 +157,11 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit("interrupted")
     path = options.write(result, arguments.output, f"network_{arguments.name or arguments.workload}")
-    console = rich.console.Console(width=130)
-    console.print(network_summary.time_table(result), network_summary.wire_table(result))
+    page_table.show(fill_tables.network(result))
+    for row in result["rows"]:
+        if not row["wire"]["agrees"]:
+            excess = f"{row['wire']['excess']:+.1%} bytes on the interface beside those reported"
+            print(f"{row['compression']}, {row['bandwidth']}: {excess}")
     figures = network_plots.plot_all(result, path.with_suffix(""))
     print("\n".join(["numbers:", f"  {path}", "figures:", *(f"  {figure}" for figure in figures)]))
     if result["failures"]:

@@ -8,7 +8,7 @@ import pathlib
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import options
 import rich.progress
@@ -16,7 +16,7 @@ from gradient_sizes import Gradients, read_gradients
 from namespace_job import JobError, environment_of, run_ranks
 from netns import INTERFACE, Bandwidth, network
 
-__all__ = ["JobError", "Measured", "check_replicas", "measure", "run"]
+__all__ = ["JobError", "Measured", "check_replicas", "measure", "rotated", "run", "written"]
 
 _IDLE_SECONDS = 3
 # The step whose gradients are split into keys and values.
@@ -60,7 +60,7 @@ def measure(arguments: argparse.Namespace, script: pathlib.Path) -> Measured:
         gradients = read_gradients(dumped)
         for label, bandwidth in bandwidths.items():
             progress.update(bar, advance=1, description=f"idle, {label}")
-            idle[label] = _count_idle(arguments, bandwidth, folder / "idle.json")
+            idle[label] = written(arguments, bandwidth, "idle_rank.py", [INTERFACE, _IDLE_SECONDS])
             if arguments.plan:
                 planned[label] = _plan(arguments, bandwidth, dumped)
         for number in range(arguments.repeats):
@@ -106,12 +106,6 @@ def _plan(arguments: argparse.Namespace, bandwidth: Bandwidth, gradients: pathli
     run(arguments, bandwidth, ["sh", "-c", f"exec {command} > {shlex.quote(str(output))}.$HOROVOD_RANK"])
     found = json.loads(output.with_suffix(".0").read_text())["results"]
     return {row["name"]: row["step_ms"] for row in found if row["name"] in names}
-
-
-def _count_idle(arguments: argparse.Namespace, bandwidth: Bandwidth, output: pathlib.Path) -> dict:
-    script = pathlib.Path(__file__).parent / "idle_rank.py"
-    run(arguments, bandwidth, [sys.executable, str(script), INTERFACE, str(_IDLE_SECONDS), str(output)])
-    return json.loads(output.read_text())
 
 
 def _by_steps(arguments: argparse.Namespace, names: list[str]) -> Iterator[tuple[list[str], list[str]]]:
@@ -183,8 +177,32 @@ def _example(
     return [*command, "--compression", *names, *arguments.example]
 
 
-def run(arguments: argparse.Namespace, bandwidth: Bandwidth, command: list[str]) -> None:
-    """Runs a command as the ranks of one job on links of a bandwidth; raises as `measure` does."""
+def written(
+    arguments: argparse.Namespace, bandwidth: Bandwidth, script: str, words: Iterable, **hosts: int
+) -> dict:
+    """Runs a script of this folder as the ranks of one job; returns the JSON that the first of them writes.
+
+    The script is told where to write it, then `words`; `hosts` are those of `run`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "result.json"
+        command = [sys.executable, pathlib.Path(__file__).with_name(script), output, *words]
+        run(arguments, bandwidth, [*map(str, command)], **hosts)
+        return json.loads(output.read_text())
+
+
+def run(
+    arguments: argparse.Namespace,
+    bandwidth: Bandwidth,
+    command: list[str],
+    *,
+    hosts: int | None = None,
+    ranks_per_host: int = 1,
+) -> None:
+    """Runs a command as the ranks of one job on links of a bandwidth; raises as `measure` does.
+
+    There is a host for each rank of the command line, unless `hosts` says how many there are.
+    """
     environment = environment_of(arguments.cycle_time, arguments.threads)
-    with network(arguments.ranks, bandwidth) as hosts:
-        run_ranks(hosts, command, arguments.timeout, environment)
+    with network(hosts or arguments.ranks, bandwidth) as made:
+        run_ranks(made, command, arguments.timeout, environment, ranks_per_host)

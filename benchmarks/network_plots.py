@@ -2,10 +2,7 @@
 
 import pathlib
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
 import numpy as np
 from gradient_sizes import PARTS
 from network_summary import PHASES
@@ -18,17 +15,14 @@ def plot_all(result: dict, stem: pathlib.Path) -> list[pathlib.Path]:
         figure = draw(result)
         paths.append(stem.with_name(f"{stem.name}_{name}.png"))
         figure.savefig(paths[-1], dpi=120)
-        plt.close(figure)
     return paths
 
 
-def plot_steps(result: dict) -> plt.Figure:
+def plot_steps(result: dict) -> drawing.Figure:
     """Step time stacked by phase: a panel for each bandwidth (Figure 11)."""
     bandwidths = list(dict.fromkeys(row["bandwidth"] for row in result["rows"]))
     size = (max(3.2 * len(bandwidths) + 2, 7), 0.35 * len(result["sizes"]) + 1.8)
-    figure, panels = plt.subplots(
-        1, len(bandwidths), figsize=size, sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, panels = drawing.subplots(1, len(bandwidths), size=size, sharey=True, squeeze=False)
     for bandwidth, axes in zip(bandwidths, panels[0], strict=True):
         rows = [row for row in result["rows"] if row["bandwidth"] == bandwidth]
         names = [row["compression"] for row in rows]
@@ -39,14 +33,12 @@ def plot_steps(result: dict) -> plt.Figure:
     return figure
 
 
-def plot_sizes(result: dict) -> plt.Figure:
+def plot_sizes(result: dict) -> drawing.Figure:
     """Bytes of a step's gradients relative to dense ones, and what they consist of (Figure 10a)."""
     names = [each["compression"] for each in result["sizes"]]
     totals = np.array([sum(each["parts"].values()) for each in result["sizes"]])
     dense = np.array([each["dense_bytes"] for each in result["sizes"]])
-    figure, (volume, shares) = plt.subplots(
-        1, 2, figsize=(10, 0.35 * len(names) + 1.8), sharey=True, layout="constrained"
-    )
+    figure, (volume, shares) = drawing.subplots(1, 2, size=(10, 0.35 * len(names) + 1.8), sharey=True)
     bars = volume.barh(names, 100 * totals / dense, color="gray")
     volume.bar_label(bars, fmt="{:.3g}", padding=2)
     volume.set(xscale="log", xlabel="data volume, % of float32")
@@ -58,12 +50,12 @@ def plot_sizes(result: dict) -> plt.Figure:
     return figure
 
 
-def plot_codecs(result: dict) -> plt.Figure:
+def plot_codecs(result: dict) -> drawing.Figure:
     """Time of encoding and decoding at the last bandwidth (Figure 10b)."""
     bandwidth = result["rows"][-1]["bandwidth"]
     rows = [row for row in result["rows"] if row["bandwidth"] == bandwidth]
     positions = np.arange(len(rows))
-    figure, axes = plt.subplots(figsize=(7, 0.4 * len(rows) + 1.5), layout="constrained")
+    figure, axes = drawing.subplots(size=(7, 0.4 * len(rows) + 1.5))
     for offset, phase in ((-0.2, "encode"), (0.2, "decode")):
         times = [row["milliseconds"][phase] for row in rows]
         bars = axes.barh(positions + offset, times, height=0.4, label=phase)
@@ -76,7 +68,7 @@ def plot_codecs(result: dict) -> plt.Figure:
     return figure
 
 
-def _stack(axes: plt.Axes, names: list[str], parts: dict[str, list[float]]) -> None:
+def _stack(axes: drawing.Axes, names: list[str], parts: dict[str, list[float]]) -> None:
     """Draws stacked horizontal bars, the first name on top."""
     left = np.zeros(len(names))
     for label, lengths in parts.items():

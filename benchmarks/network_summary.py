@@ -1,11 +1,10 @@
-"""Medians, ratios and tables of `network.py`'s runs."""
+"""Medians and ratios of `network.py`'s runs."""
 
 import statistics
 from collections.abc import Iterable
 
-import rich.table
 from gradient_sizes import Gradients, dense_bytes, split
-from wire import TOLERANCE, Comparison, compare
+from wire import Comparison, compare
 
 import tfcompress as tfc
 
@@ -95,54 +94,6 @@ def sizes(gradients: Gradients, rows: Iterable[dict], compressors: dict[str, tfc
     ]
 
 
-def time_table(result: dict) -> rich.table.Table:
-    """Returns the table of step times."""
-    table = rich.table.Table(
-        title=f"{_title(result)}: milliseconds of a step, and throughput against Horovod",
-        caption="step: median; phases: means, encode and decode summed over tensors, which run in parallel",
-    )
-    headings = ["step", *PHASES, *(f"x {baseline}" for baseline in BASELINES)]
-    _add_columns(table, ["bandwidth", "compression"], headings)
-    for row, last in _with_ends(result["rows"]):
-        times = [row["step_ms"], *(row["milliseconds"][phase] for phase in PHASES)]
-        ratios = [row["throughput_to"][baseline] for baseline in BASELINES]
-        cells = [f"{each:.1f}" for each in times]
-        cells += ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-        table.add_row(row["bandwidth"], row["compression"], *cells, end_section=last)
-    return table
-
-
-def wire_table(result: dict) -> rich.table.Table:
-    """Returns the table that compares the package's bytes with the interface's."""
-    table = rich.table.Table(
-        title=f"{_title(result)}: bytes in and out of rank 0 in a step",
-        caption="wire: as the package reports them; idle control: what an idle job sends and receives in as "
-        "much time; excess: (interface - headers - wire) / wire; agree: "
-        f"within {100 * TOLERANCE:.0f} % beside idle control",
-    )
-    headings = ["payload", "wire", "interface", "headers", "idle control", "excess %", "agree"]
-    _add_columns(table, ["bandwidth", "compression"], headings)
-    for row, last in _with_ends(result["rows"]):
-        wire = row["wire"]
-        fields = ("payload", "expected", "counted", "headers", "control")
-        cells = [f"{wire[field]:,.0f}" for field in fields] + [f"{100 * wire['excess']:+.1f}"]
-        cells.append("yes" if wire["agrees"] else "no")
-        table.add_row(row["bandwidth"], row["compression"], *cells, end_section=last)
-    return table
-
-
-def _title(result: dict) -> str:
+def title_of(result: dict) -> str:
+    """Returns the job of a result in words."""
     return f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
-
-
-def _add_columns(table: rich.table.Table, words: list[str], numbers: list[str]) -> None:
-    for heading in words:
-        table.add_column(heading)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-
-
-def _with_ends(rows: list[dict]) -> Iterable[tuple[dict, bool]]:
-    """Yields each row and whether it is the last of its bandwidth."""
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        yield row, following is None or following["bandwidth"] != row["bandwidth"]

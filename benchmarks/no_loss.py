@@ -18,14 +18,13 @@ import json
 import pathlib
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
 import convergence
+import drawing
+import fill_tables
 import matplotlib.lines
-import matplotlib.pyplot as plt
 import matplotlib.ticker
 import options
+import page_table
 import rich.progress
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
@@ -183,12 +182,11 @@ def plot(results: dict[str, dict], path: pathlib.Path) -> None:
     columns = min(len(results), 2)
     names = list(dict.fromkeys(row["compression"] for result in results.values() for row in result["rows"]))
     markers = {name: {"color": f"C{i % 10}", "marker": "os^D"[i // 10]} for i, name in enumerate(names)}
-    figure, panels = plt.subplots(
+    figure, panels = drawing.subplots(
         -(-len(results) // columns),
         columns,
-        figsize=(6.5 * columns, 4.6 * -(-len(results) // columns)),
+        size=(6.5 * columns, 4.6 * -(-len(results) // columns)),
         squeeze=False,
-        layout="constrained",
     )
     for axes, (name, result) in itertools.zip_longest(panels.flat, results.items(), fillvalue=("", None)):
         if result is None:
@@ -209,10 +207,9 @@ def plot(results: dict[str, dict], path: pathlib.Path) -> None:
     points = [matplotlib.lines.Line2D([], [], linestyle="", **each) for each in markers.values()]
     figure.legend(points, names, fontsize="small", loc="outside lower center", ncols=columns)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
-def add_times(axes: plt.Axes) -> None:
+def add_times(axes: drawing.Axes) -> None:
     """Adds axes of the time that links need for the bytes, as many in as out, which travel at once."""
     for i, megabits in enumerate(LINKS):
         factor = 8e3 / 2 / megabits
@@ -233,8 +230,7 @@ def main() -> None:
     for seed, name in rich.progress.track(jobs, "jobs"):
         train(name, seed, arguments)
     results = summarise(arguments)
-    for result in results.values():
-        convergence.report(result["rows"], result["title"])
+    page_table.show(*map(fill_tables.convergence, results.values()))
     for suffix in ("", LONG):
         panels = {name: each for name, each in results.items() if name.endswith(LONG) == bool(suffix)}
         if panels:

@@ -1,8 +1,10 @@
 """Arguments that several benchmarks share, and writing of their results."""
 
 import argparse
+import dataclasses
 import json
 import pathlib
+from collections.abc import Callable
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 GRADIENTS = pathlib.Path(__file__).parent / "gradients"
@@ -24,6 +26,21 @@ def add_example(parser: argparse.ArgumentParser) -> None:
         "--output", type=pathlib.Path, default=pathlib.Path("results"), help="folder (default %(default)s)"
     )
     parser.add_argument("example", nargs="*", metavar="-- ARGUMENT", help="arguments of the example")
+
+
+def add_compression(
+    parser: argparse.ArgumentParser,
+    default: list[str],
+    what: str = "compressors; the first is the baseline",
+) -> None:
+    """Adds the compressors that are compared."""
+    parser.add_argument(
+        "--compression",
+        nargs="+",
+        default=default,
+        metavar="PRESET|SPEC",
+        help=f"{what} (default: {' '.join(default)})",
+    )
 
 
 def add_ranks(parser: argparse.ArgumentParser) -> None:
@@ -91,18 +108,48 @@ def save(results: dict, folder: pathlib.Path, name: str) -> None:
     write(results, folder / "results", name)
 
 
-def earlier(folder: pathlib.Path, name: str, setting: dict) -> dict:
-    """Returns what results/<name>.json has of the same setting, or results with nothing in them."""
-    path = folder / "results" / f"{name}.json"
-    if path.exists() and (results := json.loads(path.read_text()))["setting"] == setting:
-        return results
-    return {"setting": setting, "simulated": {}, "measured": []}
+def add_measure(parser: argparse.ArgumentParser, quick: str) -> None:
+    """Adds what programs have in common whose `update` measures real jobs besides."""
+    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    add_pages_folder(parser)
 
 
-def add_measured(results: dict, points: list[dict]) -> None:
-    """Adds the points of a real job, in place of earlier ones with as many ranks."""
-    kept = [point for point in results["measured"] if point["ranks"] != points[0]["ranks"]]
-    results["measured"] = sorted(kept + points, key=lambda point: point["ranks"])
+def update(
+    arguments: argparse.Namespace,
+    name: str,
+    setting: object,
+    measure: Callable[[], list[dict]],
+    simulate: Callable[[], dict],
+) -> dict:
+    """Returns results/<name>.json of the same setting with new numbers, those of a real job or the simulated.
+
+    Args:
+      arguments: Of a parser with `add_measure`.
+      name: Of the results.
+      setting: A data class.
+      measure: Returns what a rank of a real job counted, in place of earlier jobs of as many ranks.
+      simulate: Returns new "simulated" numbers.
+
+    Raises:
+      SystemExit: This is not the first rank, which has the results.
+    """
+    path = arguments.output / "results" / f"{name}.json"
+    results = {"setting": dataclasses.asdict(setting), "simulated": {}, "measured": []}
+    if path.exists() and (earlier := json.loads(path.read_text()))["setting"] == results["setting"]:
+        results = earlier
+    if not arguments.measure:
+        return {**results, "simulated": simulate()}
+    import horovod.tensorflow as hvd
+
+    hvd.init()
+    if hvd.size() == 1:
+        raise SystemExit("--measure needs several ranks: start it under horovodrun")
+    measured = measure()
+    if hvd.rank() != 0:
+        raise SystemExit
+    kept = [point for point in results["measured"] if point["ranks"] != hvd.size()]
+    return {**results, "measured": sorted(kept + measured, key=lambda point: point["ranks"])}
 
 
 def is_tried(name: str) -> bool:

@@ -8,36 +8,25 @@ Packets take turns in each job. Times are medians over the rounds, of the slowes
 """
 
 import argparse
-import json
+import itertools
 import os
-import pathlib
 import statistics
-import sys
-import tempfile
 
+import fill_tables
 import network
 import options
-import rich.console
-import rich.progress
-import rich.table
+import page_table
+from measuring import tracked
 from netns import Bandwidth
 
 from tfcompress.measure import processor
-
-RANK = pathlib.Path(__file__).with_name("overlap_rank.py")
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     network.add_links(parser, ["1gbit", "10gbit"])
     options.add_ranks(parser)
-    parser.add_argument(
-        "--compression",
-        nargs="+",
-        default=["none", "int8", "int4", "topk"],
-        metavar="PRESET",
-        help="default: none int8 int4 topk",
-    )
+    options.add_compression(parser, ["none", "int8", "int4", "topk"], "compressors, without commas")
     parser.add_argument(
         "--milliseconds",
         type=float,
@@ -60,11 +49,8 @@ def run(arguments: argparse.Namespace, bandwidth: Bandwidth, milliseconds: float
     import network_jobs
 
     groups = network_jobs.rotated(arguments.groups, number)
-    with tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "result.json"
-        words = [RANK, output, milliseconds, arguments.steps, ",".join(arguments.compression), *groups]
-        network_jobs.run(arguments, bandwidth, [sys.executable, *map(str, words)])
-        return json.loads(output.read_text())
+    words = [milliseconds, arguments.steps, ",".join(arguments.compression), *groups]
+    return network_jobs.written(arguments, bandwidth, "overlap_rank.py", words)
 
 
 def rows_of(runs: list[dict]) -> list[dict]:
@@ -86,33 +72,16 @@ def rows_of(runs: list[dict]) -> list[dict]:
     ]
 
 
-def make_table(rows: list[dict]) -> rich.table.Table:
-    table = rich.table.Table(title="Milliseconds of a step, by num_groups")
-    for heading in ("link", "ms between gradients", "compression", *rows[0]["ms"]):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        times = [f"{ms:.0f}" for ms in row["ms"].values()]
-        table.add_row(row["link"], f"{row['milliseconds']:g}", row["compression"], *times)
-    return table
-
-
 def main() -> None:
     arguments = parse_arguments()
     network.prepare("overlap.py")
     runs = []
-    with rich.progress.Progress() as progress:
-        jobs = [
-            (number, bandwidth, milliseconds)
-            for number in range(arguments.repeats)
-            for bandwidth in arguments.bandwidths
-            for milliseconds in arguments.milliseconds
-        ]
-        task = progress.add_task("", total=len(jobs))
-        for number, bandwidth, milliseconds in jobs:
-            progress.update(task, description=f"round {number + 1}, {bandwidth.label}, {milliseconds:g} ms")
-            measured = run(arguments, bandwidth, milliseconds, number)
-            runs.append({"link": bandwidth.label, "milliseconds": milliseconds, "ms": measured})
-            progress.advance(task)
+    jobs = itertools.product(range(arguments.repeats), arguments.bandwidths, arguments.milliseconds)
+    for number, bandwidth, milliseconds in tracked(
+        jobs, lambda job: f"round {job[0] + 1}, {job[1].label}, {job[2]:g} ms"
+    ):
+        measured = run(arguments, bandwidth, milliseconds, number)
+        runs.append({"link": bandwidth.label, "milliseconds": milliseconds, "ms": measured})
     names = ("ranks", "steps", "repeats", "cycle_time")
     results = {
         "setting": {name: getattr(arguments, name) for name in names},
@@ -122,7 +91,7 @@ def main() -> None:
         "runs": runs,
     }
     options.save(results, arguments.output, "overlap")
-    rich.console.Console(width=110).print(make_table(results["rows"]))
+    page_table.show(fill_tables.overlap(results))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,7 @@ import argparse
 import json
 import pathlib
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
 import options
 from convergence import draw
 
@@ -66,7 +63,7 @@ def plot_by_time(results: list[dict], steps: dict, metric: str, path: pathlib.Pa
 
 
 def draw_by_time(
-    axes: plt.Axes, runs: dict[str, list[dict]], milliseconds: dict[str, float], metric: str
+    axes: drawing.Axes, runs: dict[str, list[dict]], milliseconds: dict[str, float], metric: str
 ) -> None:
     """Draws the metric of the compressors whose steps were timed."""
     for name in [name for name in runs if name in milliseconds]:
@@ -79,14 +76,14 @@ def values_of(runs: list[dict], metric: str) -> list[list[float]]:
     return [[point["metrics"][metric] for point in run["curve"]] for run in runs]
 
 
-def panels(rows: int, columns: int) -> tuple[plt.Figure, list[list[plt.Axes]]]:
+def panels(rows: int, columns: int) -> tuple[drawing.Figure, list[list[drawing.Axes]]]:
     """Returns a figure of so many plots, by row."""
     size = (4 * columns, 4 * rows)
-    figure, plots = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    figure, plots = drawing.subplots(rows, columns, size=size, squeeze=False)
     return figure, plots.tolist()
 
 
-def finish(axes: plt.Axes, title: str, x_label: str) -> None:
+def finish(axes: drawing.Axes, title: str, x_label: str) -> None:
     """Labels a plot whose lines are drawn."""
     axes.set(title=title, xlabel=x_label, yscale="log")
     axes.yaxis.set_major_formatter("{x:g}")

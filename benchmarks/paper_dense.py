@@ -17,7 +17,7 @@ import statistics
 import numpy as np
 import options
 import rich.progress
-from comparison.gradients import Rows, find_files, read_table
+from comparison.gradients import find_files, read_dump
 from measuring import cpu_milliseconds
 
 import tfcompress as tfc
@@ -65,24 +65,15 @@ def variables(files: list[pathlib.Path], *, ncf: bool) -> list[np.ndarray]:
     """Returns the variables to encode, flat float32."""
     found = []
     for path in files:
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
+        dense, tables = read_dump(path)
         if ncf:
-            names = [name.removesuffix(":values") for name in arrays if name.endswith(":values")]
-            found += [dense_of(read_table(path, name, arrays)) for name in names]
+            found += [rows.dense() for rows in tables.values()]
         else:
-            dense = [array for name, array in arrays.items() if ":" not in name]
-            found += [each.astype(np.float32).ravel() for each in dense if each.size == ELEMENTS]
+            found += [each.ravel() for each in dense.values() if each.size == ELEMENTS]
     if not found:
         wanted = "tables" if ncf else f"variables of {ELEMENTS:,} elements"
         raise SystemExit(f"none of the files has {wanted}")
     return found
-
-
-def dense_of(rows: Rows) -> np.ndarray:
-    dense = np.zeros((rows.num_rows, rows.width), np.float32)
-    dense[rows.keys] = rows.values
-    return dense.ravel()
 
 
 def measure_one(gradient: np.ndarray, spec: str) -> dict[str, float]:

@@ -10,9 +10,9 @@ are counted without headers. Codecs that hash or round at random run with three 
 
 import argparse
 import dataclasses
+import io
 import pathlib
 import statistics
-import struct
 import sys
 
 import numpy as np
@@ -47,7 +47,6 @@ VALUES = {
 }
 KEYS = ("raw", "delta_binary", "delta_flag", "delta_adaptive")
 FLAG_BITS = range(1, 6)
-_U32 = struct.Struct("<I")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,36 +58,26 @@ class Group:
     cell_bytes: int
 
 
-class Reader:
-    """Reads the numbers of a section (FORMAT.md)."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._position = data, 0
-
-    def u32(self) -> int:
-        return _U32.unpack(self.take(_U32.size))[0]
-
-    def take(self, count: int) -> bytes:
-        part = self._data[self._position : self._position + count]
-        self._position += count
-        return part
+def u32(stream: io.BytesIO) -> int:
+    """Reads a number of a section (FORMAT.md)."""
+    return int.from_bytes(stream.read(4), "little")
 
 
 def groups_of(section: bytes, n: int) -> list[Group]:
     """Reads the groups of a `sketchml` section of n elements."""
-    reader = Reader(section)
-    rows, most = reader.u32(), reader.u32()
+    stream = io.BytesIO(section)
+    rows, most = u32(stream), u32(stream)
     groups = []
     for _ in range(2):
-        buckets = reader.u32()
-        reader.take(4 * buckets)
+        buckets = u32(stream)
+        stream.read(4 * buckets)
         width = -(-buckets // most)
         for first in range(0, buckets, max(width, 1)):
-            rest = Reader(reader.take(reader.u32()))
-            num_keys, num_columns = rest.u32(), rest.u32()
+            rest = io.BytesIO(stream.read(u32(stream)))
+            num_keys, num_columns = u32(rest), u32(rest)
             bits = max(min(width, buckets - first) - 1, 0).bit_length()
             cells = -(-rows * num_columns * bits // 8)
-            body = rest.take(len(section))
+            body = rest.read()
             coded = body[: len(body) - cells]
             groups.append(
                 Group(tfc.codecs.decode_indices("delta_binary", coded, n, num_keys), len(coded), cells)
@@ -96,15 +85,9 @@ def groups_of(section: bytes, n: int) -> list[Group]:
     return groups
 
 
-def dense_of(sent: Rows) -> np.ndarray:
-    dense = np.zeros(sent.num_rows, np.float32)
-    dense[sent.keys] = sent.values[:, 0]
-    return dense
-
-
 def encoded(sent: Rows, codecs: str, seed: int = 0) -> tuple[dict, np.ndarray, bytes]:
     """Encodes what is not zero; returns the frame's description, what it decodes to, and its bytes."""
-    dense = dense_of(sent)
+    dense = sent.dense()
     frame = tfc.encode(dense, f"nonzero|{codecs}", seed, num_threads=1)
     [described] = tfc.inspect(frame)
     return described, tfc.decode(frame), frame
@@ -146,7 +129,7 @@ def row(name: str, keys: float, values: float) -> dict:
 
 def lossy(sent: Rows, codecs: str) -> dict:
     """Returns bytes an element, relative error and norm, and milliseconds on one thread."""
-    dense = dense_of(sent)
+    dense = sent.dense()
     k = len(sent.keys)
     found = [encoded(sent, codecs, seed) for seed in range(SEEDS)]
     errors = [error_of(dense, decoded) for _, decoded, _ in found]

@@ -15,19 +15,17 @@ import pathlib
 import re
 from collections.abc import Callable
 
+import fill_tables
 import numpy as np
 import options
-import rich.console
-import rich.markdown
+import page_table
 import rich.progress
-from fill_tables import row_sharding
 
 import tfcompress as tfc
 from tfcompress.measure import best_seconds
 
 SPEC = "nonzero|delta_adaptive|raw"
 MEASURED_STEPS = 3
-NAME = "row_sharding"
 Words = Callable[[int], np.ndarray]
 
 
@@ -123,22 +121,18 @@ def play(setting: Setting, words: Words, num_ranks: int) -> dict:
 
 
 def simulate(setting: Setting, sources: dict[str, Words]) -> dict[str, list[dict]]:
-    with rich.progress.Progress() as progress:
-        todo = [(name, ranks) for name in sources for ranks in setting.ranks]
-        points: dict[str, list[dict]] = {name: [] for name in sources}
-        for name, ranks in progress.track(todo, description="ranks of one process"):
-            points[name].append(play(setting, sources[name], ranks))
+    todo = [(name, ranks) for name in sources for ranks in setting.ranks]
+    points: dict[str, list[dict]] = {name: [] for name in sources}
+    for name, ranks in rich.progress.track(todo, "ranks of one process"):
+        points[name].append(play(setting, sources[name], ranks))
     return points
 
 
 def measure(setting: Setting) -> list[dict]:
-    """Exchanges a few gradients on all ranks of this job; returns what the first rank counted."""
+    """Exchanges a few gradients on all ranks of this job; returns what this rank counted."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
-    hvd.init()
-    if hvd.size() == 1:
-        raise SystemExit("--measure needs several ranks: start it under horovodrun")
     point = {"ranks": hvd.size()}
     ids = tf.constant(setting.zipf(hvd.rank()))
     for exchange in ("gather", "shard"):
@@ -149,30 +143,23 @@ def measure(setting: Setting) -> list[dict]:
             tape = tfc.DistributedGradientTape(plain, compression=tfc.Compressor(SPEC, exchange=exchange))
             tape.gradient(loss, [variable])
         point[f"{exchange}_wire_bytes"] = tfc.stats(tape).total.per_step("wire_bytes")
-    return [point] if hvd.rank() == 0 else []
+    return [point]
 
 
 def main() -> None:
     parser = options.make_parser(__doc__)
-    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
     parser.add_argument("--text", type=pathlib.Path, metavar="FILE", help="a text, UTF-8")
-    parser.add_argument("--quick", action="store_true", help="a small table and at most 8 ranks")
-    options.add_pages_folder(parser)
+    options.add_measure(parser, "a small table and at most 8 ranks")
     arguments = parser.parse_args()
     setting = QUICK if arguments.quick else Setting()
-    results = options.earlier(arguments.output, NAME, dataclasses.asdict(setting))
-    if arguments.measure:
-        measured = measure(setting)
-        if not measured:
-            return
-        options.add_measured(results, measured)
-    else:
-        sources: dict[str, Words] = {"Zipf": setting.zipf}
-        if arguments.text:
-            sources[arguments.text.stem] = words_of(arguments.text, setting)
-        results["simulated"] = simulate(setting, sources)
-    rich.console.Console(width=110).print(rich.markdown.Markdown(row_sharding(results)))
-    options.save(results, arguments.output, NAME)
+    sources: dict[str, Words] = {"Zipf": setting.zipf}
+    if arguments.text:
+        sources[arguments.text.stem] = words_of(arguments.text, setting)
+    results = options.update(
+        arguments, "row_sharding", setting, lambda: measure(setting), lambda: simulate(setting, sources)
+    )
+    page_table.show(fill_tables.row_sharding(results))
+    options.save(results, arguments.output, "row_sharding")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
 import numpy as np
 import options
 import rich.console
@@ -93,27 +90,26 @@ def simulate_gathered(setting: Setting, spec: str) -> list[dict]:
     """Encodes every rank's frame, and decodes the frames of the first 2, 4, 8, ... ranks."""
     frames, touched, rows = [], np.zeros(setting.n, bool), []
     encode_ms = None
-    with rich.progress.Progress() as progress:
-        for gradient in progress.track(gradients(setting), total=setting.largest, description="top-k frames"):
-            if encode_ms is None:
-                encode_ms = milliseconds(lambda g=gradient: tfc.encode(g, spec_alone(spec)))
-            frames.append(tfc.encode(gradient, spec, seed=len(frames)))
-            touched |= tfc.decode(frames[-1]) != 0
-            ranks = len(frames)
-            if ranks in setting.ranks:
-                packets = b"".join(frames)
-                arguments = (packets, ranks, 1 / ranks, [setting.n], ["float32"])
-                rows.append(
-                    {
-                        "ranks": ranks,
-                        "in_out_bytes": len(packets),
-                        "wire_bytes": wire_bytes(len(packets), ranks),
-                        "encode_ms": encode_ms,
-                        "decode_ms": milliseconds(lambda a=arguments: tfc.codecs.decode_sum(*a)),
-                        "held_bytes": len(packets),
-                        "updated_elements": int(touched.sum()),
-                    }
-                )
+    for gradient in rich.progress.track(gradients(setting), "top-k frames", total=setting.largest):
+        if encode_ms is None:
+            encode_ms = milliseconds(lambda g=gradient: tfc.encode(g, spec_alone(spec)))
+        frames.append(tfc.encode(gradient, spec, seed=len(frames)))
+        touched |= tfc.decode(frames[-1]) != 0
+        ranks = len(frames)
+        if ranks in setting.ranks:
+            packets = b"".join(frames)
+            arguments = (packets, ranks, 1 / ranks, [setting.n], ["float32"])
+            rows.append(
+                {
+                    "ranks": ranks,
+                    "in_out_bytes": len(packets),
+                    "wire_bytes": wire_bytes(len(packets), ranks),
+                    "encode_ms": encode_ms,
+                    "decode_ms": milliseconds(lambda a=arguments: tfc.codecs.decode_sum(*a)),
+                    "held_bytes": len(packets),
+                    "updated_elements": int(touched.sum()),
+                }
+            )
     return rows
 
 
@@ -162,13 +158,10 @@ def simulate(setting: Setting) -> dict[str, dict]:
 
 
 def measure(setting: Setting) -> list[dict]:
-    """Exchanges a few gradients on all ranks of this job; returns what the first rank counted."""
+    """Exchanges a few gradients on all ranks of this job; returns what this rank counted."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
-    hvd.init()
-    if hvd.size() == 1:
-        raise SystemExit("--measure needs several ranks: start it under horovodrun")
     points = []
     common = np.random.default_rng(setting.seed).standard_normal(setting.n, np.float32) ** 3
     rng = np.random.default_rng([setting.seed, hvd.rank()])
@@ -183,7 +176,7 @@ def measure(setting: Setting) -> list[dict]:
         total = tfc.stats(tape).total
         counted = {column: total.per_step(column) for column in ("payload_bytes", "wire_bytes")}
         points.append({"compressor": name, "ranks": hvd.size(), **counted})
-    return points if hvd.rank() == 0 else []
+    return points
 
 
 def make_table(results: dict) -> rich.table.Table:
@@ -214,9 +207,7 @@ def make_table(results: dict) -> rich.table.Table:
 
 
 def plot(results: dict, path: pathlib.Path) -> None:
-    figure, (traffic, times) = plt.subplots(
-        1, 2, figsize=(10, 4.8), width_ratios=[3, 2], layout="constrained"
-    )
+    figure, (traffic, times) = drawing.subplots(1, 2, size=(10, 4.8), width_ratios=[3, 2])
     labels = {
         "topk": "topk (all-gather)",
         "sketched_sgd": "sketched_sgd (all-reduce)",
@@ -265,20 +256,13 @@ def plot(results: dict, path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = options.make_parser(__doc__)
-    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
-    parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
+    options.add_measure(parser, "a small gradient and at most 16 ranks")
     parser.add_argument("--seed", type=int, default=0, help="seed of the gradients (default %(default)s)")
-    options.add_pages_folder(parser)
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
-    results = options.earlier(arguments.output, "scaling", dataclasses.asdict(setting))
-    if arguments.measure:
-        measured = measure(setting)
-        if not measured:
-            return
-        options.add_measured(results, measured)
-    else:
-        results["simulated"] = simulate(setting)
+    results = options.update(
+        arguments, "scaling", setting, lambda: measure(setting), lambda: simulate(setting)
+    )
     rich.console.Console(width=110).print(make_table(results))
     options.save(results, arguments.output, "scaling")
     if results["simulated"]:

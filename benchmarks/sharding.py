@@ -18,15 +18,13 @@ import math
 import pathlib
 from collections.abc import Callable
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
+import fill_tables
 import numpy as np
 import options
-import rich.console
-import rich.progress
-import rich.table
+import page_table
+from measuring import tracked
+from scaling import spec_alone
 
 import tfcompress as tfc
 from tfcompress.measure import best_seconds
@@ -85,12 +83,6 @@ def compressors() -> dict[str, tfc.Compressor]:
     }
 
 
-def spec_alone(spec: str) -> str:
-    """The spec without its memory, whose time is not the codec's."""
-    described = tfc.describe_spec(spec)
-    return "|".join(described[part] for part in ("sparsifier", "index", "value"))
-
-
 def decoding(packets: list[bytes], elements: int, tensors: int = 1) -> Callable[[], object]:
     """Returns what decodes packets, each of as many tensors of so many elements, and adds them."""
     arguments = (b"".join(packets), len(packets), 1.0, [elements] * tensors, ["float32"] * tensors)
@@ -145,32 +137,24 @@ def simulate(setting: Setting) -> dict[str, dict]:
     if not all(ctypes.CDLL(None).mallopt(*each) for each in KEEPS_MEMORY):
         print("memory is not kept between calls: times include first writes to pages")
     simulated = {}
-    with rich.progress.Progress() as progress:
-        task = progress.add_task("", total=len(compressors()) * len(setting.ranks))
-        for name, compressor in compressors().items():
-            played = []
-            for ranks in setting.ranks:
-                progress.update(task, description=f"{name}, {ranks} ranks")
-                spec = spec_alone(compressor.spec)
-                if compressor.exchange == "gather":
-                    played.append(play_gathered(setting, spec, ranks))
-                else:
-                    played.append(play_sharded(setting, spec, ranks, compressor.return_spec or spec))
-                progress.advance(task)
-            points, decodings = map(list, zip(*played, strict=True))
-            add_times(points, decodings)
-            simulated[name] = {"spec": compressor.spec, "points": points}
+    for name, compressor in tracked(compressors().items(), lambda item: item[0]):
+        spec = spec_alone(compressor.spec)
+        if compressor.exchange == "gather":
+            played = [play_gathered(setting, spec, ranks) for ranks in setting.ranks]
+        else:
+            spec_of_sums = compressor.return_spec or spec
+            played = [play_sharded(setting, spec, ranks, spec_of_sums) for ranks in setting.ranks]
+        points, decodings = map(list, zip(*played, strict=True))
+        add_times(points, decodings)
+        simulated[name] = {"spec": compressor.spec, "points": points}
     return simulated
 
 
 def measure(setting: Setting) -> list[dict]:
-    """Exchanges a few gradients on all ranks of this job; returns what the first rank counted."""
+    """Exchanges a few gradients on all ranks of this job; returns what this rank counted."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
-    hvd.init()
-    if hvd.size() == 1:
-        raise SystemExit("--measure needs several ranks: start it under horovodrun")
     points, gradient = [], setting.gradient(hvd.rank())
     for name, compressor in compressors().items():
         variable = tf.Variable(tf.zeros(gradient.shape))
@@ -183,41 +167,11 @@ def measure(setting: Setting) -> list[dict]:
         counted = {key: total.per_step(key) for key in ("payload_bytes", "wire_bytes")}
         decode = total.milliseconds("decode")
         points.append({"exchange": name, "ranks": hvd.size(), **counted, "decode_ms": decode})
-    return points if hvd.rank() == 0 else []
-
-
-def make_table(results: dict) -> rich.table.Table:
-    setting = results["setting"]
-    table = rich.table.Table(
-        title=f"One rank in a step, a gradient of {setting['rows']:,} x {setting['columns']:,}",
-        caption="fewer: times fewer than Horovod's all-reduce moves on as many ranks; to 2: against 2 ranks",
-    )
-    for heading in ("exchange", "ranks", "payload kB", "wire kB", "fewer", "decode ms", "to 2"):
-        table.add_column(heading, justify="left" if heading == "exchange" else "right")
-    for name, simulated in results["simulated"].items():
-        first = simulated["points"][0]
-        for point in simulated["points"]:
-            times = [f"{point['decode_ms']:.2f}", f"{point['decode_ms'] / first['decode_ms']:.2f}"]
-            table.add_row(name, *bytes_cells(point, setting), *times)
-        table.add_section()
-    for point in results["measured"]:
-        table.add_row(f"{point['exchange']}, measured", *bytes_cells(point, setting))
-    return table
-
-
-def bytes_cells(point: dict, setting: dict) -> list[str]:
-    return [str(point["ranks"]), f"{point['payload_bytes'] / 1e3:,.1f}", *traffic(point, setting)]
-
-
-def traffic(point: dict, setting: dict) -> list[str]:
-    """Returns kilobytes on the wire, and how many times fewer they are than a ring all-reduce's."""
-    ranks = point["ranks"]
-    plain = 16 * setting["rows"] * setting["columns"] * (ranks - 1) / ranks
-    return [f"{point['wire_bytes'] / 1e3:,.1f}", f"{plain / point['wire_bytes']:.1f}"]
+    return points
 
 
 def plot(results: dict, path: pathlib.Path) -> None:
-    figure, all_axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    figure, all_axes = drawing.subplots(1, 2, size=(10, 4.2))
     for axes, key, scale, label in zip(
         all_axes,
         ("wire_bytes", "decode_ms"),
@@ -251,22 +205,17 @@ def plot(results: dict, path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = options.make_parser(__doc__)
-    parser.add_argument("--measure", action="store_true", help="measure a few real steps, under horovodrun")
-    parser.add_argument("--quick", action="store_true", help="a small gradient and at most 16 ranks")
-    options.add_pages_folder(parser)
+    options.add_measure(parser, "a small gradient and at most 16 ranks")
     arguments = parser.parse_args()
     setting = QUICK if arguments.quick else Setting()
-    results = options.earlier(arguments.output, "sharding", dataclasses.asdict(setting))
-    if arguments.measure:
-        measured = measure(setting)
-        if not measured:
-            return
-        options.add_measured(results, measured)
-    else:
-        results["simulated"] = simulate(setting)
-    rich.console.Console(width=110).print(make_table(results))
+    results = options.update(
+        arguments, "sharding", setting, lambda: measure(setting), lambda: simulate(setting)
+    )
     options.save(results, arguments.output, "sharding")
+    if results["measured"]:
+        page_table.show(fill_tables.sharding_measured(results))
     if results["simulated"]:
+        page_table.show(fill_tables.sharding(results))
         plot(results, arguments.output / "figures" / "sharding.png")
 
 

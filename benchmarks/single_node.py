@@ -20,9 +20,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import options
+import page_table
 import paper_tables
-import rich.console
-import rich.markdown
 import rich.progress
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -136,7 +135,7 @@ def main() -> None:
     runs["LogisticRegression", "", 1] = [[*by_all_rows(train, test)]]
     result = {"epochs": arguments.epochs, "rows": [row_of(*key, found) for key, found in runs.items()]}
     options.save(result, arguments.output, "single_node")
-    rich.console.Console(width=140).print(rich.markdown.Markdown(paper_tables.single_node(result)))
+    page_table.show(paper_tables.single_node(result))
 
 
 if __name__ == "__main__":

@@ -16,15 +16,12 @@ import pathlib
 import statistics
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
 import numpy as np
 import options
-import rich.console
+import page_table
+import paper_tables
 import rich.progress
-import rich.table
 from strongly_convex import STEP, Exchange, mean_iterates, sketched, theorem_shift, uncompressed
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
@@ -188,32 +185,8 @@ def finals(curves: list[dict]) -> dict[str, float]:
     return means | {"least_test_loss": min(losses), "largest_test_loss": max(losses)}
 
 
-def make_table(results: dict) -> rich.table.Table:
-    fewer = results["compression"]
-    table = rich.table.Table(
-        title=f"Sketched-SGD on MNIST, {results['setting']['steps']:,} steps",
-        caption=f"{fewer['paper']:.1f} times fewer numbers as the paper counts, "
-        f"{fewer['all_reduce']:.1f} by an all-reduce",
-    )
-    headings = ["train_loss", "test_loss", "train_error", "test_error"]
-    shown = shown_steps(results["steps"])
-    early = [f"test loss at {results['steps'][i]:,}" for i in shown]
-    for heading in ("model", "method", *early, *headings):
-        table.add_column(heading.replace("_", " "))
-    for row in results["rows"]:
-        numbers = [statistics.mean(curve["test_loss"][i] for curve in row["curves"]) for i in shown]
-        numbers += [row[heading] for heading in headings]
-        table.add_row(row["model"], row["method"], *(f"{each:.4f}" for each in numbers))
-    return table
-
-
-def shown_steps(steps: list[int]) -> list[int]:
-    """Returns positions of the steps that tables show before the last: about a fiftieth and a fifth of it."""
-    return [int(np.searchsorted(steps, steps[-1] / part)) for part in (50, 5)]
-
-
 def plot(results: dict, path: pathlib.Path) -> None:
-    figure, both = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+    figure, both = drawing.subplots(1, 2, size=(10, 4.5))
     for axes, model in zip(both, LOSSES, strict=True):
         for i, row in enumerate(each for each in results["rows"] if each["model"] == model):
             for kind, style in (("train", "-"), ("test", "--")):
@@ -240,7 +213,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     results = measure(QUICK if arguments.quick else Setting(), arguments.data_dir)
-    rich.console.Console(width=110).print(make_table(results))
+    page_table.show(paper_tables.sketched_mnist(results))
     options.save(results, arguments.output, "sketched_mnist")
     plot(results, arguments.output / "figures" / "sketched_mnist.png")
 

@@ -15,9 +15,9 @@ import pathlib
 
 import numpy as np
 import options
-import rich.console
+import page_table
+import paper_tables
 import rich.progress
-import rich.table
 import sketched_mnist
 from strongly_convex import Exchange, local_topk, sketched, uncompressed
 
@@ -73,25 +73,6 @@ def measure(setting: sketched_mnist.Setting, folder: pathlib.Path | None, ranks:
     return {"setting": dataclasses.asdict(setting), "n": n, "rows": rows}
 
 
-def make_table(results: dict) -> rich.table.Table:
-    table = rich.table.Table(title=f"MNIST by workers, {results['setting']['steps']:,} steps")
-    for heading in (
-        "workers",
-        "model",
-        "method",
-        "updated",
-        "times fewer numbers",
-        "test loss",
-        "test error",
-    ):
-        table.add_column(heading)
-    for row in results["rows"]:
-        sizes = (f"{row['updated']:.0f}", f"{row['times_fewer']:.1f}")
-        quality = (f"{row['test_loss']:.4f}", f"{row['test_error']:.4f}")
-        table.add_row(str(row["ranks"]), row["model"], row["method"], *sizes, *quality)
-    return table
-
-
 def parse_arguments() -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     parser.add_argument(
@@ -112,7 +93,7 @@ def main() -> None:
     if arguments.quick:
         setting, ranks = sketched_mnist.QUICK, [2, 8]
     results = measure(setting, arguments.data_dir, ranks)
-    rich.console.Console(width=110).print(make_table(results))
+    page_table.show(paper_tables.sketched_ranks(results))
     options.save(results, arguments.output, "sketched_ranks")
 
 

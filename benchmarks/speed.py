@@ -18,9 +18,8 @@ import sys
 import tempfile
 
 import fill_tables
-import rich.console
-import rich.markdown
-import rich.progress
+import page_table
+from measuring import tracked
 from options import DOCS, make_parser, save
 
 from tfcompress.measure import processor
@@ -103,12 +102,8 @@ def measure(only: str | None, benchmark: pathlib.Path, *, quick: bool) -> dict:
     if load > QUIET_LOAD:
         print(f"This machine is busy (load average {load}): times will be too long", file=sys.stderr)
     result = {"processor": processor(), "cores": os.cpu_count(), "load": load, "ops": [], "core": []}
-    with rich.progress.Progress() as progress:
-        task = progress.add_task("", total=len(steps))
-        for part, title, arguments in steps:
-            progress.update(task, description=title)
-            result[part] += op_rows(*arguments) if part == "ops" else core_rows(*arguments, quick=quick)
-            progress.advance(task)
+    for part, _, arguments in tracked(steps, lambda step: step[1]):
+        result[part] += op_rows(*arguments) if part == "ops" else core_rows(*arguments, quick=quick)
     return result
 
 
@@ -129,9 +124,8 @@ def main() -> None:
     if arguments.only != "op" and not arguments.core.exists():
         parser.error(f"{arguments.core} is not built: make bench builds it")
     result = measure(arguments.only, arguments.core, quick=arguments.quick)
-    console = rich.console.Console(width=140)
-    for table in (fill_tables.speed, fill_tables.speed_grid, fill_tables.speed_core):
-        console.print(rich.markdown.Markdown(table(result)))
+    tables = (fill_tables.speed, fill_tables.speed_grid, fill_tables.speed_core)
+    page_table.show(*(table(result) for table in tables))
     if arguments.save:
         save(result, DOCS, "speed")
         fill_tables.fill()

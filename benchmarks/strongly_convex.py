@@ -20,15 +20,12 @@ import itertools
 import pathlib
 from collections.abc import Callable, Iterator
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
 import numpy as np
 import options
-import rich.console
+import page_table
+import paper_tables
 import rich.progress
-import rich.table
 
 import tfcompress as tfc
 
@@ -151,9 +148,7 @@ def mean_iterates(
         point = point - update
 
 
-def excess_losses(
-    setting: Setting, exchange: Exchange, shift: float, checkpoints: np.ndarray, advance: Callable[[], None]
-) -> list[float]:
+def excess_losses(setting: Setting, exchange: Exchange, shift: float, checkpoints: np.ndarray) -> list[float]:
     """Runs SGD and returns the excess loss of the weighted mean of iterates at each of the checkpoints.
 
     Args:
@@ -161,7 +156,6 @@ def excess_losses(
       exchange: The exchange that computes the update.
       shift: Shift of the step size.
       checkpoints: Ascending numbers of steps.
-      advance: Called at each checkpoint.
     """
     rng = np.random.default_rng(setting.seed)
     curvature = np.geomspace(SMALLEST_CURVATURE, LARGEST_CURVATURE, setting.n)
@@ -175,7 +169,6 @@ def excess_losses(
     for step, mean in enumerate(itertools.islice(means, setting.steps), start=1):
         if step in wanted:
             losses.append(float(0.5 * np.sum(curvature * mean**2)))
-            advance()
     return losses
 
 
@@ -193,67 +186,31 @@ def measure(setting: Setting) -> dict:
         runs += [("local top-k", k, local_topk(k)), ("same steps, plain", k, uncompressed)]
     checkpoints = np.unique(np.geomspace(10, setting.steps, 60).astype(int))
     curves = []
-    with rich.progress.Progress() as progress:
-        for method, k, exchange in runs:
-            ratio = setting.n / k
-            name = method if k == setting.n else f"{method}, n/k = {ratio:g}"
-            task = progress.add_task(name, total=len(checkpoints))
-
-            def advance(task: rich.progress.TaskID = task) -> None:
-                progress.advance(task)
-
-            shift = theorem_shift(ratio)
-            losses = excess_losses(setting, exchange, shift, checkpoints, advance)
-            # Plain SGD has no (n/k)^2: fit it from the larger one of the compressed runs on.
-            beyond = ratio**2 if k < setting.n else (setting.n / min(setting.kept)) ** 2
-            curves.append(
-                {
-                    "name": name,
-                    "method": method,
-                    "k": k,
-                    "ratio": ratio,
-                    "spec": sketch_spec(k, RECOVERIES[method]) if method in RECOVERIES else None,
-                    "shift": shift,
-                    "losses": losses,
-                    "slope_beyond": beyond,
-                    "slope": fitted_slope(checkpoints, losses, beyond),
-                }
-            )
+    for method, k, exchange in rich.progress.track(runs, "methods"):
+        ratio = setting.n / k
+        name = method if k == setting.n else f"{method}, n/k = {ratio:g}"
+        shift = theorem_shift(ratio)
+        losses = excess_losses(setting, exchange, shift, checkpoints)
+        # Plain SGD has no (n/k)^2: fit it from the larger one of the compressed runs on.
+        beyond = ratio**2 if k < setting.n else (setting.n / min(setting.kept)) ** 2
+        curves.append(
+            {
+                "name": name,
+                "method": method,
+                "k": k,
+                "ratio": ratio,
+                "spec": sketch_spec(k, RECOVERIES[method]) if method in RECOVERIES else None,
+                "shift": shift,
+                "losses": losses,
+                "slope_beyond": beyond,
+                "slope": fitted_slope(checkpoints, losses, beyond),
+            }
+        )
     return {"setting": dataclasses.asdict(setting), "steps": checkpoints.tolist(), "curves": curves}
 
 
-def make_table(results: dict) -> rich.table.Table:
-    setting = results["setting"]
-    plain = results["curves"][0]["losses"][-1]
-    table = rich.table.Table(
-        title=f"Strongly convex quadratic, n = {setting['n']:,}, {setting['ranks']} simulated ranks",
-        caption="slope of log excess loss by log T, fitted from T = (n/k)^2 on",
-    )
-    table.add_column("method")
-    for heading in (
-        "shift",
-        "(n/k)^2",
-        "fitted from",
-        "slope",
-        f"excess at {setting['steps']:,}",
-        "to uncompressed",
-    ):
-        table.add_column(heading, justify="right")
-    for curve in results["curves"]:
-        table.add_row(
-            curve["name"],
-            f"{curve['shift']:.0f}",
-            f"{curve['ratio'] ** 2:,.0f}",
-            f"{curve['slope_beyond']:,.0f}",
-            f"{curve['slope']:.2f}",
-            f"{curve['losses'][-1]:.3g}",
-            f"{curve['losses'][-1] / plain:.2f}",
-        )
-    return table
-
-
 def plot(results: dict, path: pathlib.Path) -> None:
-    figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
+    figure, axes = drawing.subplots(size=(7, 4.8))
     steps = np.array(results["steps"])
     colors = {k: f"C{i}" for i, k in enumerate(dict.fromkeys(curve["k"] for curve in results["curves"]))}
     # Curves nearly coincide: draw thin ones on top of wide ones.
@@ -293,7 +250,7 @@ def main() -> None:
     arguments = parser.parse_args()
     setting = dataclasses.replace(QUICK if arguments.quick else Setting(), seed=arguments.seed)
     results = measure(setting)
-    rich.console.Console(width=110).print(make_table(results))
+    page_table.show(paper_tables.strongly_convex(results))
     options.save(results, arguments.output, "strongly_convex")
     plot(results, arguments.output / "figures" / "strongly_convex.png")
 

@@ -20,17 +20,15 @@ import statistics
 import sys
 import tempfile
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import drawing
+import fill_tables
 import matplotlib.ticker
 import network
 import options
-import rich.console
-import rich.progress
-import rich.table
+import page_table
 from convergence import SHARED
+from measuring import tracked
+from network_summary import title_of
 
 BANDWIDTHS = ["100mbit", "1gbit"]
 COMPRESSION = ["none", "fp16", "auto", "int4", "sparse", "topk"]
@@ -41,13 +39,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = options.make_parser(__doc__)
     options.add_example(parser)
     network.add_links(parser, BANDWIDTHS)
-    parser.add_argument(
-        "--compression",
-        nargs="+",
-        default=COMPRESSION,
-        metavar="PRESET|SPEC",
-        help=f"compressors; the first is the baseline (default: {' '.join(COMPRESSION)})",
-    )
+    options.add_compression(parser, COMPRESSION)
     parser.add_argument("--seeds", type=int, default=1, help="runs of each (default %(default)s)")
     parser.add_argument(
         "--within",
@@ -79,23 +71,19 @@ def train(arguments: argparse.Namespace) -> dict:
 
     made = {name: tfc.make_compressor(name) for name in arguments.compression}
     warm_up = {name: _warm_up_steps(each) for name, each in made.items() if not options.is_tried(name)}
-    jobs = list(itertools.product(range(1, arguments.seeds + 1), arguments.bandwidths, made))
+    jobs = itertools.product(range(1, arguments.seeds + 1), arguments.bandwidths, made)
     whole: dict[tuple[int, str], dict] = {}
     runs = []
-    with rich.progress.Progress() as progress:
-        bar = progress.add_task("", total=len(jobs))
-        for seed, bandwidth, name in jobs:
-            progress.update(bar, description=f"seed {seed}, {bandwidth.label}, {name}")
-            if arguments.timed_steps and (seed, name) in whole and name in warm_up:
-                steps = warm_up[name]
-                short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
-                short += ["--warm-up-steps", str(steps)] if steps else []
-                timed = _run(arguments, seed, bandwidth, name, *short)
-                runs.append(stretched(whole[seed, name], timed, steps))
-            else:
-                runs.append(_run(arguments, seed, bandwidth, name))
-                whole.setdefault((seed, name), runs[-1])
-            progress.advance(bar)
+    for seed, bandwidth, name in tracked(jobs, lambda job: f"seed {job[0]}, {job[1].label}, {job[2]}"):
+        if arguments.timed_steps and (seed, name) in whole and name in warm_up:
+            steps = warm_up[name]
+            short = ["--epochs", "1", "--steps", str(steps + arguments.timed_steps)]
+            short += ["--warm-up-steps", str(steps)] if steps else []
+            timed = _run(arguments, seed, bandwidth, name, *short)
+            runs.append(stretched(whole[seed, name], timed, steps))
+        else:
+            runs.append(_run(arguments, seed, bandwidth, name))
+            whole.setdefault((seed, name), runs[-1])
     slim = [{key: run[key] for key in KEPT} for run in runs]
     settings = {"threads": arguments.threads, "timed_steps": arguments.timed_steps}
     return {**{key: runs[0][key] for key in SHARED}, **settings, "runs": slim}
@@ -189,45 +177,18 @@ def _first_within(curve: list[dict], target: float) -> dict | None:
     return next((point for point in curve if point["metric"] >= target), None)
 
 
-def table(result: dict) -> rich.table.Table:
-    """Returns the table of the rows."""
-    made = rich.table.Table(
-        title=f"{_title(result)}: time to the accuracy of {result['rows'][0]['compression']}",
-        caption=f"to it: until the metric is within {result['within']} of the baseline's last; MB: in and "
-        "out of rank 0; seconds: of steps, without evaluation; (x): times less than the baseline",
-    )
-    numbers = [result["rows"][0]["metric"], "MB", "s", "MB to it", "s to it"]
-    for heading in ["bandwidth", "compression", *numbers]:
-        made.add_column(heading, justify="right" if heading in numbers else "left")
-    for row in result["rows"]:
-        to_it = ["not reached", ""]
-        if row["seconds"] is not None:
-            quantities = (("megabytes", "fewer"), ("seconds", "faster"))
-            to_it = [f"{row[quantity]:,.0f} ({row[gain]:.1f})" for quantity, gain in quantities]
-        made.add_row(
-            row["bandwidth"],
-            row["compression"],
-            f"{row['final']:.4f}",
-            f"{row['training_megabytes']:,.0f}",
-            f"{row['training_seconds']:,.0f}",
-            *to_it,
-        )
-    return made
-
-
 def plot(result: dict, path: pathlib.Path) -> None:
     """Draws the metric by the seconds of training, a panel for each bandwidth."""
     metric = result["rows"][0]["metric"]
     curves = mean_curves(result["runs"], metric)
     bandwidths = list(dict.fromkeys(bandwidth for bandwidth, _ in curves))
     colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(name for _, name in curves))}
-    figure, panels = plt.subplots(
+    figure, panels = drawing.subplots(
         1,
         len(bandwidths),
-        figsize=(1 + 5 * len(bandwidths), 4.5),
+        size=(1 + 5 * len(bandwidths), 4.5),
         sharey=True,
         squeeze=False,
-        layout="constrained",
     )
     for bandwidth, axes in zip(bandwidths, panels[0], strict=True):
         for (of, name), curve in curves.items():
@@ -241,13 +202,8 @@ def plot(result: dict, path: pathlib.Path) -> None:
         axes.grid(alpha=0.3)
     panels[0][0].set(ylabel=metric.replace("_", " "))
     panels[0][-1].legend()
-    figure.suptitle(_title(result))
+    figure.suptitle(title_of(result))
     figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
-def _title(result: dict) -> str:
-    return f"{result['workload']}, {result['ranks']} ranks, {result['parameters']:,} parameters"
 
 
 def main() -> None:
@@ -260,7 +216,7 @@ def main() -> None:
     result = {**result, "within": arguments.within, "rows": summarise(result["runs"], arguments.within)}
     path = options.write(result, arguments.output, f"time_to_accuracy_{arguments.name or result['workload']}")
     plot(result, path.with_suffix(".png"))
-    rich.console.Console(width=110).print(table(result))
+    page_table.show(fill_tables.time_to_accuracy(result))
     print(f"numbers: {path}\nfigure: {path.with_suffix('.png')}")
 
 

@@ -8,10 +8,7 @@ import json
 import pathlib
 import platform
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import matplotlib.figure
 import rich.console
 import rich.table
 from horovod_job import run_example
@@ -78,7 +75,8 @@ def make_table(results: list[dict]) -> rich.table.Table:
 
 
 def plot_accuracy(results: list[dict], path: pathlib.Path) -> None:
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
     for result in results:
         megabytes = [point["wire_bytes"] / 1e6 for point in result["curve"]]
         axes.plot(

@@ -4,12 +4,7 @@ import pathlib
 import statistics
 from collections.abc import Callable
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.axes
-import matplotlib.figure
-import matplotlib.pyplot as plt
+import drawing
 
 from comparison.peers import OURS
 from comparison.report import by_method, is_exact
@@ -24,7 +19,7 @@ def markers(results: dict) -> dict[str, str]:
 
 
 def draw(
-    axes: matplotlib.axes.Axes,
+    axes: drawing.Axes,
     grouped: dict[str, list[dict]],
     number: Callable[[dict], float],
     marks: dict[str, str],
@@ -40,7 +35,7 @@ def draw(
     return [rows for _, rows in ordered]
 
 
-def finish(figure: matplotlib.figure.Figure, marks: dict[str, str], path: pathlib.Path) -> None:
+def finish(figure: drawing.Figure, marks: dict[str, str], path: pathlib.Path) -> None:
     axes = figure.axes[0]
     for name, mark in marks.items():
         axes.plot([], [], mark, color="gray", markerfacecolor="none", label=name)
@@ -48,7 +43,6 @@ def finish(figure: matplotlib.figure.Figure, marks: dict[str, str], path: pathli
         axes.plot([], [], color=COLORS[ours], label=label)
     figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def plot_bytes(results: dict, path: pathlib.Path) -> None:
@@ -56,13 +50,12 @@ def plot_bytes(results: dict, path: pathlib.Path) -> None:
     grouped, marks = by_method(results["pairs"]), markers(results)
     exact = {name: rows for name, rows in grouped.items() if is_exact(rows)}
     lossy = {name: rows for name, rows in grouped.items() if name not in exact}
-    figure, (above, below) = plt.subplots(
+    figure, (above, below) = drawing.subplots(
         2,
         1,
-        figsize=(8, 3 + 0.25 * len(grouped)),
+        size=(8, 3 + 0.25 * len(grouped)),
         height_ratios=[len(exact), len(lossy)],
         sharex=True,
-        layout="constrained",
     )
     draw(above, exact, share, marks)
     for height, rows in enumerate(draw(below, lossy, share, marks)):
@@ -82,7 +75,7 @@ def share(row: dict) -> float:
 def plot_keys(results: dict, path: pathlib.Path) -> None:
     """Draws the bits per key of every method, divided by the least bits for a random support."""
     grouped, marks = by_method(results["keys"]), markers(results)
-    figure, axes = plt.subplots(figsize=(8, 3 + 0.25 * len(grouped)), layout="constrained")
+    figure, axes = drawing.subplots(size=(8, 3 + 0.25 * len(grouped)))
     draw(axes, grouped, lambda row: row["bits"] / row["limit_bits"], marks)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set(xscale="log", xlabel="bits a key / limit of a random support, log2 C(n, k) / k", title="Keys")

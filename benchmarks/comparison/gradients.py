@@ -35,6 +35,12 @@ class Rows:
     def width(self) -> int:
         return self.values.shape[1]
 
+    def dense(self) -> np.ndarray:
+        """Returns all elements of the table, flat float32."""
+        found = np.zeros((self.num_rows, self.width), np.float32)
+        found[self.keys] = self.values
+        return found.ravel()
+
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
@@ -72,24 +78,35 @@ def find_files(given: list[pathlib.Path]) -> list[pathlib.Path]:
     return files
 
 
-def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
-    """Reads a dump of `examples/workload/gradients.py`.
+def read_dump(path: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, Rows]]:
+    """Returns the dense variables, float32, and the tables of a dump of `examples/workload/gradients.py`.
 
-    All dense variables, end to end, are one gradient, of which the `ratio` of largest magnitude is sent. (In
-    training each variable is compressed alone; most are too small to be measured so.) Another gradient is the
-    largest table with sparse rows, which are sent.
+    Raises:
+      ValueError: It is no dump, or has elements that are not finite.
     """
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, AttributeError) as error:
         raise ValueError(f"{path} is not an .npz file of gradients: {error}") from error
-    tables = [name.removesuffix(":indices") for name, array in arrays.items() if name.endswith(":indices")]
-    rows = [table for table in (read_table(path, name, arrays) for name in tables) if table.values.any()]
-    variables = [array for name, array in arrays.items() if ":" not in name]
-    dense = np.concatenate([array.astype(np.float32).ravel() for array in variables] or [np.empty(0)])
+    tables = [name.removesuffix(":indices") for name in arrays if name.endswith(":indices")]
+    variables = {name: array.astype(np.float32) for name, array in arrays.items() if ":" not in name}
+    for array in variables.values():
+        check_finite(path, array)
+    return variables, {name: read_table(path, name, arrays) for name in tables}
+
+
+def read_gradients(path: pathlib.Path, ratio: float) -> list[Gradient]:
+    """Reads what a rank would send of a dump.
+
+    All dense variables, end to end, are one gradient, of which the `ratio` of largest magnitude is sent. (In
+    training each variable is compressed alone; most are too small to be measured so.) Another gradient is the
+    largest table with sparse rows, which are sent.
+    """
+    variables, tables = read_dump(path)
+    rows = [table for table in tables.values() if table.values.any()]
+    dense = np.concatenate([array.ravel() for array in variables.values()] or [np.empty(0)])
     gradients = []
-    check_finite(path, dense)
     if dense.any() and (dense.size >= MIN_DENSE or not rows):
         keys = tfc.codecs.select(f"topk:ratio={ratio}", dense)
         sent = Rows(dense.size, keys, dense[keys, np.newaxis])

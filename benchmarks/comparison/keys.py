@@ -1,8 +1,10 @@
-"""Codecs of keys alone: ascending numbers of elements or rows."""
+"""Codecs of keys alone: ascending numbers of elements or rows.
+
+`encode` maps (keys, n) to (bytes, the keys that `decode` yields), `decode` (bytes, n, number of keys that it
+yields) to the keys.
+"""
 
 import array
-import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 from measuring import seconds, with_policies
@@ -17,31 +19,14 @@ FALSE_POSITIVE_RATE = 0.001  # The default of our Bloom filter.
 POLICIES = ("bloom:policy=p0", "bloom:policy=p2")
 
 
-@dataclasses.dataclass(frozen=True)
-class KeyMethod:
-    """A codec of keys.
-
-    Attributes:
-      name: Name of the method.
-      package: The package that it is from.
-      encode: Maps (keys, n) to (bytes, the keys that `decode` yields).
-      decode: Maps (bytes, n, number of keys that it yields) to the keys.
-    """
-
-    name: str
-    package: str
-    encode: Callable[[np.ndarray, int], tuple[bytes, np.ndarray]]
-    decode: Callable[[bytes, int, int], np.ndarray]
-
-
-def methods() -> list[KeyMethod]:
+def methods() -> list[peers.Method]:
     found = [
         of_codec(part) for entry in tfc.index_codecs() for part in with_policies(entry) if is_shown(part)
     ]
     for each in peers.byte_compressors():
         found += [of_keys(each), of_gaps(each)]
-    found.append(KeyMethod("pyroaring", "pyroaring", encode_roaring, decode_roaring))
-    found.append(KeyMethod("rbloom", "rbloom", encode_rbloom, decode_rbloom))
+    found.append(peers.Method("pyroaring", "pyroaring", encode_roaring, decode_roaring))
+    found.append(peers.Method("rbloom", "rbloom", encode_rbloom, decode_rbloom))
     return [method for method in found if method.package not in peers.missing()]
 
 
@@ -49,33 +34,33 @@ def is_shown(part: str) -> bool:
     return not part.startswith("bloom:") or part in POLICIES
 
 
-def of_codec(part: str) -> KeyMethod:
+def of_codec(part: str) -> peers.Method:
     def decode(data: bytes, n: int, count: int) -> np.ndarray:
         return tfc.codecs.decode_indices(part.split(":")[0], data, n, count)
 
-    return KeyMethod(part, peers.OURS, lambda keys, n: tfc.codecs.encode_indices(part, keys, n), decode)
+    return peers.Method(part, peers.OURS, lambda keys, n: tfc.codecs.encode_indices(part, keys, n), decode)
 
 
-def of_keys(compressor: peers.ByteCompressor) -> KeyMethod:
+def of_keys(compressor: peers.Method) -> peers.Method:
     """Returns a method that compresses the raw keys as bytes."""
-    return KeyMethod(
+    return peers.Method(
         compressor.name,
         compressor.package,
-        lambda keys, n: (compressor.compress(keys.tobytes()), keys),
-        lambda data, n, count: np.frombuffer(compressor.decompress(data), np.uint32),
+        lambda keys, n: (compressor.encode(keys.tobytes()), keys),
+        lambda data, n, count: np.frombuffer(compressor.decode(data), np.uint32),
     )
 
 
-def of_gaps(compressor: peers.ByteCompressor) -> KeyMethod:
+def of_gaps(compressor: peers.Method) -> peers.Method:
     """Returns a method that compresses the gaps between keys as bytes."""
 
     def encode(keys: np.ndarray, n: int) -> tuple[bytes, np.ndarray]:
-        return compressor.compress(np.diff(keys, prepend=np.uint32(0)).tobytes()), keys
+        return compressor.encode(np.diff(keys, prepend=np.uint32(0)).tobytes()), keys
 
     def decode(data: bytes, n: int, count: int) -> np.ndarray:
-        return np.cumsum(np.frombuffer(compressor.decompress(data), np.uint32), dtype=np.uint32)
+        return np.cumsum(np.frombuffer(compressor.decode(data), np.uint32), dtype=np.uint32)
 
-    return KeyMethod(f"{compressor.name} of gaps", compressor.package, encode, decode)
+    return peers.Method(f"{compressor.name} of gaps", compressor.package, encode, decode)
 
 
 def encode_roaring(keys: np.ndarray, n: int) -> tuple[bytes, np.ndarray]:
@@ -118,7 +103,7 @@ def raw(rows: Rows) -> int:
     return len(rows.keys)
 
 
-def measure(method: KeyMethod, rows: Rows, budget: float) -> dict:
+def measure(method: peers.Method, rows: Rows, budget: float) -> dict:
     keys, n = rows.keys, rows.num_rows
     data, decoded = method.encode(keys, n)
     encode = seconds(lambda: method.encode(keys, n), budget)

@@ -1,8 +1,9 @@
-"""Compares whole messages: keys and values together, as one rank sends them."""
+"""Compares whole messages: keys and values together, as one rank sends them.
 
-import dataclasses
+`encode` maps Rows to bytes, `decode` (bytes, the rows sent, for their sizes) to Rows.
+"""
+
 import struct
-from collections.abc import Callable
 
 import numpy as np
 from measuring import seconds
@@ -49,17 +50,7 @@ PEERS = (
 _LENGTH = struct.Struct("<I")
 
 
-@dataclasses.dataclass(frozen=True)
-class PairMethod:
-    """A codec of rows: `encode` Rows to bytes, `decode` (bytes, the rows sent, for their sizes) to Rows."""
-
-    name: str
-    package: str
-    encode: Callable[[Rows], bytes]
-    decode: Callable[[bytes, Rows], Rows]
-
-
-def methods() -> list[PairMethod]:
+def methods() -> list[peers.Method]:
     found = [of_spec(spec) for spec in (*EXACT, *LOSSY)]
     found += [of_pairs(compressor) for compressor in peers.byte_compressors()]
     of_keys = {method.name: method for method in keys.methods()}
@@ -71,7 +62,7 @@ def methods() -> list[PairMethod]:
     ]
 
 
-def of_spec(spec: str) -> PairMethod:
+def of_spec(spec: str) -> peers.Method:
     """Returns a method that makes frames of this package, with headers and checksums, on one thread."""
     spec = f"nonzero|{spec}"
 
@@ -84,24 +75,24 @@ def of_spec(spec: str) -> PairMethod:
         ids, found, _ = tfc.codecs.decode_rows(data, 1, 1.0, *sizes, "float32", num_threads=1)
         return Rows(sent.num_rows, ids.astype(np.uint32), np.reshape(found, (-1, sent.width)))
 
-    return PairMethod(spec.removeprefix("nonzero|"), peers.OURS, encode, decode)
+    return peers.Method(spec.removeprefix("nonzero|"), peers.OURS, encode, decode)
 
 
-def of_pairs(compressor: peers.ByteCompressor) -> PairMethod:
+def of_pairs(compressor: peers.Method) -> peers.Method:
     """Returns a method that compresses all raw keys, then all raw values, as bytes."""
 
     def encode(rows: Rows) -> bytes:
-        return compressor.compress(rows.keys.tobytes() + rows.values.tobytes())
+        return compressor.encode(rows.keys.tobytes() + rows.values.tobytes())
 
     def decode(data: bytes, sent: Rows) -> Rows:
-        words = np.frombuffer(compressor.decompress(data), np.uint32)
+        words = np.frombuffer(compressor.decode(data), np.uint32)
         k = len(words) // (1 + sent.width)
         return Rows(sent.num_rows, words[:k], words[k:].view(np.float32).reshape(k, sent.width))
 
-    return PairMethod(f"{compressor.name} of raw pairs", compressor.package, encode, decode)
+    return peers.Method(f"{compressor.name} of raw pairs", compressor.package, encode, decode)
 
 
-def both(of_keys: keys.KeyMethod, of_values: values.ValueMethod) -> PairMethod:
+def both(of_keys: peers.Method, of_values: peers.Method) -> peers.Method:
     """Returns a method that joins a codec of keys and one of values, with two lengths in front."""
 
     def encode(rows: Rows) -> bytes:
@@ -118,7 +109,7 @@ def both(of_keys: keys.KeyMethod, of_values: values.ValueMethod) -> PairMethod:
         return Rows(sent.num_rows, found, decoded.reshape(k, sent.width))
 
     packages = dict.fromkeys(p for p in (of_keys.package, of_values.package) if p != peers.OURS)
-    return PairMethod(f"{of_keys.name} + {of_values.name}", ", ".join(packages), encode, decode)
+    return peers.Method(f"{of_keys.name} + {of_values.name}", ", ".join(packages), encode, decode)
 
 
 def raw(rows: Rows) -> int:
@@ -126,7 +117,7 @@ def raw(rows: Rows) -> int:
     return len(rows.keys) * (1 + rows.width)
 
 
-def measure(method: PairMethod, rows: Rows, budget: float) -> dict:
+def measure(method: peers.Method, rows: Rows, budget: float) -> dict:
     data = method.encode(rows)
     encode = seconds(lambda: method.encode(rows), budget)
     decode = seconds(lambda: method.decode(data, rows), budget)

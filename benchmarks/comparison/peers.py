@@ -1,4 +1,7 @@
-"""Alternative packages from PyPI: which of them are installed, and adapters for compressors of bytes."""
+"""Alternative packages from PyPI: which of them are installed, and adapters for compressors of bytes.
+
+The compressors' `encode` and `decode` map bytes to bytes, on one thread.
+"""
 
 import dataclasses
 import importlib.util
@@ -14,16 +17,16 @@ def missing() -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class ByteCompressor:
-    """A compressor of any bytes, on one thread."""
+class Method:
+    """A codec and the package that it is from; the modules that list methods say what these take."""
 
     name: str
     package: str
-    compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    encode: Callable
+    decode: Callable
 
 
-def byte_compressor(name: str) -> ByteCompressor:
+def byte_compressor(name: str) -> Method:
     """Returns the one of `byte_compressors` with this name, or exits and says what to install."""
     for each in byte_compressors():
         if each.name == name:
@@ -31,9 +34,9 @@ def byte_compressor(name: str) -> ByteCompressor:
     raise SystemExit(f"{name} needs zstandard, which is not installed: `pip install zstandard`")
 
 
-def byte_compressors() -> list[ByteCompressor]:
+def byte_compressors() -> list[Method]:
     """Returns zlib and Zstandard at their default levels, and Zstandard at a high one."""
-    found = [ByteCompressor("zlib-6", "zlib", lambda data: zlib.compress(data, 6), zlib.decompress)]
+    found = [Method("zlib-6", "zlib", lambda data: zlib.compress(data, 6), zlib.decompress)]
     if "zstandard" in missing():
         return found
     import zstandard
@@ -41,5 +44,5 @@ def byte_compressors() -> list[ByteCompressor]:
     for level in (3, 19):
         compress = zstandard.ZstdCompressor(level=level, threads=0).compress
         decompress = zstandard.ZstdDecompressor().decompress
-        found.append(ByteCompressor(f"zstd-{level}", "zstandard", compress, decompress))
+        found.append(Method(f"zstd-{level}", "zstandard", compress, decompress))
     return found

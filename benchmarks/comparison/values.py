@@ -1,7 +1,7 @@
-"""Compares codecs of values alone, exact and lossy."""
+"""Compares codecs of values alone, exact and lossy.
 
-import dataclasses
-from collections.abc import Callable
+`encode` maps float32 [k] to bytes, `decode` (bytes, k) to float32 [k].
+"""
 
 import numpy as np
 from measuring import seconds, with_policies
@@ -13,28 +13,18 @@ from comparison.quantiles import kll_splits
 BUCKETS = 256
 
 
-@dataclasses.dataclass(frozen=True)
-class ValueMethod:
-    """A codec of values: `encode` float32 [k] to bytes, `decode` (bytes, k) to float32 [k]."""
-
-    name: str
-    package: str
-    encode: Callable[[np.ndarray], bytes]
-    decode: Callable[[bytes, int], np.ndarray]
-
-
-def methods() -> list[ValueMethod]:
+def methods() -> list[peers.Method]:
     found = [of_codec(part) for entry in tfc.value_codecs() for part in with_policies(entry)]
-    found.append(ValueMethod("float16", "numpy", encode_half, decode_half))
+    found.append(peers.Method("float16", "numpy", encode_half, decode_half))
     for each in peers.byte_compressors():
         found += [through(each), shuffled(each), half(each)]
-    found.append(ValueMethod("KLL buckets", "datasketches", encode_buckets, decode_buckets))
+    found.append(peers.Method("KLL buckets", "datasketches", encode_buckets, decode_buckets))
     return [method for method in found if method.package not in peers.missing()]
 
 
-def of_codec(part: str) -> ValueMethod:
+def of_codec(part: str) -> peers.Method:
     name = part.split(":")[0]
-    return ValueMethod(
+    return peers.Method(
         part,
         peers.OURS,
         lambda values: tfc.codecs.encode_values(part, values, None, len(values)),
@@ -50,34 +40,34 @@ def decode_half(data: bytes, k: int) -> np.ndarray:
     return np.frombuffer(data, np.float16).astype(np.float32)
 
 
-def through(compressor: peers.ByteCompressor) -> ValueMethod:
-    return ValueMethod(
+def through(compressor: peers.Method) -> peers.Method:
+    return peers.Method(
         compressor.name,
         compressor.package,
-        lambda values: compressor.compress(values.tobytes()),
-        lambda data, k: np.frombuffer(compressor.decompress(data), np.float32),
+        lambda values: compressor.encode(values.tobytes()),
+        lambda data, k: np.frombuffer(compressor.decode(data), np.float32),
     )
 
 
-def shuffled(compressor: peers.ByteCompressor) -> ValueMethod:
+def shuffled(compressor: peers.Method) -> peers.Method:
     """Returns a method that groups bytes by their position in the value, so that exponents are adjacent."""
 
     def encode(values: np.ndarray) -> bytes:
-        return compressor.compress(values.view(np.uint8).reshape(-1, 4).T.tobytes())
+        return compressor.encode(values.view(np.uint8).reshape(-1, 4).T.tobytes())
 
     def decode(data: bytes, k: int) -> np.ndarray:
-        planes = np.frombuffer(compressor.decompress(data), np.uint8).reshape(4, k)
+        planes = np.frombuffer(compressor.decode(data), np.uint8).reshape(4, k)
         return np.ascontiguousarray(planes.T).view(np.float32).ravel()
 
-    return ValueMethod(f"{compressor.name}, bytes shuffled", compressor.package, encode, decode)
+    return peers.Method(f"{compressor.name}, bytes shuffled", compressor.package, encode, decode)
 
 
-def half(compressor: peers.ByteCompressor) -> ValueMethod:
-    return ValueMethod(
+def half(compressor: peers.Method) -> peers.Method:
+    return peers.Method(
         f"float16, {compressor.name}",
         compressor.package,
-        lambda values: compressor.compress(encode_half(values)),
-        lambda data, k: decode_half(compressor.decompress(data), k),
+        lambda values: compressor.encode(encode_half(values)),
+        lambda data, k: decode_half(compressor.decode(data), k),
     )
 
 
@@ -94,7 +84,7 @@ def decode_buckets(data: bytes, k: int) -> np.ndarray:
     return means[np.frombuffer(data, np.uint8, k, means.nbytes)]
 
 
-def measure(method: ValueMethod, values: np.ndarray, budget: float) -> dict:
+def measure(method: peers.Method, values: np.ndarray, budget: float) -> dict:
     data = method.encode(values)
     decoded = method.decode(data, len(values)).astype(np.float64)
     return {

@@ -66,6 +66,12 @@ def test_bars_of_specs_do_not_end_cells():
     assert fill_tables.table(["a", "b"], [[fill_tables.code("x|y"), "1"]]).endswith("| `x\\|y` | 1 |\n")
 
 
+def test_bytes_of_real_jobs_are_compared_with_a_ring():
+    point = {"exchange": "int8, sharded", "ranks": 4, "payload_bytes": 1500, "wire_bytes": 3000}
+    text = fill_tables.sharding_measured({"setting": {"rows": 100, "columns": 10}, "measured": [point]})
+    assert "| `int8, sharded` | 4 | 1.5 | 3.0 | 4.0 |" in text
+
+
 def test_exact_codecs_have_no_decibels():
     rows = [
         {"codecs": "a|b", "bits": 27, "snr": None, "front": True},
