@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kGroup = 8;
 constexpr int64_t kChunkGroups = 512;
-constexpr int64_t kChunk = kGroup * kChunkGroups;
+constexpr int64_t kChunk = kGroup * kChunkGroups;  // Starts at a byte for every width.
 
 // A divisor of 8 bits: the bytes of a word become one byte, and the other way around. The values
 // that met so far, kCount of each, close the gaps between them.
@@ -177,16 +177,6 @@ void UnpackWide(const unsigned char* packed, int64_t count, int num_bits, uint32
   }
 }
 
-// Calls body(begin, end) for the chunks of [0, count). A chunk starts at a byte for every width,
-// since its number of values is a multiple of 8.
-template <typename Body>
-void ForEachChunk(Executor* executor, int64_t count, const Body& body) {
-  static_assert(kBlockElements % kChunk == 0);
-  ForEachBlock(executor, count, [&](int64_t, int64_t begin, int64_t end) {
-    for (; begin < end; begin += kChunk) body(begin, std::min(end, begin + kChunk));
-  });
-}
-
 }  // namespace
 
 void PackBits(ByteSpan values, int num_bits, unsigned char* packed) {
@@ -202,7 +192,7 @@ void PackBits(ByteSpan values, int num_bits, unsigned char* packed) {
     case 8:
       return static_cast<void>(std::copy(values.begin(), values.end(), packed));
   }
-  ForEachChunk(SerialExecutor(), values.size(), [&](int64_t begin, int64_t end) {
+  ForEachChunk(SerialExecutor(), values.size(), kChunk, [&](int64_t begin, int64_t end) {
     PackGroups(values.data() + begin, end - begin, num_bits, packed + begin / 8 * num_bits);
   });
 }
@@ -220,7 +210,7 @@ void UnpackBits(ByteSpan packed, int num_bits, Span<unsigned char> values) {
     case 8:
       return static_cast<void>(std::copy_n(packed.begin(), values.size(), values.begin()));
   }
-  ForEachChunk(SerialExecutor(), values.size(), [&](int64_t begin, int64_t end) {
+  ForEachChunk(SerialExecutor(), values.size(), kChunk, [&](int64_t begin, int64_t end) {
     UnpackGroups(packed.data() + begin / 8 * num_bits, end - begin, num_bits,
                  values.data() + begin);
   });
@@ -230,7 +220,7 @@ void PackBits(Span<const uint32_t> values, int num_bits, Executor* executor,
               unsigned char* packed) {
   if (num_bits == 0) return;
   const auto pack = num_bits <= kMaxByteBits ? PackNarrow : PackWide;
-  ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
+  ForEachChunk(executor, values.size(), kChunk, [&](int64_t begin, int64_t end) {
     pack(values.data() + begin, end - begin, num_bits, packed + begin / 8 * num_bits);
   });
 }
@@ -241,7 +231,7 @@ void UnpackBits(ByteSpan packed, int num_bits, Executor* executor, Span<uint32_t
     return;
   }
   const auto unpack = num_bits <= kMaxByteBits ? UnpackNarrow : UnpackWide;
-  ForEachChunk(executor, values.size(), [&](int64_t begin, int64_t end) {
+  ForEachChunk(executor, values.size(), kChunk, [&](int64_t begin, int64_t end) {
     unpack(packed.data() + begin / 8 * num_bits, end - begin, num_bits, values.data() + begin);
   });
 }

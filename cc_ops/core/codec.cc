@@ -38,7 +38,7 @@ Status ForEachDecodeChunk(int64_t k, Executor* executor,
 Status ValueCodec::Encode(Span<const float> values, const Support&, const CodecContext& context,
                           Bytes* out) const {
   const ChunkEncoder encoder = OpenEncoder(static_cast<uint32_t>(values.size()), context, out);
-  ForEachChunk(values.size(), encoder.chunk, context.executor, [&](int64_t begin, int64_t end) {
+  ForEachChunk(context.executor, values.size(), encoder.chunk, [&](int64_t begin, int64_t end) {
     encoder.encode(begin, end, values.data() + begin, nullptr);
   });
   return OkStatus();

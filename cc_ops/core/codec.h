@@ -149,15 +149,6 @@ struct ChunkEncoder {
 // pending[i] -= decoded[i] for 0 <= i < count: what error feedback keeps.
 void Subtract(const float* decoded, int64_t count, float* pending);
 
-// Calls body(begin, end) for the chunks of [0, k), from several threads.
-template <typename Body>
-void ForEachChunk(int64_t k, int64_t chunk, Executor* executor, const Body& body) {
-  const auto block = [&](int64_t, int64_t begin, int64_t end) {
-    for (; begin < end; begin += chunk) body(begin, begin + chunk < end ? begin + chunk : end);
-  };
-  ForEachBlock(executor, k, block, chunk * NumBlocks(kBlockElements, chunk));
-}
-
 // Calls body(begin, end) for the chunks of [0, k); the first failure that it returns is returned.
 Status ForEachDecodeChunk(int64_t k, Executor* executor,
                           const std::function<Status(int64_t begin, int64_t end)>& body);

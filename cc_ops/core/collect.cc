@@ -9,8 +9,6 @@
 namespace tfcompress {
 namespace {
 
-static_assert(kBlockElements % Collector::kChunk == 0);
-
 // The first slab has room for one element of so many.
 constexpr int64_t kElementsPerSlot = 32;
 
@@ -79,15 +77,12 @@ Candidates Collector::Take() {
 Candidates CollectAtLeast(Span<const float> dense, uint32_t min_magnitude, Executor* executor) {
   const auto n = static_cast<int64_t>(dense.size());
   Collector collector(n, min_magnitude);
-  ForEachBlock(executor, n, [&](int64_t, int64_t begin, int64_t end) {
+  ForEachChunk(executor, n, Collector::kChunk, [&](int64_t begin, int64_t end) {
     uint32_t found[Collector::kChunk];
     float values[Collector::kChunk];
-    for (; begin < end; begin += Collector::kChunk) {
-      const int64_t chunk_end = std::min(end, begin + Collector::kChunk);
-      FloatList list{collector.filter(), found, values};
-      ListThose(dense.data() + begin, chunk_end - begin, static_cast<uint32_t>(begin), &list);
-      collector.Keep(begin, chunk_end, dense.data() + begin, list);
-    }
+    FloatList list{collector.filter(), found, values};
+    ListThose(dense.data() + begin, end - begin, static_cast<uint32_t>(begin), &list);
+    collector.Keep(begin, end, dense.data() + begin, list);
   });
   return collector.Take();
 }

@@ -16,16 +16,6 @@ constexpr char kShape[] =
 
 }  // namespace
 
-Status Compressor::ParseMemoryAndSparsifier(const std::string& memory,
-                                            const std::string& sparsifier) {
-  TFC_ASSIGN_OR_RETURN(auto memory_part, ParsePart<Memory>("memory", memory));
-  TFC_ASSIGN_OR_RETURN(auto sparsifier_part, ParsePart<Sparsifier>("sparsifier", sparsifier));
-  memory_ = std::move(memory_part.object);
-  sparsifier_ = std::move(sparsifier_part.object);
-  spec_ = MemoryPrefix(memory_part.canonical) + sparsifier_part.canonical;
-  return OkStatus();
-}
-
 Status Compressor::ParseJoint(const std::string& joint) {
   const std::string name = NameOf(joint);
   if (FindByName<SparseCodec>(name) == nullptr && FindByName<IndexCodec>(name) != nullptr) {
@@ -56,17 +46,11 @@ Status Compressor::ParseProduct(const std::string& index, const std::string& val
     return InvalidArgument("'", spec_, "' sends no index: its index codec must be 'raw', got '",
                            index, "'");
   }
-  switch (implied) {
-    case Implied::kNothing:
-      index_ = std::move(index_part.object);
-      index_id_ = index_part.id;
-      break;
-    case Implied::kEverything:
-      support_kind_ = SupportKind::kEverything;
-      break;
-    case Implied::kSeeded:
-      support_kind_ = SupportKind::kSeeded;
-      break;
+  if (implied == Implied::kNothing) {
+    index_ = std::move(index_part.object);
+    index_id_ = index_part.id;
+  } else {
+    support_kind_ = implied == Implied::kSeeded ? SupportKind::kSeeded : SupportKind::kEverything;
   }
   value_ = std::move(value_part.object);
   value_id_ = value_part.id;
@@ -79,25 +63,27 @@ uint64_t Compressor::MaxSectionBytes(uint32_t n, uint32_t k) const {
   return (index_ == nullptr ? 0 : index_->MaxEncodedBytes(n, k)) + value_->MaxEncodedBytes(k);
 }
 
-Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string& spec) {
-  const auto in_spec = [&](const Status& status) {
-    return status.WithContext("spec '" + spec + "'");
-  };
+Status Compressor::Parse(const std::string& spec) {
   if (IsLinearSpec(spec)) {
-    return in_spec(
-        InvalidArgument("names a linear codec: its payload is summed over ranks and can never be "
-                        "framed; a linear spec is [memory|]linear"));
+    return InvalidArgument(
+        "names a linear codec: its payload is summed over ranks and can never be framed; a linear "
+        "spec is [memory|]linear");
   }
   const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
   if (parts.size() != 3 && parts.size() != kMaxParts) {
-    return in_spec(InvalidArgument("has ", Split(spec, '|').size(), " parts; ", kShape));
+    return InvalidArgument("has ", Split(spec, '|').size(), " parts; ", kShape);
   }
+  TFC_ASSIGN_OR_RETURN(auto memory, ParsePart<Memory>("memory", parts[0]));
+  TFC_ASSIGN_OR_RETURN(auto sparsifier, ParsePart<Sparsifier>("sparsifier", parts[1]));
+  memory_ = std::move(memory.object);
+  sparsifier_ = std::move(sparsifier.object);
+  spec_ = MemoryPrefix(memory.canonical) + sparsifier.canonical;
+  return parts.size() == 3 ? ParseJoint(parts[2]) : ParseProduct(parts[2], parts[3]);
+}
+
+Result<std::shared_ptr<const Compressor>> Compressor::FromSpec(const std::string& spec) {
   std::shared_ptr<Compressor> compressor(new Compressor());
-  const Status front = compressor->ParseMemoryAndSparsifier(parts[0], parts[1]);
-  if (!front.ok()) return in_spec(front);
-  const Status back = parts.size() == 3 ? compressor->ParseJoint(parts[2])
-                                        : compressor->ParseProduct(parts[2], parts[3]);
-  if (!back.ok()) return in_spec(back);
+  TFC_RETURN_IF_ERROR(compressor->Parse(spec).WithContext("spec '" + spec + "'"));
   return std::shared_ptr<const Compressor>(std::move(compressor));
 }
 

@@ -45,7 +45,7 @@ class Compressor {
 
  private:
   Compressor() = default;
-  Status ParseMemoryAndSparsifier(const std::string& memory, const std::string& sparsifier);
+  Status Parse(const std::string& spec);
   Status ParseJoint(const std::string& joint);
   Status ParseProduct(const std::string& index, const std::string& value);
 

@@ -81,23 +81,6 @@ std::vector<float> Norms(const SparseRows& rows, uint64_t width, Executor* execu
   return norms;
 }
 
-// The rows of `rows` with these ids, ascending; zeros for those that are not among them.
-SparseRows GatherRows(const SparseRows& rows, Span<const uint32_t> ids, uint64_t width,
-                      Executor* executor) {
-  SparseRows gathered = {{ids.begin(), ids.end()}, std::vector<float>(ids.size() * width)};
-  ForEachRowBlock(executor, ids.size(), width, [&](int64_t begin, int64_t end) {
-    auto found = std::lower_bound(rows.ids.begin(), rows.ids.end(), ids[begin]);
-    for (int64_t i = begin; i < end; ++i) {
-      while (found != rows.ids.end() && *found < ids[i]) ++found;
-      if (found == rows.ids.end()) return;
-      if (*found != ids[i]) continue;
-      const float* values = rows.values.data() + (found - rows.ids.begin()) * width;
-      std::copy_n(values, width, gathered.values.data() + i * width);
-    }
-  });
-  return gathered;
-}
-
 // The rows at these positions, ascending.
 SparseRows RowsAt(Span<const uint32_t> positions, const SparseRows& rows, uint64_t width,
                   Executor* executor) {
@@ -202,7 +185,8 @@ Result<uint64_t> EncodeProduct(RowsEncoding* rows, Bytes* out) {
   SparseRows gathered;
   const bool as_chosen = decoded.sends_encoded();
   if (!as_chosen) {
-    gathered = GatherRows(*rows->touched, sent.indices(), rows->width, rows->context.executor);
+    gathered = GatherRows(*rows->touched, {sent.indices().begin(), sent.indices().end()},
+                          rows->width, rows->context.executor);
   }
   const Span<const float> values = as_chosen ? rows->chosen->values : gathered.values;
   if (rows->wants_decoded) {

@@ -86,6 +86,15 @@ void ForEachBlock(Executor* executor, int64_t num_elements, const Body& body,
   }
 }
 
+// Calls body(begin, end) for the chunks of [0, num_elements), from several threads.
+template <typename Body>
+void ForEachChunk(Executor* executor, int64_t num_elements, int64_t chunk, const Body& body) {
+  const auto block = [&](int64_t, int64_t begin, int64_t end) {
+    for (; begin < end; begin += chunk) body(begin, begin + chunk < end ? begin + chunk : end);
+  };
+  ForEachBlock(executor, num_elements, block, chunk * NumBlocks(kBlockElements, chunk));
+}
+
 }  // namespace tfcompress
 
 #endif  // TFCOMPRESS_CORE_EXECUTOR_H_

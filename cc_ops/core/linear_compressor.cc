@@ -21,29 +21,26 @@ bool IsLinearSpec(const std::string& spec) {
   });
 }
 
+Status LinearCompressor::Parse(const std::string& spec) {
+  if (!IsLinearSpec(spec)) {
+    return InvalidArgument(
+        "names no linear codec, so that it makes frames and nothing to sum; known linear codecs: ",
+        KnownNames<LinearCodec>(), "; ", kShape);
+  }
+  const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
+  if (parts.size() > kMaxParts) return InvalidArgument("has ", parts.size(), " parts; ", kShape);
+  TFC_ASSIGN_OR_RETURN(auto memory, ParsePart<Memory>("memory", parts[0]));
+  TFC_ASSIGN_OR_RETURN(auto linear, ParsePart<LinearCodec>("linear codec", parts[1]));
+  spec_ = MemoryPrefix(memory.canonical) + linear.canonical;
+  memory_ = std::move(memory.object);
+  codec_ = std::move(linear.object);
+  return OkStatus();
+}
+
 Result<std::shared_ptr<const LinearCompressor>> LinearCompressor::FromSpec(
     const std::string& spec) {
-  const auto in_spec = [&](const Status& status) {
-    return status.WithContext("spec '" + spec + "'");
-  };
-  const std::vector<std::string> parts = PartsOf(spec, kMaxParts);
-  if (!IsLinearSpec(spec)) {
-    return in_spec(
-        InvalidArgument("names no linear codec, so that it makes frames and nothing to "
-                        "sum; known linear codecs: ",
-                        KnownNames<LinearCodec>(), "; ", kShape));
-  }
-  if (parts.size() > kMaxParts) {
-    return in_spec(InvalidArgument("has ", parts.size(), " parts; ", kShape));
-  }
-  auto memory = ParsePart<Memory>("memory", parts[0]);
-  if (!memory.ok()) return in_spec(memory.status());
-  auto linear = ParsePart<LinearCodec>("linear codec", parts[1]);
-  if (!linear.ok()) return in_spec(linear.status());
   std::shared_ptr<LinearCompressor> compressor(new LinearCompressor());
-  compressor->spec_ = MemoryPrefix(memory.value().canonical) + linear.value().canonical;
-  compressor->memory_ = std::move(memory.value().object);
-  compressor->codec_ = std::move(linear.value().object);
+  TFC_RETURN_IF_ERROR(compressor->Parse(spec).WithContext("spec '" + spec + "'"));
   return std::shared_ptr<const LinearCompressor>(std::move(compressor));
 }
 

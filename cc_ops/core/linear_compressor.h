@@ -35,6 +35,7 @@ class LinearCompressor {
 
  private:
   LinearCompressor() = default;
+  Status Parse(const std::string& spec);
 
   std::string spec_;
   std::unique_ptr<const Memory> memory_;

@@ -75,7 +75,7 @@ Span<const float> Memory::Compensate(Span<const float> gradient, const MemorySlo
   const auto n = static_cast<int64_t>(gradient.size());
   std::atomic<bool> all_finite{true};
   const auto for_each_chunk = [&](int64_t chunk, const auto& body) {
-    ForEachChunk(n, chunk, context.executor, body);
+    ForEachChunk(context.executor, n, chunk, body);
     return *finite = all_finite;
   };
   // In place, check before writing, since a non-finite step must leave the slots unchanged.

@@ -9,25 +9,23 @@
 
 namespace tfcompress {
 
-namespace {
-
-// `rows` with zeros for the `ids` that it lacks; `ids` has all of its own.
-SparseRows WidenRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t width,
-                     Executor* executor) {
-  SparseRows widened = {std::move(ids), {}};
-  widened.values.resize(widened.ids.size() * width);
-  ForEachRowBlock(executor, rows.ids.size(), width, [&](int64_t begin, int64_t end) {
-    auto found = std::lower_bound(widened.ids.begin(), widened.ids.end(), rows.ids[begin]);
-    for (int64_t row = begin; row < end; ++row) {
-      while (*found != rows.ids[row]) ++found;
-      std::copy_n(rows.values.data() + row * width, width,
-                  widened.values.data() + (found - widened.ids.begin()) * width);
+SparseRows GatherRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t width,
+                      Executor* executor) {
+  SparseRows gathered = {std::move(ids), {}};
+  gathered.values.resize(gathered.ids.size() * width);
+  if (rows.ids.empty()) return gathered;
+  ForEachRowBlock(executor, gathered.ids.size(), width, [&](int64_t begin, int64_t end) {
+    auto found = std::lower_bound(rows.ids.begin(), rows.ids.end(), gathered.ids[begin]);
+    for (int64_t i = begin; i < end; ++i) {
+      while (found != rows.ids.end() && *found < gathered.ids[i]) ++found;
+      if (found == rows.ids.end()) return;
+      if (*found != gathered.ids[i]) continue;
+      const float* values = rows.values.data() + (found - rows.ids.begin()) * width;
+      std::copy_n(values, width, gathered.values.data() + i * width);
     }
   });
-  return widened;
+  return gathered;
 }
-
-}  // namespace
 
 void AddRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width, uint64_t num_rows,
              float scale, Executor* executor, SparseRows* sum) {
@@ -50,7 +48,7 @@ void AddRows(Span<const uint32_t> ids, Span<const float> values, uint64_t width,
   all.reserve(sum->ids.size() + rows.size());
   std::set_union(sum->ids.begin(), sum->ids.end(), rows.begin(), rows.end(),
                  std::back_inserter(all));
-  if (all.size() > sum->ids.size()) *sum = WidenRows(*sum, std::move(all), width, executor);
+  if (all.size() > sum->ids.size()) *sum = GatherRows(*sum, std::move(all), width, executor);
   ForEachRowBlock(executor, rows.size(), width, [&](int64_t begin, int64_t end) {
     auto found = std::lower_bound(sum->ids.begin(), sum->ids.end(), rows[begin]);
     for (int64_t row = begin; row < end; ++row) {

@@ -10,6 +10,10 @@
 
 namespace tfcompress {
 
+// The rows of `rows` with these ids, ascending; zeros for those that are not among them.
+SparseRows GatherRows(const SparseRows& rows, std::vector<uint32_t> ids, uint64_t width,
+                      Executor* executor);
+
 // Adds `scale` times each slice to its row of `sum`: in float32, in the order in which the slices
 // stand; a row that `sum` lacks begins at +0. Slice i belongs to row ids[i] < num_rows; there are
 // at most kMaxElements. Adding some slices, and then the others, gives the bits of adding all. The

@@ -51,10 +51,6 @@ Status ReadPacketFrame(int64_t rank, int64_t position,
 
 }  // namespace
 
-std::string FrameName(int64_t rank, int64_t position) {
-  return "rank " + std::to_string(rank) + ", tensor " + std::to_string(position);
-}
-
 Status CheckDType(const FrameHeader& header, DType dtype) {
   if (header.dtype == dtype) return OkStatus();
   return DataLoss("frame of ", DTypeName(header.dtype), ", expected ", DTypeName(dtype));

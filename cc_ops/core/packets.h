@@ -22,15 +22,15 @@ struct PacketsView {
   int64_t absent_rank = -1;  // One that sent no packet, if any.
 };
 
-// Name of a frame in messages: "rank 1, tensor 2".
-std::string FrameName(int64_t rank, int64_t position);
-
 // A frame, and where it came from.
 struct PacketFrame : Frame {
   int64_t rank = 0;
   int64_t position = 0;  // In the packet.
 
-  std::string name() const { return FrameName(rank, position); }
+  // In messages: "rank 1, tensor 2".
+  std::string name() const {
+    return "rank " + std::to_string(rank) + ", tensor " + std::to_string(position);
+  }
 };
 
 // Measurements of DecodeSum and DecodeRowsSum for one tensor, over all ranks.

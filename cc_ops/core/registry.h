@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct ParamSpec {
   bool max_open = false;
   bool odd = false;  // For kInt: refuse even numbers.
 };
+
+// A parameter that is one of `choices`.
+inline ParamSpec ChoiceParam(const char* name, const char* default_value, const char* doc,
+                             std::vector<std::string> choices) {
+  return {name, ParamKind::kChoice, default_value, doc, 0, 0, false, std::move(choices)};
+}
 
 // The parameters of one part, checked against its ParamSpecs, in their order. Every declared
 // parameter has a value.
@@ -73,6 +80,16 @@ struct Definition {
   std::string error = "";  // The decoding error, with its bound; for docs/codecs.md.
   std::string cost = "";   // Bytes on the wire, as a formula of n and k; for docs/codecs.md.
 };
+
+// Definition::make of a class whose constructor takes the parameters, or nothing.
+template <typename Class, typename Interface>
+std::unique_ptr<const Interface> Make([[maybe_unused]] const Params& params) {
+  if constexpr (std::is_constructible_v<Class, const Params&>) {
+    return std::make_unique<Class>(params);
+  } else {
+    return std::make_unique<Class>();
+  }
+}
 
 template <typename Interface>
 struct RegistryRow {

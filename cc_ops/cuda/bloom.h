@@ -12,7 +12,6 @@
 #include "core/sketch/bloom_filter.h"
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/bloom_extent.h"
 #include "cuda/bloom_priorities.h"
 #include "cuda/marks.h"
 #include "cuda/workspace.h"
@@ -40,6 +39,15 @@ struct BloomBuffers {
 // Takes buffers for encoding up to max_k indices of n, from which up to max_chosen are decoded.
 void TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
                       uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers);
+
+// What decoding needs room for: maxima over sections of p1 and p2.
+struct BloomExtent {
+  uint32_t max_n = 0;
+  uint32_t max_k = 0;
+  uint64_t max_bits = 0;
+  // Covers a section, if it is one of these.
+  void Cover(ByteSpan section, uint32_t n, uint32_t k);
+};
 
 // Takes buffers for decoding.
 void TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace, BloomBuffers* buffers);

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/entropy/code_block_size.h"
+#include "core/entropy/bit_stream.h"
 #include "core/status.h"
 #include "cuda/key_lists.h"
 #include "cuda/parts.h"

@@ -500,7 +500,8 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
 
 Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                      const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
-  if (spec.kind == ValueKind::kLog) return MeasureLog(spec, values, max_k, k_dev, buffers, stream);
+  if (spec.kind == ValueKind::kLog)
+    return MeasureLog(spec, /*filters=*/false, values, max_k, k_dev, buffers, stream);
   if (spec.kind == ValueKind::kDexp)
     return MeasureDexp(spec, values, max_k, k_dev, buffers, stream);
   TFC_RETURN_IF_ERROR(QuantizeToBuckets(values, k_dev, buffers.quantizer, stream));

@@ -176,40 +176,14 @@ __global__ void ForgetSentKernel(const EncodedFrame* frames) {
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) velocity[sent[i]] = 0;
 }
 
-PartItems ItemsOf(const Compensation& step) {
-  const uint64_t num_threads = NumTiles(step.gradient.n) * kWarpThreads;
-  return {num_threads, num_threads, 1};
-}
-
-PartItems ItemsOf(const Parts<EncodedFrame>& frames) {
-  return CountFrameItems(frames, TileThreadsOf);
-}
-
-template <typename Source>
-Status InspectAll(const MemorySpec& memory, const Source& source, const PartItems& threads,
-                  uint64_t num_passes, cudaStream_t stream) {
-  return WithMemory(memory, [&](auto* kind) {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    return LaunchParts("inspect", InspectKernel<Memory, Source>, threads, num_passes, stream,
-                       source, kDigits[0]);
-  });
-}
-
-template <typename Source>
-Status SettleAll(const MemorySpec& memory, const Source& source, const PartItems& threads,
-                 uint64_t num_passes, cudaStream_t stream) {
-  return WithMemory(memory, [&](auto* kind) {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    return LaunchParts("settle", SettleKernel<Memory, Source>, threads, num_passes, stream, source);
-  });
-}
-
 }  // namespace
 
-Compensation AsTheyAre(const float* values_dev, uint64_t size) {
-  return {{values_dev, DType::kFloat32, static_cast<uint32_t>(size)},
-          MemorySpec{MemoryKind::kNone, 0, false},
-          {}};
+EncodedFrame AsTheyAre(const float* values_dev, uint64_t size, EncodeState* state_dev) {
+  EncodedFrame vector{};
+  vector.compensation.gradient = {values_dev, DType::kFloat32, static_cast<uint32_t>(size)};
+  vector.compensation.memory.kind = MemoryKind::kNone;
+  vector.state_dev = state_dev;
+  return vector;
 }
 
 Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
@@ -231,33 +205,21 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
   return OkStatus();
 }
 
-Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
-               cudaStream_t stream) {
-  const One<Pass> source = {{step, state_dev, histogram_dev, nullptr, nullptr}};
-  return InspectAll(step.memory, source, ItemsOf(step), 1, stream);
-}
-
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithViews<Pass>(frames, [&](const auto& source) {
-    return InspectAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
-                      stream);
+  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
+    using Memory = std::remove_pointer_t<decltype(kind)>;
+    return LaunchViews<Pass>(
+        "inspect", [](auto source) { return InspectKernel<Memory, decltype(source)>; }, frames,
+        TileThreadsOf, stream, kDigits[0]);
   });
 }
 
-Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
-              cudaStream_t stream) {
-  One<Pass> source = {{step, state_dev, nullptr, nullptr, nullptr}};
-  if (marks != nullptr) {
-    source.view.words = marks->words_dev;
-    source.view.counts = marks->ends_dev;
-  }
-  return SettleAll(step.memory, source, ItemsOf(step), 1, stream);
-}
-
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithViews<Pass>(frames, [&](const auto& source) {
-    return SettleAll(frames.on_host[0].compensation.memory, source, ItemsOf(frames), frames.size(),
-                     stream);
+  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
+    using Memory = std::remove_pointer_t<decltype(kind)>;
+    return LaunchViews<Pass>(
+        "settle", [](auto source) { return SettleKernel<Memory, decltype(source)>; }, frames,
+        TileThreadsOf, stream);
   });
 }
 

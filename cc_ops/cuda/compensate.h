@@ -20,8 +20,12 @@
 namespace tfcompress {
 namespace device {
 
-// A vector of floats without memory.
-Compensation AsTheyAre(const float* values_dev, uint64_t size);
+// A vector that gets no frame, for the passes below and for the selection from it: what kernels
+// read of one alone are parameters, so that it needs no table on the device.
+inline Parts<EncodedFrame> Alone(const EncodedFrame& vector) { return {{&vector, 1}, nullptr}; }
+
+// A vector of floats without memory. The state may be null.
+EncodedFrame AsTheyAre(const float* values_dev, uint64_t size, EncodeState* state_dev);
 
 // Fails with InvalidArgument unless there are as many slots as the memory has and, if there are
 // elements, no vector is null and the velocity of a sum is the same vector after the step, since no
@@ -33,17 +37,13 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
 SentSlots SentSlotsOf(const Compensation& step);
 
 // First pass, reads only: with `state_dev`, sets its `nonfinite` if an element is not finite; with
-// `histogram_dev`, adds the first digits of all magnitudes to it. The slots are not written, since
-// they must stay unchanged if the vector is not finite.
-Status Inspect(const Compensation& step, uint32_t* histogram_dev, EncodeState* state_dev,
-               cudaStream_t stream);
+// histograms, adds the first digits of all magnitudes to the first one. The slots are not written,
+// since they must stay unchanged if the vector is not finite.
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Second pass, writes: the slots after the step, or before it if the vector is not finite; with
-// `marks`, marks and counts the elements of at least state_dev->min_magnitude, none if the vector
-// is not finite. Without a state, and then without marks, the vector counts as finite.
-Status Settle(const Compensation& step, const Marks* marks, EncodeState* state_dev,
-              cudaStream_t stream);
+// `marks_by_magnitude`, marks and counts the elements of at least state_dev->min_magnitude, none if
+// the vector is not finite. Without a state, and then without marks, the vector counts as finite.
 Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Clears state of sent elements other than the residual: momentum clears the velocity at the

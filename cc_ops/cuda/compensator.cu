@@ -37,12 +37,13 @@ Status Compensator::Compensate(const void* gradient_dev, Span<const DeviceSlot> 
   TFC_RETURN_IF_ERROR(CheckVectors(memory_, gradient_dev, slots, n_));
   if (finite_dev == nullptr) return InvalidArgument("the output for the finite flag is null");
   auto* state_dev = Workspace(workspace.data_dev).Take<EncodeState>(1);
-  Compensation step = {{gradient_dev, dtype_, n_}, memory_, {}};
-  std::copy(slots.begin(), slots.end(), step.slots);
+  EncodedFrame vector{};
+  vector.compensation = {{gradient_dev, dtype_, n_}, memory_, {}};
+  std::copy(slots.begin(), slots.end(), vector.compensation.slots);
+  vector.state_dev = state_dev;
   TFC_RETURN_IF_ERROR(BeginState(0, state_dev, stream));
-  TFC_RETURN_IF_ERROR(Inspect(step, nullptr, state_dev, stream));
-  if (memory_.kind != MemoryKind::kNone)
-    TFC_RETURN_IF_ERROR(Settle(step, nullptr, state_dev, stream));
+  TFC_RETURN_IF_ERROR(Inspect(Alone(vector), stream));
+  if (memory_.kind != MemoryKind::kNone) TFC_RETURN_IF_ERROR(Settle(Alone(vector), stream));
   return Launch("tell finite", TellFiniteKernel, 1, kWarpThreads, stream, state_dev, finite_dev);
 }
 

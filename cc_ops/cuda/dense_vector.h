@@ -2,16 +2,20 @@
 #ifndef TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 #define TFCOMPRESS_CUDA_DENSE_VECTOR_H_
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "core/dtype.h"
 #include "core/half.h"
-#include "cuda/half_conversion.h"
 
 namespace tfcompress {
 namespace device {
+
+// Widening of binary16 by the hardware's instruction. It has the values of the core's HalfToFloat;
+// the bits of a NaN may be others, so that only its class may be looked at.
+__device__ inline float WidenHalf(uint16_t half) { return __half2float(__ushort_as_half(half)); }
 
 // Elements of any type, widened as they are read.
 struct DenseVector {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/launch.h"
-#include "cuda/marked_tiles.h"
+#include "cuda/marks.h"
 #include "cuda/warp.h"
 
 namespace tfcompress {

@@ -48,13 +48,9 @@ SelectedValues SupportOf(const EncodedFrame& frame) { return ValuesAt(frame.supp
 
 }  // namespace
 
-// What the encoding of a tensor takes of the workspace.
+// What the encoding of a tensor takes of the workspace, beside what its frame has.
 struct FrameEncoder::Buffers {
-  Marks marks;                         // Of all marks, those of the tensor.
-  uint32_t* indices_dev = nullptr;     // The support; null if it is all elements.
-  const uint32_t* sent_dev = nullptr;  // The same, or the indices decoded from the Bloom filter.
-  uint32_t* code_words_dev = nullptr;  // Of the words of all prefixed deltas, those of the tensor.
-  const uint64_t* num_payload_bytes_dev = nullptr;
+  Marks marks;  // Of all marks, those of the tensor.
   BloomBuffers bloom;
   float* gathered_dev = nullptr;  // Copies of values that are not sent at sent_dev.
   GroupedSketchBuffers sketch;
@@ -65,7 +61,6 @@ struct FrameEncoder::Encoding {
   EncodeState* states_dev;
   EncodedFrame* frames_dev;
   Marks marks;
-  std::vector<SelectSpace> selects;  // For topk.
   uint32_t* supports_dev = nullptr;
   FrameKeys keys;
   DeltaBuffers deltas;
@@ -144,19 +139,21 @@ uint64_t FrameEncoder::MaxSelected() const {
   return sum;
 }
 
-Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const {
+Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
+                          EncodedFrame* frame) const {
   const uint32_t n = tensor.n, max_k = tensor.max_k;
   if (spec_.joint.kind != JointKind::kNone) {
     TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, max_k,
                                           tensor.max_frame_bytes - kFrameHeaderBytes, workspace,
                                           &buffers->sketch));
+    frame->lengths.num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
   }
-  buffers->sent_dev = buffers->indices_dev;
+  frame->sent_dev = frame->support_dev;
   if (spec_.index == IndexKind::kBloom) {
     TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k, tensor.max_sent, workspace,
                      &buffers->bloom);
-    buffers->sent_dev = buffers->bloom.chosen_dev;
-    buffers->num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
+    frame->sent_dev = buffers->bloom.chosen_dev;
+    frame->lengths.num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
   }
   if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k);
   return OkStatus();
@@ -171,28 +168,31 @@ Status FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) con
   uint32_t* support_dev = encoding->supports_dev;
   num_tiles = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    encoding->buffers[i].indices_dev = support_dev;
-    encoding->buffers[i].marks = encoding->marks.Slice(num_tiles, tensors_[i].n);
+    EncodedFrame& frame = encoding->frames_on_host[i];
+    frame.support_dev = support_dev;
+    frame.marks = encoding->buffers[i].marks = encoding->marks.Slice(num_tiles, tensors_[i].n);
     support_dev += tensors_[i].max_k;
     num_tiles += NumTiles(tensors_[i].n);
   }
   if (spec_.sparsifier != SparsifierKind::kTopK) return OkStatus();
   std::vector<SelectSize> sizes;
   for (const Tensor& tensor : tensors_) sizes.push_back({tensor.n, tensor.max_k});
-  encoding->selects = TakeSelectSpaces(sizes, workspace);
+  const std::vector<SelectSpace> spaces = TakeSelectSpaces(sizes, workspace);
+  for (size_t i = 0; i < spaces.size(); ++i) encoding->frames_on_host[i].select = spaces[i];
   return OkStatus();
 }
 
 Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
   const auto num_lists = static_cast<uint32_t>(tensors_.size());
   const auto max_keys = static_cast<uint32_t>(MaxSelected());
-  std::vector<Buffers>& buffers = encoding->buffers;
-  TakeFrameKeys(num_lists, workspace, &encoding->keys);
+  std::vector<EncodedFrame>& frames = encoding->frames_on_host;
+  TakeFrameKeys(num_lists, max_keys, workspace, &encoding->keys);
   if (spec_.index == IndexKind::kDeltaBinary) {
     TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &encoding->deltas));
     for (uint32_t i = 0; i < num_lists; ++i)
-      buffers[i].num_payload_bytes_dev = encoding->keys.num_bytes_dev + i;
-    if (num_lists == 1) buffers[0].num_payload_bytes_dev = encoding->deltas.num_payload_bytes_dev();
+      frames[i].lengths.num_payload_bytes_dev = encoding->keys.num_bytes_dev + i;
+    if (num_lists == 1)
+      frames[0].lengths.num_payload_bytes_dev = encoding->deltas.num_payload_bytes_dev();
     return OkStatus();
   }
   const DeltaCoding coding = DeltaCodingOf(spec_);
@@ -203,8 +203,8 @@ Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const 
   const CodeWriteBuffers& codes = encoding->prefixed.codes;
   uint32_t* words_dev = codes.words_dev;
   for (uint32_t i = 0; i < num_lists; ++i) {
-    buffers[i].num_payload_bytes_dev = &codes.sizes_dev[i].num_bytes;
-    buffers[i].code_words_dev = words_dev;
+    frames[i].lengths.num_payload_bytes_dev = &codes.sizes_dev[i].num_bytes;
+    frames[i].code_words_dev = words_dev;
     words_dev += CodeBytes(coding, tensors_[i].max_k) / sizeof(uint32_t);
   }
   return OkStatus();
@@ -213,16 +213,20 @@ Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const 
 Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
   encoding->states_dev = workspace->Take<EncodeState>(tensors_.size());
   encoding->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
+  encoding->frames_on_host.assign(tensors_.size(), EncodedFrame{});
   encoding->buffers.resize(tensors_.size());
   encoding->values.resize(tensors_.size());
   TFC_RETURN_IF_ERROR(TakeSelection(workspace, encoding));
   if (IsDeltaCode(spec_.index)) TFC_RETURN_IF_ERROR(TakeDeltas(workspace, encoding));
   for (size_t i = 0; i < tensors_.size(); ++i) {
+    EncodedFrame* frame = &encoding->frames_on_host[i];
     if (IsCoded(spec_.value.kind)) {
-      TFC_RETURN_IF_ERROR(
-          TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, &encoding->values[i]));
+      CodedBuffers* values = &encoding->values[i];
+      TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, values));
+      if (IsMeasured(spec_.value.kind))
+        frame->lengths.num_value_bytes_dev = &values->params_dev->num_bytes;
     }
-    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &encoding->buffers[i]));
+    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &encoding->buffers[i], frame));
   }
   return OkStatus();
 }
@@ -245,17 +249,6 @@ Status FrameEncoder::CheckInputs(Span<const FrameInput> inputs,
   return OkStatus();
 }
 
-DataLengths FrameEncoder::LengthsOf(const Buffers& buffers, const CodedBuffers& values) const {
-  DataLengths lengths;
-  if (spec_.joint.kind != JointKind::kNone) {
-    lengths.num_value_bytes_dev = buffers.sketch.num_value_bytes_dev;
-    return lengths;
-  }
-  lengths.num_payload_bytes_dev = buffers.num_payload_bytes_dev;
-  if (IsMeasured(spec_.value.kind)) lengths.num_value_bytes_dev = &values.params_dev->num_bytes;
-  return lengths;
-}
-
 WireHeader FrameEncoder::HeaderOf(const Tensor& tensor, uint64_t seed) const {
   FrameHeader header;
   header.dtype = dtype_;
@@ -267,38 +260,29 @@ WireHeader FrameEncoder::HeaderOf(const Tensor& tensor, uint64_t seed) const {
   return MakeWireHeader(header);
 }
 
-EncodedFrame FrameEncoder::FrameOf(const Encoding& encoding, size_t i,
-                                   const FrameInput& input) const {
+void FrameEncoder::Begin(const FrameInput& input, size_t i, Encoding* encoding) const {
   const Tensor& tensor = tensors_[i];
-  const Buffers& buffers = encoding.buffers[i];
-  const CodedBuffers& values = encoding.values[i];
-  EncodedFrame frame{};
+  const CodedBuffers& values = encoding->values[i];
+  EncodedFrame& frame = encoding->frames_on_host[i];
   frame.compensation = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
   std::copy(input.slots.begin(), input.slots.end(), frame.compensation.slots);
-  frame.state_dev = encoding.states_dev + i;
+  frame.state_dev = encoding->states_dev + i;
   frame.known_k = tensor.k;
   frame.max_k = tensor.max_k;
   frame.max_sent = tensor.max_sent;
   frame.marks_by_magnitude = selects_by_magnitude();
-  if (needs_marks()) frame.marks = buffers.marks;
-  if (spec_.sparsifier == SparsifierKind::kTopK) frame.select = encoding.selects[i];
-  frame.support_dev = buffers.indices_dev;
   if (IsDeltaCode(spec_.index) && tensors_.size() > 1)
-    frame.list_size_dev = encoding.keys.sizes_dev + i;
-  frame.code_words_dev = buffers.code_words_dev;
-  frame.lengths = LengthsOf(buffers, values);
-  frame.values =
-      moves_values()
-          ? SelectedValues{{buffers.gathered_dev, DType::kFloat32, tensor.max_k}, nullptr}
-          : ValuesAt(buffers.sent_dev, frame);
-  frame.sent_dev = buffers.sent_dev;
+    frame.list_size_dev = encoding->keys.lists.sizes_dev + i;
+  const float* gathered_dev = encoding->buffers[i].gathered_dev;
+  frame.values = moves_values()
+                     ? SelectedValues{{gathered_dev, DType::kFloat32, tensor.max_k}, nullptr}
+                     : ValuesAt(frame.sent_dev, frame);
   frame.params_dev = values.params_dev;
   frame.extremes_dev = values.extremes_dev;
   std::copy_n(values.sums, 2, frame.sums);
   frame.header = HeaderOf(tensor, input.seed);
   frame.max_bytes = tensor.max_frame_bytes;
   frame.data_dev = static_cast<unsigned char*>(input.frame.data_dev);
-  return frame;
 }
 
 template <typename Body>
@@ -364,14 +348,10 @@ Status FrameEncoder::Narrow(const Encoding& encoding, cudaStream_t stream) const
   return SetSupportSizes(encoding.frames(), /*narrowed=*/true, stream);
 }
 
-KeyLists FrameEncoder::KeyListsOf(const Encoding& encoding) const {
-  return ListsOf(encoding.frames(), static_cast<uint32_t>(MaxSelected()), encoding.keys);
-}
-
 Status FrameEncoder::MeasureIndices(const Encoding& encoding, cudaStream_t stream) const {
   if (!IsDeltaCode(spec_.index)) return OkStatus();
   TFC_RETURN_IF_ERROR(PlaceFrameKeys(encoding.frames(), encoding.keys, stream));
-  const KeyLists lists = KeyListsOf(encoding);
+  const KeyLists lists = ListsOf(encoding.frames(), encoding.keys);
   if (HasPrefixedDeltas(spec_.index)) {
     return MeasurePrefixedDeltas(DeltaCodingOf(spec_), lists, encoding.supports_dev,
                                  encoding.prefixed, stream);
@@ -394,8 +374,8 @@ Status FrameEncoder::Prepare(const Encoding& encoding, size_t i, cudaStream_t st
   }
   if (spec_.index == IndexKind::kBloom) {
     TFC_RETURN_IF_ERROR(ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), frame.header.seed,
-                                      buffers.indices_dev, frame.max_k, buffers.marks,
-                                      buffers.bloom, k_dev, stream));
+                                      frame.support_dev, frame.max_k, buffers.marks, buffers.bloom,
+                                      k_dev, stream));
   }
   if (!IsMeasured(spec_.value.kind)) return OkStatus();
   return MeasureValues(spec_.value, frame.values, frame.max_sent, k_dev, encoding.values[i],
@@ -418,13 +398,15 @@ Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream
       }
       return WriteBitmaps(frames, stream);
     case IndexKind::kDeltaBinary:
-      return EncodeDeltas(KeyListsOf(encoding), encoding.supports_dev, encoding.deltas, frames,
-                          stream);
+      return EncodeDeltas(ListsOf(frames, encoding.keys), encoding.supports_dev, encoding.deltas,
+                          frames, stream);
     case IndexKind::kDeltaAdaptive:
     case IndexKind::kDeltaFlag:
-      return EncodePrefixedDeltas(KeyListsOf(encoding), encoding.supports_dev, encoding.prefixed,
-                                  is_alone ? nullptr : encoding.keys.code_begins_dev, frames,
-                                  stream);
+      TFC_RETURN_IF_ERROR(ClearSections(frames, stream));
+      TFC_RETURN_IF_ERROR(WritePrefixedDeltas(
+          ListsOf(frames, encoding.keys), encoding.supports_dev, encoding.prefixed,
+          is_alone ? nullptr : encoding.keys.code_begins_dev, stream));
+      return StoreSections(frames, stream);
     case IndexKind::kBloom:
       return ForEach([&](size_t i) {
         const EncodedFrame& frame = encoding.frames_on_host[i];
@@ -454,8 +436,7 @@ Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& w
   Workspace carve(workspace.data_dev);
   Encoding encoding;
   TFC_RETURN_IF_ERROR(Take(&carve, &encoding));
-  for (size_t i = 0; i < inputs.size(); ++i)
-    encoding.frames_on_host.push_back(FrameOf(encoding, i, inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i) Begin(inputs[i], i, &encoding);
   TFC_RETURN_IF_ERROR(
       BeginFrames(encoding.frames_on_host, spec_.min_magnitude, encoding.frames_dev, stream));
   TFC_RETURN_IF_ERROR(Compensate(encoding, stream));

@@ -22,10 +22,7 @@ struct WireHeader;
 
 namespace device {
 
-struct CodedBuffers;
-struct DataLengths;
 struct EncodedFrame;
-struct KeyLists;
 
 // A vector to encode, with the slots of its memory, in the core's order.
 struct FrameInput {
@@ -87,15 +84,15 @@ class FrameEncoder {
   // Upper bound of the elements that all tensors select together; 0 if they send all they have.
   uint64_t MaxSelected() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
-  Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers) const;
+  Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
+              EncodedFrame* frame) const;
   Status TakeSelection(Workspace* workspace, Encoding* encoding) const;
   Status TakeDeltas(Workspace* workspace, Encoding* encoding) const;
   Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
-  DataLengths LengthsOf(const Buffers& buffers, const CodedBuffers& values) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;
-  EncodedFrame FrameOf(const Encoding& encoding, size_t i, const FrameInput& input) const;
-  KeyLists KeyListsOf(const Encoding& encoding) const;
+  // Fills the frame of a tensor with what is not of the workspace.
+  void Begin(const FrameInput& input, size_t i, Encoding* encoding) const;
 
   // Calls body(i) for each tensor that has elements.
   template <typename Body>

@@ -17,22 +17,21 @@ namespace device {
 
 // Tables of the lists, for more than one frame.
 struct FrameKeys {
-  uint32_t* begins_dev;
-  uint32_t* sizes_dev;
-  uint32_t* first_tiles_dev;
+  KeyLists lists;
   uint64_t* code_begins_dev;  // Of the code of each list, in bytes after that of the first.
   uint64_t* num_bytes_dev;    // Length of the delta bytes of each list.
 };
 
-void TakeFrameKeys(uint32_t num_frames, Workspace* workspace, FrameKeys* keys);
+// For supports of at most max_keys elements together.
+void TakeFrameKeys(uint32_t num_frames, uint32_t max_keys, Workspace* workspace, FrameKeys* keys);
 
 // Fills the tables, after the sizes of the supports are set. The supports lie end to end, and
 // begin in each frame's support_dev; likewise code_words_dev, if they are used.
 Status PlaceFrameKeys(const Parts<EncodedFrame>& frames, const FrameKeys& keys,
                       cudaStream_t stream);
 
-// The lists of frames whose supports have at most max_keys elements together.
-KeyLists ListsOf(const Parts<EncodedFrame>& frames, uint32_t max_keys, const FrameKeys& keys);
+// The lists of the frames.
+KeyLists ListsOf(const Parts<EncodedFrame>& frames, const FrameKeys& keys);
 
 }  // namespace device
 }  // namespace tfcompress

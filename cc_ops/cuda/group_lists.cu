@@ -112,20 +112,19 @@ Status AssignLists(uint32_t sign, const GroupListsBuffers& buffers, cudaStream_t
                        buffers.lists.payloads_dev, buffers.split_offsets_dev);
 }
 
-__global__ void FindListsKernel(const uint32_t* sorted_lists, const uint32_t* k, uint32_t num_lists,
-                                uint32_t* begins, uint32_t* sizes) {
+__global__ void FindListsKernel(const uint32_t* sorted_lists, const uint32_t* k, KeyLists lists) {
   const auto begin_of = [&](uint64_t list) {
     return static_cast<uint32_t>(
         FirstAfter(0, *k, [&](uint64_t i) { return sorted_lists[i] >= list; }));
   };
-  for (uint64_t list = ThisThread(); list < num_lists; list += NumThreads()) {
-    begins[list] = begin_of(list);
-    sizes[list] = begin_of(list + 1) - begins[list];
+  for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads()) {
+    lists.begins_dev[list] = begin_of(list);
+    lists.sizes_dev[list] = begin_of(list + 1) - lists.begins_dev[list];
   }
 }
 
-__global__ void PlaceListsKernel(const uint32_t* sizes, uint32_t num_lists, uint32_t* first_tiles) {
-  if (ThisThread() == 0) PlaceLists(sizes, num_lists, first_tiles);
+__global__ void PlaceListsKernel(KeyLists lists) {
+  if (ThisThread() == 0) PlaceLists(lists.sizes_dev, lists.num_lists, lists.first_tiles_dev);
 }
 
 __global__ void GatherListsKernel(const uint32_t* places, const uint32_t* k,
@@ -154,13 +153,11 @@ Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspa
   }
   buffers->split_keys_dev = workspace->Take<uint32_t>(max_k);
   buffers->split_offsets_dev = workspace->Take<uint32_t>(max_k);
-  const uint32_t num_lists = buffers->num_lists();
+  const uint32_t num_lists = kNumSigns * config.groups;
   TFC_RETURN_IF_ERROR(TakeSortBuffers(max_k, BitsFor(num_lists), true, workspace, &buffers->lists));
   buffers->keys_dev = workspace->Take<uint32_t>(max_k);
   buffers->offsets_dev = workspace->Take<uint32_t>(max_k);
-  buffers->list_begins_dev = workspace->Take<uint32_t>(num_lists);
-  buffers->list_sizes_dev = workspace->Take<uint32_t>(num_lists);
-  buffers->list_first_tiles_dev = workspace->Take<uint32_t>(num_lists + 1);
+  buffers->key_lists = TakeKeyLists(num_lists, max_k, workspace);
   return OkStatus();
 }
 
@@ -170,12 +167,10 @@ Status MakeGroupLists(const SelectedValues& values, const uint32_t* k_dev,
   for (uint32_t sign = 0; sign < kNumSigns; ++sign)
     TFC_RETURN_IF_ERROR(AssignLists(sign, buffers, stream));
   TFC_RETURN_IF_ERROR(Sort(buffers.lists, stream));
-  const uint32_t num_lists = buffers.num_lists();
-  TFC_RETURN_IF_ERROR(LaunchThreads("find lists", FindListsKernel, num_lists, stream,
-                                    buffers.lists.sorted_keys_dev, k_dev, num_lists,
-                                    buffers.list_begins_dev, buffers.list_sizes_dev));
-  TFC_RETURN_IF_ERROR(Launch("place lists", PlaceListsKernel, 1, kWarpThreads, stream,
-                             buffers.list_sizes_dev, num_lists, buffers.list_first_tiles_dev));
+  const KeyLists& lists = buffers.key_lists;
+  TFC_RETURN_IF_ERROR(LaunchThreads("find lists", FindListsKernel, lists.num_lists, stream,
+                                    buffers.lists.sorted_keys_dev, k_dev, lists));
+  TFC_RETURN_IF_ERROR(Launch("place lists", PlaceListsKernel, 1, kWarpThreads, stream, lists));
   return LaunchThreads("gather lists", GatherListsKernel, buffers.max_k, stream,
                        buffers.lists.sorted_payloads_dev, k_dev, buffers.split_keys_dev,
                        buffers.split_offsets_dev, buffers.keys_dev, buffers.offsets_dev);

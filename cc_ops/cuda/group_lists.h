@@ -34,17 +34,11 @@ struct GroupListsBuffers {
   // Results: the keys of the lists, and the bucket of each key within its group.
   uint32_t* keys_dev;
   uint32_t* offsets_dev;
-  uint32_t* list_begins_dev;
-  uint32_t* list_sizes_dev;
-  uint32_t* list_first_tiles_dev;
+  KeyLists key_lists;
   float* means_dev[kNumSigns];
   uint32_t* num_buckets_dev;  // For each sign.
 
-  uint32_t num_lists() const { return kNumSigns * config.groups; }
-  uint64_t max_tiles() const { return MaxKeyTiles(num_lists(), max_k); }
-  KeyLists key_lists() const {
-    return {list_begins_dev, list_sizes_dev, list_first_tiles_dev, num_lists(), max_k};
-  }
+  uint64_t max_tiles() const { return MaxKeyTiles(key_lists.num_lists, max_k); }
 };
 
 Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,

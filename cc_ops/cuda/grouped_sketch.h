@@ -62,9 +62,7 @@ struct SketchDecodeBuffers {
   uint32_t max_buckets;  // For each sign.
   SketchLayout* layout_dev;
   SketchGroup* groups_dev;
-  uint32_t* list_begins_dev;
-  uint32_t* list_sizes_dev;
-  uint32_t* list_first_tiles_dev;
+  KeyLists lists;
   uint64_t* key_begins_dev;
   uint64_t* num_key_bytes_dev;
   DeltaBuffers deltas;

@@ -44,16 +44,6 @@ class SectionReader {
   bool failed_ = false;
 };
 
-// The lists of a section.
-struct ListTables {
-  SketchGroup* groups;
-  uint32_t* begins;
-  uint32_t* sizes;
-  uint32_t* first_tiles;
-  uint64_t* key_begins;
-  uint64_t* num_key_bytes;
-};
-
 // Keys and cells of the groups read so far.
 struct Counts {
   uint32_t num_keys;
@@ -90,9 +80,10 @@ __device__ bool ReadGroup(JointKind kind, uint32_t num_rows, uint32_t max_keys,
 
 // Reads the groups of one sign, and counts their keys and cells. Absent groups get the position at
 // which they would begin.
-__device__ bool ReadSign(const SketchSectionView& section, uint32_t max_buckets, uint32_t sign,
-                         uint32_t max_groups, SectionReader* reader, SketchLayout* layout,
-                         const ListTables& tables, Counts* counts) {
+__device__ bool ReadSign(const SketchSectionView& section, const SketchDecodeBuffers& buffers,
+                         uint32_t sign, uint32_t max_groups, SectionReader* reader,
+                         Counts* counts) {
+  SketchLayout* layout = buffers.layout_dev;
   const uint32_t num_buckets = reader->Read();
   if (num_buckets > section.k || num_buckets > kMaxSketchBuckets) return false;
   layout->num_buckets[sign] = num_buckets;
@@ -108,54 +99,52 @@ __device__ bool ReadSign(const SketchSectionView& section, uint32_t max_buckets,
       group.seed = GroupSketchSeed(sign, number, section.seed);
       group.width = groups.Width(number);
       group.first_bucket = groups.FirstBucket(number);
-      group.first_symbol = sign * max_buckets + group.first_bucket;
+      group.first_symbol = sign * buffers.max_buckets + group.first_bucket;
       group.first_cell = counts->num_cells;
       if (!ReadGroup(section.kind, layout->num_rows, section.k - counts->num_keys, reader, &group,
                      &size))
         return false;
     }
-    tables.groups[list] = group;
-    tables.key_begins[list] = group.keys_begin;
-    tables.num_key_bytes[list] = group.num_key_bytes;
-    tables.begins[list] = counts->num_keys;
-    tables.sizes[list] = size;
+    buffers.groups_dev[list] = group;
+    buffers.key_begins_dev[list] = group.keys_begin;
+    buffers.num_key_bytes_dev[list] = group.num_key_bytes;
+    buffers.lists.begins_dev[list] = counts->num_keys;
+    buffers.lists.sizes_dev[list] = size;
     counts->num_keys += size;
     counts->num_cells += group.num_cells;
   }
   return true;
 }
 
-__device__ bool ReadSigns(const SketchSectionView& section, uint32_t max_buckets,
-                          SketchLayout* layout, const ListTables& tables) {
+__device__ bool ReadSigns(const SketchSectionView& section, const SketchDecodeBuffers& buffers) {
   SectionReader reader(section.data_dev, section.num_bytes);
-  layout->num_rows = reader.Read();
+  const uint32_t num_rows = buffers.layout_dev->num_rows = reader.Read();
   const uint32_t max_groups = reader.Read();
-  if (layout->num_rows < 1 || layout->num_rows > kMaxSketchRows || max_groups < 1 ||
-      max_groups > kMaxSketchGroups)
+  if (num_rows < 1 || num_rows > kMaxSketchRows || max_groups < 1 || max_groups > kMaxSketchGroups)
     return false;
   Counts counts = {0, 0};
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-    if (!ReadSign(section, max_buckets, sign, max_groups, &reader, layout, tables, &counts))
-      return false;
+    if (!ReadSign(section, buffers, sign, max_groups, &reader, &counts)) return false;
   }
   return counts.num_keys == section.k && reader.at_end();
 }
 
 // One thread: there are few lists. An invalid section gets no keys.
-__global__ void ReadLayoutKernel(SketchSectionView section, uint32_t max_buckets, uint32_t bits,
-                                 uint32_t* error, SketchLayout* layout, ListTables tables) {
+__global__ void ReadLayoutKernel(SketchSectionView section, SketchDecodeBuffers buffers,
+                                 uint32_t bits, uint32_t* error) {
   if (ThisThread() != 0) return;
-  *layout = {};
-  if (!ReadSigns(section, max_buckets, layout, tables)) {
+  const KeyLists& lists = buffers.lists;
+  *buffers.layout_dev = {};
+  if (!ReadSigns(section, buffers)) {
     atomicOr(error, bits);
-    *layout = {};
+    *buffers.layout_dev = {};
     for (uint32_t list = 0; list < kMaxSketchLists; ++list) {
-      tables.groups[list] = {};
-      tables.begins[list] = tables.sizes[list] = 0;
-      tables.key_begins[list] = tables.num_key_bytes[list] = 0;
+      buffers.groups_dev[list] = {};
+      lists.begins_dev[list] = lists.sizes_dev[list] = 0;
+      buffers.key_begins_dev[list] = buffers.num_key_bytes_dev[list] = 0;
     }
   }
-  PlaceLists(tables.sizes, kMaxSketchLists, tables.first_tiles);
+  PlaceLists(lists.sizes_dev, kMaxSketchLists, lists.first_tiles_dev);
 }
 
 // Used only to load.
@@ -231,16 +220,10 @@ __global__ void AddKeysKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
   });
 }
 
-// The lists of a section, from the tables of `buffers`.
-KeyLists ListsOf(const SketchDecodeBuffers& buffers, uint32_t k) {
-  return {buffers.list_begins_dev, buffers.list_sizes_dev, buffers.list_first_tiles_dev,
-          kMaxSketchLists, k};
-}
-
 // Decodes the keys of all lists and, for kSkcompress, the cells that have a code.
-Status DecodeGroups(const SketchSectionView& section, const SketchDecodeBuffers& buffers,
-                    uint32_t bits, uint32_t* error_dev, cudaStream_t stream) {
-  const KeyLists lists = ListsOf(buffers, section.k);
+Status DecodeGroups(const SketchSectionView& section, const KeyLists& lists,
+                    const SketchDecodeBuffers& buffers, uint32_t bits, uint32_t* error_dev,
+                    cudaStream_t stream) {
   const CodeSections sections = {section.data_dev, section.num_bytes, buffers.key_begins_dev,
                                  buffers.num_key_bytes_dev};
   if (section.kind == JointKind::kSketchml) {
@@ -259,9 +242,7 @@ Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
   const uint32_t max_k = extent.max_k;
   buffers->layout_dev = workspace->Take<SketchLayout>(1);
   buffers->groups_dev = workspace->Take<SketchGroup>(kMaxSketchLists);
-  buffers->list_begins_dev = workspace->Take<uint32_t>(kMaxSketchLists);
-  buffers->list_sizes_dev = workspace->Take<uint32_t>(kMaxSketchLists);
-  buffers->list_first_tiles_dev = workspace->Take<uint32_t>(kMaxSketchLists + 1);
+  buffers->lists = TakeKeyLists(kMaxSketchLists, max_k, workspace);
   buffers->key_begins_dev = workspace->Take<uint64_t>(kMaxSketchLists);
   buffers->num_key_bytes_dev = workspace->Take<uint64_t>(kMaxSketchLists);
   buffers->keys_dev = workspace->Take<uint32_t>(max_k);
@@ -279,16 +260,14 @@ Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
 Status AddGroupedSketch(const SketchSectionView& section, float scale, const Marks& marks,
                         const SketchDecodeBuffers& buffers, uint32_t bits, uint32_t* error_dev,
                         float* sum_dev, cudaStream_t stream) {
-  const ListTables tables = {buffers.groups_dev,     buffers.list_begins_dev,
-                             buffers.list_sizes_dev, buffers.list_first_tiles_dev,
-                             buffers.key_begins_dev, buffers.num_key_bytes_dev};
-  const KeyLists lists = ListsOf(buffers, section.k);
+  KeyLists lists = buffers.lists;
+  lists.max_keys = section.k;
   const uint64_t max_tiles = MaxKeyTiles(kMaxSketchLists, section.k);
   TFC_RETURN_IF_ERROR(Launch("read layout", ReadLayoutKernel, 1, kWarpThreads, stream, section,
-                             buffers.max_buckets, bits, error_dev, buffers.layout_dev, tables));
+                             buffers, bits, error_dev));
   TFC_RETURN_IF_ERROR(LaunchThreads("check means", CheckMeansKernel, section.k, stream,
                                     section.data_dev, buffers.layout_dev, bits, error_dev));
-  TFC_RETURN_IF_ERROR(DecodeGroups(section, buffers, bits, error_dev, stream));
+  TFC_RETURN_IF_ERROR(DecodeGroups(section, lists, buffers, bits, error_dev, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("check cells", CheckCellsKernel, max_tiles, stream, lists,
                                   max_tiles, section.data_dev, buffers.groups_dev, bits,
                                   error_dev));

@@ -84,9 +84,10 @@ __global__ void PlaceGroupsKernel(GroupedSketchConfig config, const uint32_t* nu
 }
 
 // Drops all keys if the frame would be too long.
-__global__ void DropKeysKernel(const EncodeState* state, uint32_t num_lists, uint32_t* sizes) {
+__global__ void DropKeysKernel(const EncodeState* state, KeyLists lists) {
   if (state->k != 0) return;
-  for (uint64_t list = ThisThread(); list < num_lists; list += NumThreads()) sizes[list] = 0;
+  for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads())
+    lists.sizes_dev[list] = 0;
 }
 
 struct SketchMeans {
@@ -170,7 +171,7 @@ __global__ void TakeOutKernel(KeyLists lists, uint64_t max_tiles, const uint32_t
 
 // Measures keys and cells in their formats.
 Status MeasureGroups(const GroupedSketchBuffers& buffers, cudaStream_t stream) {
-  const KeyLists lists = buffers.lists.key_lists();
+  const KeyLists& lists = buffers.lists.key_lists;
   if (buffers.kind == JointKind::kSkcompress) {
     TFC_RETURN_IF_ERROR(
         MeasurePrefixedDeltas({true, 0}, lists, buffers.lists.keys_dev, buffers.prefixed, stream));
@@ -188,7 +189,7 @@ Status WriteCompressedGroups(const GroupedSketchBuffers& buffers, const EncodeSt
                               &state_dev->k};
   const uint64_t max_items = buffers.lists.max_k;
   TFC_RETURN_IF_ERROR(ClearSection(words, max_items, stream));
-  TFC_RETURN_IF_ERROR(WritePrefixedDeltas(buffers.lists.key_lists(), buffers.lists.keys_dev,
+  TFC_RETURN_IF_ERROR(WritePrefixedDeltas(buffers.lists.key_lists, buffers.lists.keys_dev,
                                           buffers.prefixed, buffers.key_begins_dev, stream));
   TFC_RETURN_IF_ERROR(WriteCodedCells(buffers.coded_cells, buffers.groups_dev, buffers.cells_dev,
                                       words.k_dev, words.words_dev, stream));
@@ -199,7 +200,7 @@ Status WriteGroups(const GroupedSketchBuffers& buffers, const EncodeState* state
                    unsigned char* section_dev, cudaStream_t stream) {
   if (buffers.kind == JointKind::kSkcompress)
     return WriteCompressedGroups(buffers, state_dev, section_dev, stream);
-  const KeyLists lists = buffers.lists.key_lists();
+  const KeyLists& lists = buffers.lists.key_lists;
   TFC_RETURN_IF_ERROR(EncodeDeltas(lists, buffers.lists.keys_dev, buffers.deltas, section_dev,
                                    buffers.key_begins_dev, stream));
   return LaunchWarps("pack cells", PackCellsKernel, buffers.deltas.max_tiles, stream, lists,
@@ -214,7 +215,7 @@ Status TakeGroupedSketch(const JointSpec& spec, uint32_t max_k, uint64_t max_byt
   const GroupedSketchConfig& config = spec.sketch;
   buffers->kind = spec.kind;
   TFC_RETURN_IF_ERROR(TakeGroupLists(config, max_k, workspace, &buffers->lists));
-  const uint32_t num_lists = buffers->lists.num_lists();
+  const uint32_t num_lists = buffers->lists.key_lists.num_lists;
   buffers->groups_dev = workspace->Take<SketchGroup>(num_lists);
   buffers->key_begins_dev = workspace->Take<uint64_t>(num_lists);
   buffers->num_value_bytes_dev = workspace->Take<uint64_t>(1);
@@ -237,12 +238,12 @@ Status PrepareGroupedSketch(const SelectedValues& values, const uint32_t* k_dev,
   TFC_RETURN_IF_ERROR(MakeGroupLists(values, k_dev, lists, stream));
   TFC_RETURN_IF_ERROR(Launch("shape sketches", ShapeSketchesKernel, 1, kWarpThreads, stream, config,
                              lists.quantizer.max_used_buckets(), lists.num_buckets_dev,
-                             lists.list_sizes_dev, seed, buffers.groups_dev));
+                             lists.key_lists.sizes_dev, seed, buffers.groups_dev));
   static_assert(kEmptyCell == 0xFFFFFFFFu);
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.cells_dev, 0xFF, buffers.max_cells * sizeof(uint32_t), stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("insert into sketches", InsertKernel, lists.max_tiles(), stream,
-                                  lists.key_lists(), lists.max_tiles(), lists.keys_dev,
+                                  lists.key_lists, lists.max_tiles(), lists.keys_dev,
                                   lists.offsets_dev, buffers.groups_dev, config.rows,
                                   buffers.cells_dev));
   TFC_RETURN_IF_ERROR(MeasureGroups(buffers, stream));
@@ -257,14 +258,14 @@ Status WriteGroupedSketch(uint32_t n, const GroupedSketchBuffers& buffers,
                           unsigned char* frame_dev, cudaStream_t stream) {
   const GroupListsBuffers& lists = buffers.lists;
   const GroupedSketchConfig& config = lists.config;
-  const KeyLists key_lists = lists.key_lists();
+  const KeyLists& key_lists = lists.key_lists;
   const SketchMeans means = {{lists.means_dev[0], lists.means_dev[1]}, lists.num_buckets_dev};
   unsigned char* section_dev = frame_dev + kFrameHeaderBytes;
-  TFC_RETURN_IF_ERROR(LaunchThreads("drop keys", DropKeysKernel, lists.num_lists(), stream,
-                                    state_dev, lists.num_lists(), lists.list_sizes_dev));
+  TFC_RETURN_IF_ERROR(LaunchThreads("drop keys", DropKeysKernel, key_lists.num_lists, stream,
+                                    state_dev, key_lists));
   TFC_RETURN_IF_ERROR(WriteGroups(buffers, state_dev, section_dev, stream));
-  TFC_RETURN_IF_ERROR(LaunchThreads("write headers", WriteHeadersKernel, lists.num_lists(), stream,
-                                    key_lists, config, means, buffers.groups_dev, state_dev,
+  TFC_RETURN_IF_ERROR(LaunchThreads("write headers", WriteHeadersKernel, key_lists.num_lists,
+                                    stream, key_lists, config, means, buffers.groups_dev, state_dev,
                                     section_dev));
   TFC_RETURN_IF_ERROR(LaunchThreads("write means", WriteMeansKernel,
                                     lists.quantizer.max_used_buckets(), stream, config, means,

@@ -15,14 +15,13 @@ namespace {
 // ---- Writing ------------------------------------------------------------------------------------
 
 // One thread: there are few groups.
-__global__ void ListCellsKernel(const SketchGroup* groups, uint32_t num_lists, uint32_t* begins,
-                                uint32_t* sizes, uint32_t* first_tiles) {
+__global__ void ListCellsKernel(const SketchGroup* groups, KeyLists lists) {
   if (ThisThread() != 0) return;
-  for (uint32_t list = 0; list < num_lists; ++list) {
-    begins[list] = static_cast<uint32_t>(groups[list].first_cell);
-    sizes[list] = static_cast<uint32_t>(groups[list].num_cells);
+  for (uint32_t list = 0; list < lists.num_lists; ++list) {
+    lists.begins_dev[list] = static_cast<uint32_t>(groups[list].first_cell);
+    lists.sizes_dev[list] = static_cast<uint32_t>(groups[list].num_cells);
   }
-  PlaceLists(sizes, num_lists, first_tiles);
+  PlaceLists(lists.sizes_dev, lists.num_lists, lists.first_tiles_dev);
 }
 
 __global__ void CountCellsKernel(KeyLists lists, uint64_t max_tiles, const SketchGroup* groups,
@@ -237,12 +236,8 @@ Status TakeCellWriteBuffers(uint32_t num_lists, uint32_t max_buckets, uint64_t m
   if (max_cells > 0xFFFFFFFF)
     return InvalidArgument("skcompress: the sketches have up to ", max_cells,
                            " cells, fewer than 2^32 expected on a device");
-  buffers->num_lists = num_lists;
   buffers->max_buckets = max_buckets;
-  buffers->max_cells = max_cells;
-  buffers->begins_dev = workspace->Take<uint32_t>(num_lists);
-  buffers->sizes_dev = workspace->Take<uint32_t>(num_lists);
-  buffers->first_tiles_dev = workspace->Take<uint32_t>(num_lists + 1);
+  buffers->lists = TakeKeyLists(num_lists, static_cast<uint32_t>(max_cells), workspace);
   buffers->counts_dev = workspace->Take<unsigned long long>(buffers->num_symbols());
   buffers->lengths_dev = workspace->Take<uint8_t>(buffers->num_symbols());
   buffers->words_dev = workspace->Take<HuffmanWord>(buffers->num_symbols());
@@ -256,16 +251,14 @@ Status MeasureCells(const CellWriteBuffers& buffers, SketchGroup* groups_dev, ui
   const CellWords::Source source = {groups_dev, buffers.words_dev};
   TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
       buffers.counts_dev, 0, buffers.num_symbols() * sizeof(*buffers.counts_dev), stream));
-  TFC_RETURN_IF_ERROR(Launch("list cells", ListCellsKernel, 1, kWarpThreads, stream, groups_dev,
-                             buffers.num_lists, buffers.begins_dev, buffers.sizes_dev,
-                             buffers.first_tiles_dev));
-  TFC_RETURN_IF_ERROR(LaunchWarps("count cells", CountCellsKernel, max_tiles, stream,
-                                  buffers.lists(), max_tiles, groups_dev, cells_dev,
-                                  buffers.counts_dev));
-  TFC_RETURN_IF_ERROR(Launch("find codes", FindCodesKernel, buffers.num_lists, kBlockThreads,
+  TFC_RETURN_IF_ERROR(
+      Launch("list cells", ListCellsKernel, 1, kWarpThreads, stream, groups_dev, buffers.lists));
+  TFC_RETURN_IF_ERROR(LaunchWarps("count cells", CountCellsKernel, max_tiles, stream, buffers.lists,
+                                  max_tiles, groups_dev, cells_dev, buffers.counts_dev));
+  TFC_RETURN_IF_ERROR(Launch("find codes", FindCodesKernel, buffers.lists.num_lists, kBlockThreads,
                              stream, buffers.counts_dev, buffers.lengths_dev, buffers.words_dev,
                              groups_dev));
-  TFC_RETURN_IF_ERROR(MeasureCodes<CellWords>(source, buffers.lists(), max_tiles, cells_dev,
+  TFC_RETURN_IF_ERROR(MeasureCodes<CellWords>(source, buffers.lists, max_tiles, cells_dev,
                                               buffers.ends_dev, stream));
   return ScanCounts(buffers.ends_dev, max_tiles, buffers.scan_storage, stream);
 }
@@ -275,7 +268,7 @@ Status WriteCodedCells(const CellWriteBuffers& buffers, const SketchGroup* group
                        cudaStream_t stream) {
   const uint64_t max_tiles = buffers.max_tiles();
   const CellWords::Source source = {groups_dev, buffers.words_dev};
-  return LaunchWarps("write cells", WriteCellsKernel, max_tiles, stream, source, buffers.lists(),
+  return LaunchWarps("write cells", WriteCellsKernel, max_tiles, stream, source, buffers.lists,
                      max_tiles, buffers.lengths_dev, buffers.ends_dev, cells_dev, k_dev, words_dev);
 }
 

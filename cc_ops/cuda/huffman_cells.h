@@ -26,23 +26,16 @@ namespace device {
 // Buffers for groups of up to kMaxCodedWidth buckets, max_buckets for each sign in total, and
 // max_cells cells of both signs.
 struct CellWriteBuffers {
-  uint32_t num_lists;
   uint32_t max_buckets;
-  uint64_t max_cells;
-  uint32_t* begins_dev;  // Begins of the cells of each group, as in KeyLists.
-  uint32_t* sizes_dev;
-  uint32_t* first_tiles_dev;
+  KeyLists lists;                  // The cells of each group.
   unsigned long long* counts_dev;  // For each bucket of all groups, the cells that hold it.
   uint8_t* lengths_dev;            // For each bucket of all groups, the length of its word.
   HuffmanWord* words_dev;
   uint64_t* ends_dev;  // Bits before each tile of cells; the last one is their sum.
   DeviceBuffer scan_storage;
 
-  KeyLists lists() const {
-    return {begins_dev, sizes_dev, first_tiles_dev, num_lists, static_cast<uint32_t>(max_cells)};
-  }
   uint64_t num_symbols() const { return uint64_t{kNumSigns} * max_buckets; }
-  uint64_t max_tiles() const { return MaxKeyTiles(num_lists, max_cells); }
+  uint64_t max_tiles() const { return MaxKeyTiles(lists.num_lists, lists.max_keys); }
 };
 
 // Fails with InvalidArgument for 2^32 cells and more.

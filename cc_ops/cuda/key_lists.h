@@ -11,6 +11,7 @@
 #include "core/host_device.h"
 #include "cuda/binary_search.h"
 #include "cuda/ceil_div.h"
+#include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
@@ -30,15 +31,15 @@ struct KeyTile {
 
 struct KeyLists {
   // All three are null if there is one list, of max_keys keys or of *sizes_dev.
-  const uint32_t* begins_dev;
-  const uint32_t* sizes_dev;
-  const uint32_t* first_tiles_dev;  // num_lists + 1 elements; the last is the number of all tiles.
-  uint32_t num_lists;               // Including empty ones.
-  uint32_t max_keys;                // Maximum of all lists together.
+  uint32_t* begins_dev;
+  uint32_t* sizes_dev;
+  uint32_t* first_tiles_dev;  // num_lists + 1 elements; the last is the number of all tiles.
+  uint32_t num_lists;         // Including empty ones.
+  uint32_t max_keys;          // Maximum of all lists together.
 
   static KeyLists One(uint32_t size) { return {nullptr, nullptr, nullptr, 1, size}; }
   // One list of *size_dev <= max_size keys.
-  static KeyLists One(const uint32_t* size_dev, uint32_t max_size) {
+  static KeyLists One(uint32_t* size_dev, uint32_t max_size) {
     return {nullptr, size_dev, nullptr, 1, max_size};
   }
 
@@ -74,6 +75,12 @@ struct KeyLists {
 };
 
 __device__ inline uint64_t KeyTile::FirstKey() const { return tile * KeyLists::kKeysPerTile; }
+
+// Takes the tables of lists, for kernels to fill.
+inline KeyLists TakeKeyLists(uint32_t num_lists, uint32_t max_keys, Workspace* workspace) {
+  return {workspace->Take<uint32_t>(num_lists), workspace->Take<uint32_t>(num_lists),
+          workspace->Take<uint32_t>(uint64_t{num_lists} + 1), num_lists, max_keys};
+}
 
 // Positions of the codes of lists.
 struct CodeSections {

@@ -65,12 +65,12 @@ Status WithViews(const Parts<EncodedFrame>& frames, const Body& body) {
 }
 
 // Makes one launch, with the views of all frames, of the kernel that kernel_of(source) returns.
-template <typename View, typename KernelOf, typename Count>
+template <typename View, typename KernelOf, typename Count, typename... Arguments>
 Status LaunchViews(const char* name, const KernelOf& kernel_of, const Parts<EncodedFrame>& frames,
-                   const Count& count, cudaStream_t stream) {
+                   const Count& count, cudaStream_t stream, const Arguments&... arguments) {
   return WithViews<View>(frames, [&](const auto& source) {
     return LaunchParts(name, kernel_of(source), CountFrameItems(frames, count), frames.size(),
-                       stream, source);
+                       stream, source, arguments...);
   });
 }
 

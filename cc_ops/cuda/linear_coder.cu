@@ -121,7 +121,7 @@ Status LinearCoder::Sample(Span<const DevicePart> parts, uint64_t seed, const Bu
   TFC_RETURN_IF_ERROR(BeginState(num_candidates_, buffers.state_dev, stream));
   for (const DevicePart& part : parts) {
     TFC_RETURN_IF_ERROR(
-        Inspect(AsTheyAre(part.data_dev, part.size), nullptr, buffers.state_dev, stream));
+        Inspect(Alone(AsTheyAre(part.data_dev, part.size, buffers.state_dev)), stream));
   }
   TFC_RETURN_IF_ERROR(ListSeeded(seed, buffers.marks, buffers.indices_dev, stream));
   uint64_t first = 0;
@@ -177,7 +177,7 @@ Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const Device
   TFC_RETURN_IF_ERROR(TakeToRecover(&carve, &buffers));
   TFC_RETURN_IF_ERROR(BeginState(num_candidates_, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(
-      Inspect(AsTheyAre(summed_dev, payload_size_), nullptr, buffers.state_dev, stream));
+      Inspect(Alone(AsTheyAre(summed_dev, payload_size_, buffers.state_dev)), stream));
   const bool looks_up = kind_ == LinearKind::kCountSketch;
   TFC_RETURN_IF_ERROR(looks_up ? SelectEstimates(summed_dev, seed, buffers, indices_dev, stream)
                                : ListSeeded(seed, buffers.marks, indices_dev, stream));

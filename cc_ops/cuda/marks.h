@@ -7,16 +7,31 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "core/seeded_permutation.h"
 #include "core/status.h"
-#include "cuda/marked_tiles.h"
 #include "cuda/parts.h"
+#include "cuda/tiles.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
 struct EncodedFrame;
+
+// As kernels see them. ends_dev holds the number of marks in each tile and, after a scan, the
+// number before each tile, with one more element behind the last. Tiles of vectors side by side lie
+// end to end and are scanned together: the numbers of each begin with ends_dev[0].
+struct MarkedTiles {
+  uint64_t n;
+  uint32_t* words_dev;  // Padded to whole tiles; bits from n on are 0.
+  uint64_t* ends_dev;
+
+  TFC_HOST_DEVICE uint64_t num_tiles() const { return NumTiles(n); }
+  // The numbers of marks before a tile, and of all, after a scan.
+  __device__ uint64_t NumBefore(uint64_t tile) const { return ends_dev[tile] - ends_dev[0]; }
+  __device__ uint64_t NumMarked() const { return NumBefore(num_tiles()); }
+};
 
 // The marks of n elements, or, together, those of vectors side by side, each padded to whole tiles.
 struct Marks : MarkedTiles {

@@ -42,12 +42,11 @@ Status KeepOwn(const MemorySpec& memory, const float* gradient_dev, Span<const D
                const Piece& own, cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(CheckVectors(memory, gradient_dev, slots, own.n));
   if (own.n == 0 || memory.kind == MemoryKind::kNone) return OkStatus();
-  const DenseVector gradient = {gradient_dev + own.begin, DType::kFloat32,
-                                static_cast<uint32_t>(own.n)};
-  Compensation step = {gradient, memory, {}};
+  EncodedFrame piece = AsTheyAre(gradient_dev + own.begin, own.n, nullptr);
+  piece.compensation.memory = memory;
   const std::vector<DeviceSlot> of_own = SlotsOf(own, slots);
-  std::copy(of_own.begin(), of_own.end(), step.slots);
-  return Settle(step, nullptr, nullptr, stream);
+  std::copy(of_own.begin(), of_own.end(), piece.compensation.slots);
+  return Settle(Alone(piece), stream);
 }
 
 Status AddOwnPart(const float* own_dev, uint64_t n, float* sums_dev, cudaStream_t stream) {

@@ -350,14 +350,6 @@ Status WritePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
                                 stream);
 }
 
-Status EncodePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
-                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
-                            const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(ClearSections(frames, stream));
-  TFC_RETURN_IF_ERROR(WritePrefixedDeltas(lists, keys_dev, buffers, begins_dev, stream));
-  return StoreSections(frames, stream);
-}
-
 Status TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
                             DeltaReadBuffers* buffers) {
   buffers->readings_dev = workspace->Take<DeltaReading>(num_lists);

@@ -13,13 +13,10 @@
 #include "cuda/canonical_code.h"
 #include "cuda/code_blocks.h"
 #include "cuda/key_lists.h"
-#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
-
-struct EncodedFrame;
 
 // How the scheme is chosen: by cost (delta_adaptive), or with flags of a fixed number of bits
 // (delta_flag).
@@ -62,10 +59,6 @@ Status MeasurePrefixedDeltas(const DeltaCoding& coding, const KeyLists& lists,
 Status WritePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
                            cudaStream_t stream);
-// Writes the code of the support of each frame, the lists, to its index section.
-Status EncodePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
-                            const DeltaWriteBuffers& buffers, const uint64_t* begins_dev,
-                            const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // The content of the header of a list.
 struct DeltaReading {

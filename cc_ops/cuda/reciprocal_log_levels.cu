@@ -91,8 +91,10 @@ __global__ void ReadLevelsKernel(uint32_t bits, uint32_t* error, float* levels,
     atomicOr(error, bits);
 }
 
-Status Measure(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
-               const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
+}  // namespace
+
+Status MeasureLog(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
+                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
   TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, k_dev, buffers.extremes_dev, stream));
@@ -101,17 +103,10 @@ Status Measure(const ValueSpec& spec, bool filters, const SelectedValues& values
                 buffers.extremes_dev, buffers.sums[0], buffers.levels_dev, buffers.params_dev);
 }
 
-}  // namespace
-
-Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
-  return Measure(spec, /*filters=*/false, values, max_k, k_dev, buffers, stream);
-}
-
 Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
                 const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
                 cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(Measure(spec, /*filters=*/true, values, max_k, k_dev, buffers, stream));
+  TFC_RETURN_IF_ERROR(MeasureLog(spec, /*filters=*/true, values, max_k, k_dev, buffers, stream));
   TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
   return LaunchThreads("mark kept", MarkKeptKernel, max_k, stream, values, k_dev,
                        buffers.params_dev, marks.words_dev);

@@ -13,8 +13,8 @@
 namespace tfcompress {
 namespace device {
 
-// MeasureValues of coded_values.h for log.
-Status MeasureLog(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
+// MeasureValues of coded_values.h for log; with `filters`, what MarkKept needs, and not a section.
+Status MeasureLog(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
                   const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
 
 // Marks which of the *k_dev <= max_k elements are sent, for a spec that Narrows.

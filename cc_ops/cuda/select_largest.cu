@@ -203,64 +203,10 @@ __global__ void WriteKeptKernel(Source source) {
   }
 }
 
-// The vectors to select from: how kernels find them, and sizes of launches.
 template <typename Source>
-struct Selections {
-  Source source;
-  uint64_t count;
-  SelectSpace first;  // The histograms and tiles of the others follow.
-  PartItems elements;
-  PartItems tile_threads;
-};
-
-Selections<One<Selection>> Alone(const Selection& selection) {
-  const uint64_t n = selection.dense.n, threads = selection.marks.num_tiles() * kWarpThreads;
-  return {{selection}, 1, selection.space, {n, n, 1}, {threads, threads, 1}};
-}
-
-// Calls body(selections) with those of all frames.
-template <typename Body>
-Status WithSelections(const Parts<EncodedFrame>& frames, const Body& body) {
-  const auto size_of = [](const EncodedFrame& frame) {
-    return uint64_t{frame.compensation.gradient.n};
-  };
-  return WithViews<Selection>(frames, [&](const auto& source) {
-    return body(Selections<std::decay_t<decltype(source)>>{
-        source, frames.size(), frames.on_host[0].select, CountFrameItems(frames, size_of),
-        CountFrameItems(frames, TileThreadsOf)});
-  });
-}
-
-template <typename Source>
-Status ClearHistograms(const Selections<Source>& from, cudaStream_t stream) {
-  const size_t num_bytes = from.count * kNumDigits * kMaxBuckets * sizeof(uint32_t);
-  return FromCuda(cudaMemsetAsync(from.first.histograms_dev, 0, num_bytes, stream),
-                  "empty histograms");
-}
-
-template <typename Source>
-Status PickBucket(const Selections<Source>& from, int digit, cudaStream_t stream) {
-  return Launch("pick bucket", PickBucketKernel<Source>, dim3(1, static_cast<unsigned>(from.count)),
-                kWarpThreads, stream, from.source, digit, kDigits[digit]);
-}
-
-// `marks` are those of all vectors.
-template <typename Source>
-Status SelectMarked(const Marks& marks, const Selections<Source>& from, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-  TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>,
-                                  from.tile_threads, from.count, stream, from.source));
-  for (int digit = 1; digit < kNumDigits; ++digit) {
-    TFC_RETURN_IF_ERROR(LaunchParts("count digit", CountDigitKernel<Source>, from.elements,
-                                    from.count, stream, from.source, digit, kDigits[digit]));
-    TFC_RETURN_IF_ERROR(PickBucket(from, digit, stream));
-  }
-  TFC_RETURN_IF_ERROR(LaunchParts("count kept", CountKeptKernel<Source>, from.tile_threads,
-                                  from.count, stream, from.source));
-  TFC_RETURN_IF_ERROR(
-      ScanCounts(from.first.kept_dev, marks.num_tiles(), marks.scan_storage, stream));
-  return LaunchParts("write kept", WriteKeptKernel<Source>, from.tile_threads, from.count, stream,
-                     from.source);
+Status PickBucket(const Source& source, size_t num_frames, int digit, cudaStream_t stream) {
+  return Launch("pick bucket", PickBucketKernel<Source>, dim3(1, static_cast<unsigned>(num_frames)),
+                kWarpThreads, stream, source, digit, kDigits[digit]);
 }
 
 }  // namespace
@@ -288,26 +234,51 @@ std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspac
 
 Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
-  const Compensation values = AsTheyAre(values_dev, marks.n);
-  const auto from = Alone({values.gradient, marks, space, state_dev, selected_dev});
-  TFC_RETURN_IF_ERROR(ClearHistograms(from, stream));
-  TFC_RETURN_IF_ERROR(Inspect(values, space.histograms_dev, nullptr, stream));
-  TFC_RETURN_IF_ERROR(PickBucket(from, 0, stream));
-  TFC_RETURN_IF_ERROR(Settle(values, &marks, state_dev, stream));
-  return SelectMarked(marks, from, stream);
+  EncodedFrame values = AsTheyAre(values_dev, marks.n, nullptr);
+  values.marks_by_magnitude = true;
+  values.marks = marks;
+  values.select = space;
+  values.support_dev = selected_dev;
+  TFC_RETURN_IF_ERROR(BeginSelect(Alone(values), stream));
+  TFC_RETURN_IF_ERROR(Inspect(Alone(values), stream));  // What is not finite is large here.
+  values.state_dev = state_dev;
+  TFC_RETURN_IF_ERROR(FindBucket(Alone(values), stream));
+  TFC_RETURN_IF_ERROR(Settle(Alone(values), stream));
+  return SelectLargest(marks, Alone(values), stream);
 }
 
 Status BeginSelect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithSelections(frames, [&](const auto& from) { return ClearHistograms(from, stream); });
+  const size_t num_bytes = frames.size() * kNumDigits * kMaxBuckets * sizeof(uint32_t);
+  return FromCuda(cudaMemsetAsync(frames.on_host[0].select.histograms_dev, 0, num_bytes, stream),
+                  "empty histograms");
 }
 
 Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithSelections(frames, [&](const auto& from) { return PickBucket(from, 0, stream); });
+  return WithViews<Selection>(
+      frames, [&](const auto& source) { return PickBucket(source, frames.size(), 0, stream); });
 }
 
 Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithSelections(frames,
-                        [&](const auto& from) { return SelectMarked(marks, from, stream); });
+  const size_t count = frames.size();
+  const PartItems tile_threads = CountFrameItems(frames, TileThreadsOf);
+  const PartItems elements = CountFrameItems(
+      frames, [](const EncodedFrame& frame) { return frame.compensation.gradient.n; });
+  return WithViews<Selection>(frames, [&](const auto& source) -> Status {
+    using Source = std::decay_t<decltype(source)>;
+    TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
+    TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>, tile_threads,
+                                    count, stream, source));
+    for (int digit = 1; digit < kNumDigits; ++digit) {
+      TFC_RETURN_IF_ERROR(LaunchParts("count digit", CountDigitKernel<Source>, elements, count,
+                                      stream, source, digit, kDigits[digit]));
+      TFC_RETURN_IF_ERROR(PickBucket(source, count, digit, stream));
+    }
+    TFC_RETURN_IF_ERROR(
+        LaunchParts("count kept", CountKeptKernel<Source>, tile_threads, count, stream, source));
+    TFC_RETURN_IF_ERROR(ScanCounts(frames.on_host[0].select.kept_dev, marks.num_tiles(),
+                                   marks.scan_storage, stream));
+    return LaunchParts("write kept", WriteKeptKernel<Source>, tile_threads, count, stream, source);
+  });
 }
 
 }  // namespace device

@@ -15,13 +15,21 @@
 #include "cuda/encode_state.h"
 #include "cuda/marks.h"
 #include "cuda/parts.h"
-#include "cuda/select_space.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
 struct EncodedFrame;
+
+// What the selection from a vector takes of the workspace.
+struct SelectSpace {
+  uint32_t* histograms_dev = nullptr;  // One for each digit (digits.h), of kMaxBuckets elements.
+  uint32_t capacity = 0;               // Maximum number of candidates.
+  uint32_t* indices_dev = nullptr;     // Candidates, with their magnitudes.
+  uint32_t* magnitudes_dev = nullptr;
+  uint64_t* kept_dev = nullptr;  // Kept elements of each tile of candidates.
+};
 
 // Of how many elements how many are selected.
 struct SelectSize {

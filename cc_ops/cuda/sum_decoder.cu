@@ -5,7 +5,6 @@
 #include "core/entropy/delta_bytes.h"
 #include "core/pipeline.h"
 #include "core/seeded_permutation.h"
-#include "cuda/bloom.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/grouped_sketch.h"

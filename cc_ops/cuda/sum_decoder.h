@@ -20,7 +20,7 @@
 #include "core/pipeline.h"
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/bloom_extent.h"
+#include "cuda/bloom.h"
 #include "cuda/code_blocks.h"
 #include "cuda/coded_values.h"
 #include "cuda/crc32c.h"

@@ -1,5 +1,5 @@
 #include "core/value/half_formats.h"
-#include "cuda/half_conversion.h"
+#include "cuda/dense_vector.h"
 #include "cuda/launch.h"
 #include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"

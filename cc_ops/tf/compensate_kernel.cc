@@ -9,12 +9,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class CompensateKernel : public tensorflow::OpKernel {
  public:
-  explicit CompensateKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     CompensateInputs inputs;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -63,7 +62,7 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 2, stats.num_bytes));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 3, stats.nanoseconds));
     OP_REQUIRES_OK(ctx, OutputScalar(ctx, 4, stats.finite));
-    OP_REQUIRES_OK(ctx, OutputBytes(ctx, 5, error));
+    OP_REQUIRES_OK(ctx, OutputVector<uint8_t>(ctx, 5, error));
   }
 
  private:
@@ -72,11 +71,9 @@ class DecodeRowsKernel : public tensorflow::OpKernel {
     const auto num_rows = static_cast<int64_t>(sum.ids.size());
     TensorShape shape({num_rows});
     shape.AppendShape(row_shape);
-    Tensor* rows;
     Tensor* values;
-    TF_RETURN_IF_ERROR(ctx->allocate_output(0, TensorShape({num_rows}), &rows));
+    TF_RETURN_IF_ERROR(OutputVector<int64_t>(ctx, 0, sum.ids));
     TF_RETURN_IF_ERROR(ctx->allocate_output(1, shape, &values));
-    std::copy(sum.ids.begin(), sum.ids.end(), rows->flat<int64_t>().data());
     NarrowFromFloat(sum.values, ToDType(dtype_), executor, values->data());
     return absl::OkStatus();
   }

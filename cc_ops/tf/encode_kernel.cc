@@ -13,12 +13,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class EncodeKernel : public tensorflow::OpKernel {
  public:
-  explicit EncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     EncodeInputs inputs;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -65,23 +63,13 @@ absl::Status OutputScalar(tensorflow::OpKernelContext* ctx, int index, T value) 
   return absl::OkStatus();
 }
 
-// Sets output `index` to a vector of T with these values.
-template <typename T, typename Value>
-absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index,
-                          const std::vector<Value>& values) {
+// Sets output `index` to a vector of T with these values, a vector or a span.
+template <typename T, typename Values>
+absl::Status OutputVector(tensorflow::OpKernelContext* ctx, int index, const Values& values) {
   tensorflow::Tensor* output;
   const auto size = static_cast<int64_t>(values.size());
   TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({size}), &output));
   std::copy(values.begin(), values.end(), output->flat<T>().data());
-  return absl::OkStatus();
-}
-
-// Sets output `index` to a vector of bytes.
-inline absl::Status OutputBytes(tensorflow::OpKernelContext* ctx, int index, ByteSpan bytes) {
-  tensorflow::Tensor* output;
-  const auto num_bytes = static_cast<int64_t>(bytes.size());
-  TF_RETURN_IF_ERROR(ctx->allocate_output(index, tensorflow::TensorShape({num_bytes}), &output));
-  if (!bytes.empty()) std::memcpy(output->data(), bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 

@@ -10,12 +10,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class LinearEncodeKernel : public tensorflow::OpKernel {
  public:
-  explicit LinearEncodeKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     LinearEncodeInputs inputs;

@@ -11,12 +11,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class LinearRecoverKernel : public tensorflow::OpKernel {
  public:
-  explicit LinearRecoverKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     LinearRecoverInputs inputs;

@@ -10,12 +10,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class SelectLargestKernel : public tensorflow::OpKernel {
  public:
-  explicit SelectLargestKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     SelectInputs inputs;

@@ -13,12 +13,11 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 class SumPiecesKernel : public tensorflow::OpKernel {
  public:
-  explicit SumPiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     OwnSums sums;
@@ -47,7 +46,7 @@ class SumPiecesKernel : public tensorflow::OpKernel {
 
 class DecodePiecesKernel : public tensorflow::OpKernel {
  public:
-  explicit DecodePiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     CutSums sums;

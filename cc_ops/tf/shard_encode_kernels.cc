@@ -15,7 +15,6 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -26,7 +25,7 @@ absl::Status CopyOnHost(const Tensor& from, void* to) {
 
 class EncodePiecesKernel : public tensorflow::OpKernel {
  public:
-  explicit EncodePiecesKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     PieceInputs in;
@@ -52,7 +51,7 @@ class EncodePiecesKernel : public tensorflow::OpKernel {
 
 class EncodeSumKernel : public tensorflow::OpKernel {
  public:
-  explicit EncodeSumKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     OwnPieceInputs in;

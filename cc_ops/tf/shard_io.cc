@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "tf/decode_sum_io.h"
-#include "tf/encode_io.h"
 #include "tf/kernel_io.h"
 
 namespace tfcompress {
@@ -145,7 +144,7 @@ absl::Status OutputOwnStats(OpKernelContext* ctx, const OwnSums& sums,
   std::vector<DecodeStats> of_tensors(sums.num_tensors);
   for (size_t i = 0; i < stats.size(); ++i) of_tensors[sums.tensors[i]] = stats[i];
   TF_RETURN_IF_ERROR(OutputStats(ctx, of_tensors));
-  return OutputBytes(ctx, static_cast<int>(sums.num_tensors) + 3, error);
+  return OutputVector<uint8_t>(ctx, static_cast<int>(sums.num_tensors) + 3, error);
 }
 
 absl::Status ReadCutSums(OpKernelContext* ctx, KeptOutputs* kept, CutSums* sums) {

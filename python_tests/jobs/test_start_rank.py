@@ -47,19 +47,8 @@ def start(*words: str) -> subprocess.CompletedProcess:
 
 def test_a_rank_whose_first_does_not_come_gives_up():
     failed = start(
-        *[
-            "--rank",
-            "1",
-            "--size",
-            "2",
-            "--address",
-            "localhost",
-            "--port",
-            str(free_port()),
-            "--timeout",
-            "0",
-        ],
-        *[sys.executable, "-c", "print()"],
+        *["--rank", "1", "--size", "2", "--address", "localhost", "--port", str(free_port())],
+        *["--timeout", "0", sys.executable, "-c", "print()"],
     )
     assert failed.returncode == 1
     assert "rank 0 does not answer at localhost:" in failed.stderr

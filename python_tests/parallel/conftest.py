@@ -6,6 +6,7 @@ A rank that fails stops at once (-x), and horovodrun then ends the others: none 
 
 import logging
 import os
+import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
@@ -36,6 +37,13 @@ def some_ranks():
     process_set = hvd.add_process_set(range(1, hvd.size()))
     yield process_set
     hvd.remove_process_set(process_set)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One folder for all ranks: rank 0's."""
+    name = np.frombuffer(str(tmp_path).encode().ljust(200), np.uint8)
+    return pathlib.Path(hvd.broadcast(tf.constant(name), 0).numpy().tobytes().decode().strip())
 
 
 @pytest.fixture(autouse=True)

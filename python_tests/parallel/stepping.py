@@ -1,6 +1,7 @@
 """A step of gradients that belong to no variables, for tests of what is below optimizers and tapes."""
 
 import horovod.tensorflow as hvd
+import numpy as np
 import tensorflow as tf
 
 from tfcompress import comm
@@ -29,9 +30,23 @@ def names_of(arrays):
     return [f"g{i}" for i in range(len(arrays))]
 
 
+def random_arrays(rng, shapes):
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
 def run(stepper, arrays, dtype=tf.float32):
     """Reduces arrays as gradients."""
     return stepper.run([tf.cast(array, dtype) for array in arrays], names_of(arrays))
+
+
+def reduced(stepper, arrays):
+    """Reduces arrays as float32 gradients; returns arrays."""
+    return [each.numpy() for each in run(stepper, arrays)]
+
+
+def all_ranks(array):
+    """The ranks' arrays, stacked."""
+    return hvd.allgather(tf.constant(array)[tf.newaxis]).numpy()
 
 
 def sum_over_ranks(array):
@@ -42,20 +57,21 @@ def slots_of(stepper):
     return [slot.numpy() for slots in stepper.state.memories.by_name().values() for slot in slots]
 
 
-def break_last_frame(packets):
-    """Changes a bit of the last frame in packets, uint8; what its checksum finds."""
-    packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
-    return packets
-
-
 def break_packets(monkeypatch, collective, rank=None):
-    """Breaks what a collective of comm.Ranks yields from now on, on one rank or on all."""
-    honest = getattr(comm.Ranks, collective)
+    """Breaks uint8 packets that a collective of comm.Ranks yields, on one rank or on all, from now on.
+
+    A bit of the last frame changes, which its checksum finds. Returns a dict whose "now" switches that.
+    """
+    honest, broken = getattr(comm.Ranks, collective), {"now": True}
 
     def flip(packets):
-        return break_last_frame(packets) if rank in (None, hvd.rank()) else packets
+        if broken["now"] and rank in (None, hvd.rank()):
+            packets[packets.tobytes().rindex(b"TFCF") + 46] ^= 1
+        return packets
 
-    def broken(self, *arguments, **named):
-        return tf.numpy_function(flip, [honest(self, *arguments, **named)], tf.uint8)
+    def perhaps_broken(self, packet, *arguments, **named):
+        packets = honest(self, packet, *arguments, **named)
+        return tf.numpy_function(flip, [packets], tf.uint8) if packet.dtype == tf.uint8 else packets
 
-    monkeypatch.setattr(comm.Ranks, collective, broken)
+    monkeypatch.setattr(comm.Ranks, collective, perhaps_broken)
+    return broken

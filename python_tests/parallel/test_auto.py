@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from stepping import Stepper
-from training import keras, make_data, make_model
+from training import fit, keras, make_data, make_model
 
 import tfcompress as tfc
 from tfcompress import clock, probe
@@ -162,10 +162,7 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
     optimizer = tfc.DistributedOptimizer(
         keras.optimizers.SGD(0.01), compression=tfc.Compression.auto(min_elements=64)
     )
-    model.compile(optimizer, "mse", jit_compile=False)
-    x, y = make_data(640)
-    callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    history = model.fit(x, y, batch_size=16, epochs=2, verbose=0, shuffle=False, callbacks=callbacks)
+    history = fit(model, optimizer, 640, epochs=2, batch_size=16, jit_compile=False)
     assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
     assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])
     assert "auto took int8: 500 ms a step" in tfc.stats(optimizer).summary()
@@ -174,7 +171,7 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
     # What the user sets later counts, also in the step that is traced.
     tfc.set_compression(optimizer, tfc.Compression.int4(min_elements=64))
     before = tfc.stats(optimizer)
-    model.fit(x, y, batch_size=16, epochs=1, verbose=0, shuffle=False)
+    model.fit(*make_data(640), batch_size=16, epochs=1, verbose=0, shuffle=False)
     sent = tfc.stats(optimizer).since(before).total
     assert sent.payload_bytes < 0.3 * sent.dense_bytes
     with pytest.raises(ValueError, match="measures before the first step"):
@@ -186,12 +183,8 @@ def test_the_momentum_is_in_the_memory_only_of_what_is_sparse(injected, assert_s
     injected([1.0, 0.8, 1.0], ready=ready)
     model = make_model(keras)
     compression = tfc.Compression.auto("sparse", ratio=0.5, warmup_steps=50, min_elements=16)
-    inner = keras.optimizers.SGD(0.01, momentum=0.5)
-    optimizer = tfc.DistributedOptimizer(inner, compression=compression)
-    model.compile(optimizer, "mse", jit_compile=False)
-    x, y = make_data(640)
-    callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    history = model.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False, callbacks=callbacks)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=compression)
+    history = fit(model, optimizer, 640, epochs=2, batch_size=4, jit_compile=False)
     assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
     assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])
     stats = tfc.stats(optimizer)

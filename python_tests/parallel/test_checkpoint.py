@@ -1,35 +1,23 @@
 """Residuals in checkpoints, on Keras 3 and on tf_keras alike: what is saved is their mean over the ranks."""
 
-import pathlib
 import warnings
 
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import make_data, make_model
+from training import IS_KERAS_3, fit, keras, make_data, make_model
 
 import tfcompress as tfc
 from tfcompress.checkpoint import state_of
 
-keras = tf.keras
-IS_KERAS_3 = hasattr(keras.optimizers.Optimizer, "apply")
 COMPRESSION = tfc.Compression.topk(0.05, min_elements=64)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """One folder for all ranks: rank 0's."""
-    name = np.frombuffer(str(tmp_path).encode().ljust(200), np.uint8)
-    return pathlib.Path(hvd.broadcast(tf.constant(name), 0).numpy().tobytes().decode().strip())
 
 
 def trained_model(callbacks=(), epochs=2):
     model = make_model(keras)
-    model.compile(tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=COMPRESSION), "mse")
-    x, y = make_data(32)
-    callbacks = [tfc.callbacks.BroadcastVariables(0), *callbacks]
-    model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, shuffle=False, callbacks=callbacks)
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=COMPRESSION)
+    fit(model, optimizer, 32, epochs, callbacks=callbacks)
     return model
 
 
@@ -114,9 +102,7 @@ def test_a_schedule_goes_on_where_it_was(folder, memory):
         return tfc.stats(model.optimizer).total.payload_bytes
 
     model = make_model(keras)
-    model.compile(tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=schedule()), "mse")
-    x, y = make_data(32)
-    model.fit(x, y, batch_size=8, verbose=0, callbacks=[tfc.callbacks.BroadcastVariables(0)])
+    fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=schedule()), 32)
     dense_bytes = tfc.stats(model.optimizer).total.payload_bytes / 4
     tfc.prepare_checkpoint(model.optimizer)
     path = str(folder / f"scheduled_{hvd.rank()}.keras")
@@ -130,9 +116,8 @@ def test_sparse_goes_on_after_its_warm_up_with_its_velocities(folder):
         return tfc.Compression.sparse(0.05, warmup_steps=3, min_elements=64)
 
     model = make_model(keras)
-    model.compile(tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=compression()), "mse")
-    x, y = make_data(32)
-    model.fit(x, y, batch_size=8, verbose=0, callbacks=[tfc.callbacks.BroadcastVariables(0)])  # Four steps.
+    optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=compression())
+    fit(model, optimizer, 32)  # Four steps.
     expected = {
         name: np.stack(means([slot.numpy() for slot in slots]))
         for name, slots in state_of(model.optimizer).memories.by_name().items()
@@ -146,7 +131,7 @@ def test_sparse_goes_on_after_its_warm_up_with_its_velocities(folder):
     assert found.keys() == expected.keys()
     for name, slots in found.items():
         np.testing.assert_array_equal(slots, expected[name])
-    loaded.fit(x[:8], y[:8], batch_size=8, verbose=0)
+    loaded.fit(*make_data(8), batch_size=8, verbose=0)
     compressed = [each for each in tfc.stats(loaded.optimizer).tensors if each.density < 1]
     assert compressed and all(each.density < 0.08 for each in compressed), (
         "that of the warm-up is 0.3 at first"

@@ -4,8 +4,8 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, run, slots_of, sum_over_ranks
-from training import keras, make_data, make_model
+from stepping import Stepper, random_arrays, reduced, run, slots_of, sum_over_ranks
+from training import fit, keras, make_model
 
 import tfcompress as tfc
 
@@ -37,18 +37,14 @@ def compressor(codec, memory="residual", **options):
     return tfc.Compressor(f"{memory}|dense|raw|raw", codec=codec, min_elements=64, **options)
 
 
-def gradients_of(rng):
-    return [np.float32(rng.standard_normal(shape)) for shape in SHAPES]
-
-
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
 @pytest.mark.parametrize("memory", ["none", "residual"])
 @pytest.mark.ranks
 def test_a_codec_that_is_exact_is_the_uncompressed_step(op, memory, rng, assert_same_on_all_ranks):
     stepper, plain = Stepper(compressor(Exact(), memory), op), Stepper(tfc.Compression.none, op)
     for _ in range(2):
-        arrays = gradients_of(rng)
-        found = [each.numpy() for each in run(stepper, arrays)]
+        arrays = random_arrays(rng, SHAPES)
+        found = reduced(stepper, arrays)
         assert_same_on_all_ranks(found)
         for one, other in zip(found, run(plain, arrays), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -62,7 +58,7 @@ def test_nothing_is_lost(dtype, function, rng, assert_same_on_all_ranks):
     step = function(lambda *arrays: run(stepper, arrays, dtype))
     given, applied = ([np.zeros(shape) for shape in SHAPES] for _ in range(2))
     for _ in range(5):
-        arrays = [np.float32(np.float16(each)) for each in gradients_of(rng)]
+        arrays = [np.float32(np.float16(each)) for each in random_arrays(rng, SHAPES)]
         results = [each.numpy() for each in step(*map(tf.constant, arrays))]
         assert_same_on_all_ranks(results)
         for i, (array, result) in enumerate(zip(arrays, results, strict=True)):
@@ -80,13 +76,12 @@ def test_nothing_is_lost(dtype, function, rng, assert_same_on_all_ranks):
 
 def test_a_gradient_that_is_not_finite_leaves_the_residuals(rng):
     stepper = Stepper(compressor(Signs()))
-    run(stepper, gradients_of(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
-    arrays = gradients_of(rng)
+    arrays = random_arrays(rng, SHAPES)
     if hvd.rank() == 1:
         arrays[1][3] = np.nan
-    results = run(stepper, arrays)
-    assert not any(np.isfinite(each.numpy()).any() for each in results[:2])
+    assert not any(np.isfinite(each).any() for each in reduced(stepper, arrays)[:2])
     for one, other in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -95,7 +90,7 @@ def test_a_broken_packet_leaves_the_residuals(rng, monkeypatch):
     from tfcompress.comm import Ranks
 
     stepper = Stepper(compressor(Signs()))
-    run(stepper, gradients_of(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
     honest = Ranks.allgather_packet
 
@@ -105,9 +100,9 @@ def test_a_broken_packet_leaves_the_residuals(rng, monkeypatch):
 
     monkeypatch.setattr(Ranks, "allgather_packet", broken)
     with pytest.raises(ValueError, match=rf"rank {hvd.size() - 1} is damaged"):
-        run(stepper, gradients_of(rng))
+        run(stepper, random_arrays(rng, SHAPES))
     with pytest.raises(tf.errors.InvalidArgumentError, match=rf"rank {hvd.size() - 1} is damaged"):
-        tf.function(lambda *arrays: run(stepper, arrays))(*gradients_of(rng))
+        tf.function(lambda *arrays: run(stepper, arrays))(*random_arrays(rng, SHAPES))
     for one, other in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -115,16 +110,16 @@ def test_a_broken_packet_leaves_the_residuals(rng, monkeypatch):
 def test_ranks_with_different_codecs_are_told(rng):
     stepper = Stepper(compressor(Signs() if hvd.rank() else Exact()))
     with pytest.raises(ValueError, match="Exact"):
-        run(stepper, gradients_of(rng))
+        run(stepper, random_arrays(rng, SHAPES))
 
 
 def test_rows_of_tables_travel_in_frames(rng):
     stepper = Stepper(compressor(Signs()), "sum")
     rows = np.float32(rng.standard_normal((3, 8)))
     slices = tf.IndexedSlices(tf.constant(rows), tf.constant([1, 5, 1]), tf.constant([200, 8]))
-    [reduced] = stepper.run([slices], ["table"])
+    [result] = stepper.run([slices], ["table"])
     expected = sum_over_ranks(tf.convert_to_tensor(slices).numpy())
-    np.testing.assert_allclose(tf.convert_to_tensor(reduced), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tf.convert_to_tensor(result), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +133,7 @@ def test_a_model_trains(wrap, assert_same_on_all_ranks):
     own = keras if wrap is tfc.DistributedOptimizer else pytest.importorskip("tf_keras")
     model = make_model(own)
     optimizer = wrap(own.optimizers.SGD(0.01), compression=compressor(Signs()))
-    kwargs = {"jit_compile": False} if wrap is tfc.DistributedOptimizer else {}
-    model.compile(optimizer, "mse", **kwargs)
-    x, y = make_data(640)
-    callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    history = model.fit(x, y, batch_size=16, epochs=3, verbose=0, shuffle=False, callbacks=callbacks)
+    options = {"jit_compile": False} if wrap is tfc.DistributedOptimizer else {}
+    history = fit(model, optimizer, 640, epochs=3, batch_size=16, **options)
     assert history.history["loss"][-1] < 0.6 * history.history["loss"][0]
     assert_same_on_all_ranks([np.asarray(each) for each in model.get_weights()])

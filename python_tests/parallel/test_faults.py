@@ -4,33 +4,12 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper
+from stepping import Stepper, break_packets
 from training import keras, make_variable, topk
 
 import tfcompress as tfc
-from tfcompress import comm, handshake
+from tfcompress import handshake
 from tfcompress.checkpoint import state_of
-
-
-@pytest.fixture
-def break_packets(monkeypatch):
-    """Returns a variable: while it is true, a byte of the last rank's last frame arrives wrong."""
-    broken = tf.Variable(False, trainable=False)
-    honest = comm.Ranks.allgather_packet
-
-    def flip(packets):
-        last_frame = packets.tobytes().rindex(b"TFCF")
-        packets[last_frame + 60] ^= 1
-        return packets
-
-    def maybe_flip(self, packet, name):
-        packets = honest(self, packet, name)
-        return tf.cond(
-            broken, lambda: tf.numpy_function(flip, [packets], tf.uint8), lambda: tf.identity(packets)
-        )
-
-    monkeypatch.setattr(comm.Ranks, "allgather_packet", maybe_flip)
-    return broken
 
 
 def test_ranks_with_different_versions(monkeypatch):
@@ -42,16 +21,16 @@ def test_ranks_with_different_versions(monkeypatch):
 
 
 @pytest.mark.ranks
-def test_an_aggregator_names_rank_tensor_and_reason(rng, break_packets):
+def test_an_aggregator_names_rank_tensor_and_reason(rng, monkeypatch):
+    break_packets(monkeypatch, "allgather_packet")
     stepper = Stepper(tfc.Compression.topk(0.1))
-    break_packets.assign(True)
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
         stepper.run([tf.constant(rng.standard_normal(3000), tf.float32)], ["kernel"])
 
 
 @pytest.mark.parametrize("as_function", [False, True])
 def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
-    break_packets, rng, as_function, assert_same_on_all_ranks
+    monkeypatch, rng, as_function, assert_same_on_all_ranks
 ):
     """The frame of the table before the broken one and the all-reduced gradient are whole."""
     compression = {"plain": tfc.Compression.none, "": topk(0.1)}
@@ -75,16 +54,18 @@ def test_no_variable_and_no_residual_takes_a_step_with_a_broken_packet(
         dense = [slot for name, slots in residuals.items() for slot in slots if name != "table"]
         return [each.numpy() for each in (*variables, *dense)]
 
+    broken = break_packets(monkeypatch, "allgather_packet")
+    broken["now"] = False
     step(gradients())
     before = state()
     assert len(before) == 4 + 2 and all(np.ptp(each) > 0 for each in before)
-    break_packets.assign(True)
+    broken["now"] = True
     reason = f"rank {hvd.size() - 1}, tensor 2.*checksum"
     with pytest.raises(tf.errors.DataLossError, match=reason):
         step(gradients())
     for ours, theirs in zip(state(), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    break_packets.assign(False)
+    broken["now"] = False
     step(gradients())
     assert (variables[0].numpy() != before[0]).any()
     assert_same_on_all_ranks([variable.numpy() for variable in variables])

@@ -6,11 +6,11 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, break_last_frame, names_of, run, slots_of, sum_over_ranks
+from stepping import Stepper, break_packets, names_of, random_arrays, run, slots_of, sum_over_ranks
 from training import keras
 
 import tfcompress as tfc
-from tfcompress import comm, levels
+from tfcompress import levels
 from tfcompress.checkpoint import state_of
 
 SHAPES = [(64, 100), (5000,), (7,), (3, 50, 40), (1,)]
@@ -33,10 +33,6 @@ def hosts(monkeypatch):
     monkeypatch.setattr(levels, "host_number", lambda: hvd.rank() // PER_HOST)
 
 
-def random_arrays(rng, shapes=SHAPES):
-    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-
-
 def make(compression, op=None, **options):
     if isinstance(compression, str):
         compression = tfc.Compressor(compression, min_elements=0, exchange=options.pop("exchange", "gather"))
@@ -57,7 +53,7 @@ def test_exact_codecs_equal_horovods_own_reduction(rng, op, exchange):
         compression = tfc.Compressor("nonzero|bitmap|raw", exchange=exchange)
     stepper = make(compression, op)
     for _ in range(2):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for ours, array in zip(run(stepper, arrays), arrays, strict=True):
             expected = sum_over_ranks(array) / (hvd.size() if op == "average" else 1)
             np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-5, atol=1e-5)
@@ -70,7 +66,7 @@ def test_replicas_are_bit_identical(rng, spec, exchange, assert_same_on_all_rank
     stepper = make(spec, exchange=exchange)
     step = tf.function(lambda *arrays: run(stepper, arrays))
     for _ in range(3):
-        results = step(*map(tf.constant, random_arrays(rng)))
+        results = step(*map(tf.constant, random_arrays(rng, SHAPES)))
         assert_same_on_all_ranks([each.numpy() for each in results])
 
 
@@ -82,7 +78,7 @@ def test_what_is_applied_and_what_is_pending_are_all_that_was_given(rng, spec, e
     given = [np.zeros(shape) for shape in SHAPES]
     arrived = [np.zeros(shape) for shape in SHAPES]
     for _ in range(8):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for i, (array, applied) in enumerate(zip(arrays, run(stepper, arrays), strict=True)):
             given[i] += sum_over_ranks(array)
             arrived[i] += applied.numpy()
@@ -93,7 +89,7 @@ def test_what_is_applied_and_what_is_pending_are_all_that_was_given(rng, spec, e
 @needs_four
 def test_each_rank_keeps_the_residual_of_its_part_alone(rng):
     stepper = make(SPECS[1])
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     first = hvd.rank() % PER_HOST == 0
     shapes = [slot.shape for slot in slots_of(stepper)]
     assert shapes == [(32, 100), (2500,), (3 if first else 4,), (75, 40), (0 if first else 1,)]
@@ -105,9 +101,9 @@ def test_each_rank_keeps_the_residual_of_its_part_alone(rng):
 def test_a_rank_that_is_not_finite_rolls_all_back(rng, spec, rank):
     """Its element is in the part of one rank of each host: the other ones are told within the host."""
     stepper = make(spec)
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
-    arrays = random_arrays(rng)
+    arrays = random_arrays(rng, SHAPES)
     if hvd.rank() == rank:
         arrays[0].flat[3] = np.inf
     results = run(stepper, arrays)
@@ -122,7 +118,7 @@ def test_with_everything_sent_the_momentum_is_that_of_the_mean(rng):
     stepper = make("momentum:rate=0.5|dense|raw|raw")
     velocities = [np.zeros(shape) for shape in SHAPES]
     for _ in range(3):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for i, ours in enumerate(run(stepper, arrays)):
             velocities[i] = 0.5 * velocities[i] + sum_over_ranks(arrays[i]) / hvd.size()
             np.testing.assert_allclose(ours.numpy(), velocities[i], rtol=1e-4, atol=1e-5)
@@ -175,7 +171,7 @@ def test_residuals_are_saved_as_those_of_one_level_are(rng):
     """Their mean over ranks; each rank starts with its own part of all that is pending."""
     stepper = make(SPECS[1])
     for _ in range(3):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
     owed = pending(stepper)
     stepper.state.prepare_memories()
     saved = stepper.state.pending()
@@ -235,7 +231,7 @@ def test_a_tape():
 def test_ranks_of_which_one_has_one_level(rng):
     stepper = Stepper(tfc.Compressor(SPECS[0]), hierarchical=hvd.rank() != 1)
     with pytest.raises(ValueError, match="hierarchical is True on rank 0 and False on rank 1"):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
 
 
 @needs_four
@@ -250,13 +246,13 @@ def test_ranks_of_which_one_has_one_level(rng):
 )
 def test_what_cannot_have_two_levels(rng, compression, message):
     with pytest.raises(ValueError, match=message):
-        run(make(compression), random_arrays(rng))
+        run(make(compression), random_arrays(rng, SHAPES))
 
 
 def test_not_in_elastic_jobs(rng, monkeypatch):
     monkeypatch.setenv("HOROVOD_ELASTIC", "1")
     with pytest.raises(ValueError, match="hierarchical=True does not work in elastic jobs"):
-        run(make(SPECS[0]), random_arrays(rng))
+        run(make(SPECS[0]), random_arrays(rng, SHAPES))
 
 
 def test_not_with_a_process_set():
@@ -267,13 +263,13 @@ def test_not_with_a_process_set():
 @pytest.mark.skipif(hvd.size() != 3, reason="two ranks on one host, one on another")
 def test_hosts_of_different_sizes(rng):
     with pytest.raises(ValueError, match="equally many ranks on all hosts, got 1 to 2"):
-        run(make(SPECS[0]), random_arrays(rng))
+        run(make(SPECS[0]), random_arrays(rng, SHAPES))
 
 
 @pytest.mark.parametrize("hosts_of", ["all", "each"])
 def test_one_host_or_one_rank_a_host_is_as_without(rng, monkeypatch, hosts_of, assert_same_on_all_ranks):
     monkeypatch.setattr(levels, "host_number", lambda: 0 if hosts_of == "all" else hvd.rank())
-    arrays = random_arrays(rng)
+    arrays = random_arrays(rng, SHAPES)
     ours = run(make(SPECS[1]), arrays)
     flat = run(Stepper(tfc.Compressor(SPECS[1], min_elements=0)), arrays)
     for one, other in zip(ours, flat, strict=True):
@@ -289,26 +285,18 @@ def test_without_process_sets_the_program_is_told_what_to_do(rng, monkeypatch):
     monkeypatch.setattr(levels, "_sets", {})
     monkeypatch.setattr(hvd, "add_process_set", refuse)
     with pytest.raises(ValueError, match=r"hvd.init\(process_sets=tfc.host_process_sets.*HOROVOD_DYNAMIC"):
-        run(make(SPECS[0]), random_arrays(rng))
+        run(make(SPECS[0]), random_arrays(rng, SHAPES))
 
 
 @needs_four
 def test_a_broken_frame_stops_the_ranks_that_got_it(rng, monkeypatch):
     """Here on all ranks, so that none waits."""
     stepper = make(SPECS[0])
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
-    honest = comm.Ranks.allgather_packet
-
-    def broken(self, packet, name):
-        gathered = honest(self, packet, name)
-        if packet.dtype != tf.uint8:
-            return gathered
-        return tf.numpy_function(break_last_frame, [gathered], tf.uint8)
-
-    monkeypatch.setattr(comm.Ranks, "allgather_packet", broken)
+    break_packets(monkeypatch, "allgather_packet")
     with pytest.raises(tf.errors.DataLossError, match="rank 1, tensor .*checksum"):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
     for old, new in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(old, new)
 

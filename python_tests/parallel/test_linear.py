@@ -4,8 +4,8 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper
-from training import keras, make_data, make_model, make_variable
+from stepping import Stepper, all_ranks, reduced
+from training import fit, keras, make_model, make_variable
 
 import tfcompress as tfc
 from tfcompress.checkpoint import state_of
@@ -28,16 +28,6 @@ COMPRESSORS = {
 }
 
 
-def all_ranks(array):
-    """The ranks' arrays, stacked."""
-    return hvd.allgather(tf.constant(array)[tf.newaxis]).numpy()
-
-
-def aggregate(stepper, arrays):
-    names = [f"tensor_{i}" for i in range(len(arrays))]
-    return [out.numpy() for out in stepper.run([tf.constant(a) for a in arrays], names)]
-
-
 # One for each way: a sketch and its second round, a plain sum, frames and clipping. What the others change
 # is tested below without a model (heavymix, dgc), or in the core (nesterov).
 _QUICK = ("sketched_sgd", "shared_randomk", "dgc_clipped")
@@ -49,10 +39,7 @@ _QUICK = ("sketched_sgd", "shared_randomk", "dgc_clipped")
 def test_replicas_are_identical_and_learn(name, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=COMPRESSORS[name]())
-    model.compile(optimizer, "mse", jit_compile=False)
-    x, y = make_data(num_rows=76)  # The last batch is smaller.
-    callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    history = model.fit(x, y, batch_size=8, epochs=4, verbose=0, shuffle=False, callbacks=callbacks).history
+    history = fit(model, optimizer, 76, epochs=4, jit_compile=False).history  # The last batch is smaller.
     assert_same_on_all_ranks(model.get_weights())
     assert history["loss"][-1] < 0.8 * history["loss"][0]
 
@@ -70,7 +57,7 @@ def test_sketched_sgd_is_algorithm_3(op, parts, recovery, rng, assert_same_on_al
         gradient = np.float32(rng.standard_normal(SIZE) + 1000 * (rng.random(SIZE) < 0.001))
         velocity = np.float32(rate) * velocity + gradient
         residual = residual + velocity
-        update = np.concatenate(aggregate(stepper, np.split(gradient, np.cumsum(parts)[:-1])))
+        update = np.concatenate(reduced(stepper, np.split(gradient, np.cumsum(parts)[:-1])))
         assert_same_on_all_ranks([update])
         [applied] = np.nonzero(update)
         assert 0 < len(applied) <= k
@@ -93,10 +80,10 @@ def test_shared_randomk_loses_nothing(op, rng, assert_same_on_all_ranks):
     for step in range(12):
         gradient = np.float32(rng.integers(-8, 8, SIZE)) if step < 5 else np.zeros(SIZE, np.float32)
         given += gradient
-        [update] = aggregate(stepper, [gradient])
+        [update] = reduced(stepper, [gradient])
         assert (update != 0).sum() <= SIZE // 10
         arrived += update
-    [residual] = stepper.state.snapshot()[1]["tensor_0"]
+    [residual] = stepper.state.snapshot()[1]["g0"]
     scale = 1 / hvd.size() if op == hvd.Average else 1
     pending = all_ranks(residual).sum(axis=0) * scale
     np.testing.assert_allclose(arrived + pending, all_ranks(given).sum(axis=0) * scale, atol=1e-4)
@@ -114,7 +101,7 @@ def test_dgc_keeps_velocities_and_masks_what_was_sent(rng):
         sent = np.sort(np.argsort(-np.abs(residual), kind="stable")[: SIZE // 100])
         expected = np.zeros(SIZE, np.float32)
         expected[sent] = residual[sent]
-        [update] = aggregate(stepper, [gradient])
+        [update] = reduced(stepper, [gradient])
         np.testing.assert_allclose(update, all_ranks(expected).sum(axis=0), rtol=1e-5, atol=1e-6)
         residual[sent] = velocity[sent] = 0
 
@@ -128,7 +115,7 @@ def test_local_clipping_bounds_the_norm_of_all_gradients_together(rng):
     bound = limit / np.sqrt(hvd.size())
     scale = min(1, bound / norm)
     assert (scale < 1) == (hvd.rank() == 0)
-    for given, update in zip(gradients, aggregate(stepper, gradients), strict=True):
+    for given, update in zip(gradients, reduced(stepper, gradients), strict=True):
         np.testing.assert_allclose(update, all_ranks(given * np.float32(scale)).sum(axis=0), rtol=1e-4)
 
 
@@ -139,7 +126,7 @@ def test_small_tensors_have_the_momentum_too(compressor):
     for step in range(4):
         gradient = np.full(10, step + hvd.rank(), np.float32)
         velocity = 0.9 * velocity + gradient
-        [_, update] = aggregate(stepper, [np.ones(SIZE, np.float32), gradient])
+        [_, update] = reduced(stepper, [np.ones(SIZE, np.float32), gradient])
         np.testing.assert_allclose(update, all_ranks(np.float32(velocity)).mean(axis=0), rtol=1e-5)
 
 
@@ -187,23 +174,23 @@ def test_adams_momentum_is_the_memorys_of_one_tensor_and_its_own_of_another(asse
 @pytest.mark.parametrize(("bad_rank", "value"), [("last", np.nan), ("last", np.inf), ("all", -np.inf)])
 def test_non_finite_gradients_leave_all_slots(name, bad_rank, value, rng):
     stepper = Stepper(COMPRESSORS[name](exclude=()))
-    aggregate(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    reduced(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
     _, before = stepper.state.snapshot()
-    assert all(np.abs(each).sum() > 0 for each in [before["tensor_0"]])
+    assert all(np.abs(each).sum() > 0 for each in [before["g0"]])
     bad = np.float32(rng.standard_normal(SIZE))
     if bad_rank == "all" or hvd.rank() == hvd.size() - 1:
         bad[17] = value
-    assert np.isnan(aggregate(stepper, [bad, np.ones(5, np.float32)])[0]).all()
+    assert np.isnan(reduced(stepper, [bad, np.ones(5, np.float32)])[0]).all()
     _, after = stepper.state.snapshot()
-    np.testing.assert_array_equal(after["tensor_0"], before["tensor_0"])
-    good = aggregate(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
+    np.testing.assert_array_equal(after["g0"], before["g0"])
+    good = reduced(stepper, [np.float32(rng.standard_normal(SIZE)), np.ones(5, np.float32)])
     assert np.isfinite(good[0]).all()
 
 
 @pytest.mark.parametrize("name", ["sketched_sgd", "shared_randomk"])
 def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
     stepper = Stepper(COMPRESSORS[name](exclude=()))
-    aggregate(stepper, [np.float32(rng.standard_normal(SIZE))])
+    reduced(stepper, [np.float32(rng.standard_normal(SIZE))])
     total = stepper.state.stats().total
     floats = {"sketched_sgd": 5 * 200 + 4 * 20, "shared_randomk": SIZE // 20}[name]
     assert total.payload_bytes == 4 * (floats + MARKS)  # On any number of ranks.
@@ -213,7 +200,7 @@ def test_traffic_is_that_of_the_payload_and_the_second_round(name, rng):
 def test_half_precision_payloads(rng, assert_same_on_all_ranks):
     full, half = (Stepper(sketched(exclude=(), payload_dtype=d)) for d in ("float32", "float16"))
     gradient = np.float32(rng.standard_normal(SIZE))
-    [exact], [rounded] = (aggregate(each, [gradient]) for each in (full, half))
+    [exact], [rounded] = (reduced(each, [gradient]) for each in (full, half))
     assert half.state.stats().total.payload_bytes * 2 == full.state.stats().total.payload_bytes
     both = (exact != 0) & (rounded != 0)
     assert both.sum() > 10
@@ -227,7 +214,7 @@ def test_a_sketch_larger_than_the_gradients_is_not_made(rng):
     for _ in range(3):
         gradient = np.float32(rng.standard_normal(SIZE))
         velocity = np.float32(0.5) * velocity + gradient
-        [update] = aggregate(stepper, [gradient])
+        [update] = reduced(stepper, [gradient])
         np.testing.assert_allclose(update, all_ranks(velocity).sum(axis=0), rtol=1e-4, atol=1e-5)
     assert stepper.state.stats().total.per_step("payload_bytes") == 4 * SIZE
 
@@ -235,7 +222,7 @@ def test_a_sketch_larger_than_the_gradients_is_not_made(rng):
 def test_ranks_with_different_seeds_are_found():
     stepper = Stepper(sketched(seed=hvd.rank()))
     with pytest.raises(ValueError, match="configured differently.*seed 0.*seed 1"):
-        aggregate(stepper, [np.ones(SIZE, np.float32)])
+        reduced(stepper, [np.ones(SIZE, np.float32)])
 
 
 def test_embeddings_go_as_rows_beside_a_sketch(assert_same_on_all_ranks):
@@ -255,7 +242,7 @@ def test_warmup_lowers_the_ratio_epoch_by_epoch(rng):
     sent = []
     for _ in range(8):
         before = stepper.state.stats().total.sent_elements
-        aggregate(stepper, [np.float32(rng.standard_normal(SIZE))])
+        reduced(stepper, [np.float32(rng.standard_normal(SIZE))])
         sent.append(stepper.state.stats().total.sent_elements - before)
     ratios = [0.25, 0.25, 0.0625, 0.0625, 0.015625, 0.015625, 0.01, 0.01]  # 0.004 is below the end.
     np.testing.assert_allclose(np.array(sent) / SIZE, ratios, rtol=0.02)
@@ -314,17 +301,17 @@ def test_ranks_at_different_steps_agree_on_the_latest_at_first(rng, assert_same_
     stepper = Stepper(COMPRESSORS["shared_randomk"]())
     if hvd.rank() == 0:
         stepper.state.resume(100, {})
-    assert_same_on_all_ranks(aggregate(stepper, [np.float32(rng.standard_normal(SIZE))]))
+    assert_same_on_all_ranks(reduced(stepper, [np.float32(rng.standard_normal(SIZE))]))
     assert stepper.state.steps() == 101
 
 
 def test_ranks_that_come_to_be_at_different_steps_are_found(rng):
     stepper = Stepper(COMPRESSORS["shared_randomk"]())
     gradient = np.float32(rng.standard_normal(SIZE))
-    aggregate(stepper, [gradient])
+    reduced(stepper, [gradient])
     stepper.state.resume(100 + hvd.rank(), {})
     with pytest.raises(tf.errors.InvalidArgumentError, match="ranks are at different steps"):
-        aggregate(stepper, [gradient])
+        reduced(stepper, [gradient])
 
 
 @pytest.mark.parametrize("size", [SIZE, 40])
@@ -332,8 +319,8 @@ def test_what_half_precision_rounds_away_stays_pending(size):
     """1e-8 is below what float16 holds; the smaller vector travels as it is."""
     compressor = tfc.Compression.shared_randomk(0.5, payload_dtype="float16", min_elements=0)
     stepper = Stepper(compressor, hvd.Sum)
-    arrived = sum(aggregate(stepper, [np.full(size, 1e-8, np.float32)])[0] for _ in range(20))
-    [residual] = stepper.state.snapshot()[1]["tensor_0"]
+    arrived = sum(reduced(stepper, [np.full(size, 1e-8, np.float32)])[0] for _ in range(20))
+    [residual] = stepper.state.snapshot()[1]["g0"]
     total = arrived + all_ranks(residual).sum(axis=0)
     np.testing.assert_allclose(total, np.full(size, 20e-8 * hvd.size()), rtol=1e-3)
 

@@ -1,7 +1,5 @@
 """Local steps, on Keras 3 and on tf_keras alike: ranks train apart, and go on from the same bits."""
 
-import pathlib
-
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
@@ -14,13 +12,6 @@ from tfcompress.keras_objects import rounds_of
 
 NESTEROV = tfc.OuterStep(0.7, momentum=0.9, nesterov=True)
 SIZE = 3000
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """One folder for all ranks: rank 0's."""
-    name = np.frombuffer(str(tmp_path).encode().ljust(200), np.uint8)
-    return pathlib.Path(hvd.broadcast(tf.constant(name), 0).numpy().tobytes().decode().strip())
 
 
 def mean(array):

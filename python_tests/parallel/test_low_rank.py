@@ -4,7 +4,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, run
+from stepping import Stepper, all_ranks, random_arrays, reduced
 from training import keras, make_variable
 
 import tfcompress as tfc
@@ -22,26 +22,13 @@ def powersgd(rank=RANK, **options):
     return tfc.Compression.powersgd(rank, min_elements=0, **options)
 
 
-def all_ranks(array):
-    """The ranks' arrays, stacked."""
-    return hvd.allgather(tf.constant(array)[tf.newaxis]).numpy()
-
-
-def gradients_of(rng):
-    return [np.float32(rng.standard_normal(shape)) for shape in SHAPES]
-
-
-def reduced(stepper, arrays):
-    return [each.numpy() for each in run(stepper, arrays)]
-
-
 @pytest.mark.parametrize("op", [hvd.Sum, hvd.Average])
 @pytest.mark.ranks
 def test_a_step_projects_the_sum_and_the_residual_keeps_the_rest(op, rng, assert_same_on_all_ranks):
     stepper, scale = Stepper(powersgd(), op), 1 / hvd.size() if op == hvd.Average else 1
     residuals = [np.zeros(shape, np.float32) for shape in SHAPES[:2]]
     for _ in range(3):
-        gradients = gradients_of(rng)
+        gradients = random_arrays(rng, SHAPES)
         results = reduced(stepper, gradients)
         assert_same_on_all_ranks(results)
         held = stepper.state.snapshot()[1]
@@ -74,22 +61,22 @@ def test_a_step_projects_the_sum_and_the_residual_keeps_the_rest(op, rng, assert
 def test_non_finite_gradients_leave_residuals_and_factors(memory, bad, rng):
     """Also where the gradient that is not finite travels as it is."""
     stepper = Stepper(powersgd(memory=memory))
-    reduced(stepper, gradients_of(rng))
+    reduced(stepper, random_arrays(rng, SHAPES))
     before = stepper.state.snapshot()[1]
     assert len(before) == (4 if memory == "residual" else 2)
-    gradients = gradients_of(rng)
+    gradients = random_arrays(rng, SHAPES)
     if hvd.rank() == hvd.size() - 1:
         gradients[bad].reshape(-1)[7] = np.nan
     assert np.isnan(reduced(stepper, gradients)[bad]).any()
     after = stepper.state.snapshot()[1]
     for name, values in before.items():
         np.testing.assert_array_equal(after[name], values)
-    assert all(np.isfinite(each).all() for each in reduced(stepper, gradients_of(rng)))
+    assert all(np.isfinite(each).all() for each in reduced(stepper, random_arrays(rng, SHAPES)))
 
 
 def test_half_precision_loses_nothing_either(rng, assert_same_on_all_ranks):
     stepper = Stepper(powersgd(payload_dtype="float16"))
-    gradients = gradients_of(rng)
+    gradients = random_arrays(rng, SHAPES)
     results = reduced(stepper, gradients)
     assert_same_on_all_ranks(results)
     after = all_ranks(stepper.state.snapshot()[1]["g0"][0]).mean(axis=0)
@@ -102,7 +89,7 @@ def test_a_schedule_changes_the_rank_and_keeps_the_residual(rng, assert_same_on_
     stepper = Stepper(schedule)
     given, arrived, sent = [], [], []
     for _ in range(3):
-        gradients = gradients_of(rng)
+        gradients = random_arrays(rng, SHAPES)
         given.append(all_ranks(gradients[0]).mean(axis=0))
         arrived.append(reduced(stepper, gradients)[0])
         sent.append(stepper.state.stats().total.payload_bytes)
@@ -137,7 +124,7 @@ def test_residuals_and_factors_are_in_checkpoints(tmp_path, rng):
 
 def test_ranks_with_different_ranks_of_factors_are_found():
     with pytest.raises(ValueError, match="configured differently.*rank=1.*rank=2"):
-        run(Stepper(powersgd(1 + hvd.rank())), [np.ones(SHAPES[0], np.float32)])
+        reduced(Stepper(powersgd(1 + hvd.rank())), [np.ones(SHAPES[0], np.float32)])
 
 
 def test_stock_horovod_has_two_sums_for_each_gradient(rng):

@@ -330,16 +330,6 @@ def test_adafactor_with_topk_says_that_it_does_not_train(name):
         fit(model, numbers(8))
 
 
-# Keras' default jit_compile="auto" is what `fit` has in all other tests; programs also ask for XLA.
-
-
-def test_jit_compile_is_refused_with_the_remedy():
-    model = dense_model()
-    model.compile(wrapped(tfc.Compression.topk(0.1)), "mse", jit_compile=True)
-    with pytest.raises(Refused, match="jit_compile=False"):
-        fit(model, numbers(8))
-
-
 # Horovod's tensorflow_word2vec.py and Keras' text examples: most of the gradient is an embedding's.
 
 

@@ -4,7 +4,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from training import IS_KERAS_3, keras, make_data, make_model, make_variable, topk
+from training import IS_KERAS_3, fit, keras, make_data, make_model, make_variable, topk
 
 import tfcompress as tfc
 from tfcompress.checkpoint import state_of
@@ -25,13 +25,6 @@ def one_variable(optimizer, steps):
     for gradients in everyone:
         step(tf.constant(gradients[hvd.rank()]))
     return variable.numpy(), everyone
-
-
-def fit(model, optimizer, epochs=2, **options):
-    model.compile(optimizer, "mse", **options)
-    x, y = make_data(48)
-    callbacks = [tfc.callbacks.BroadcastVariables(0)]
-    return model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, shuffle=False, callbacks=callbacks)
 
 
 class TestReduction:
@@ -111,7 +104,7 @@ class TestReduction:
     def test_groups(self, num_groups, compression, assert_same_on_all_ranks):
         model = make_model(keras)
         options = {"compression": compression, "num_groups": num_groups}
-        fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), **options))
+        fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), **options), 48, epochs=2)
         assert_same_on_all_ranks(model.get_weights())
 
     @pytest.mark.parametrize("scaled", [True, False])
@@ -195,7 +188,8 @@ class TestLossScaling:
         keras.mixed_precision.set_global_policy("mixed_float16")
         try:
             model = make_model(keras)
-            fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=topk()))
+            optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=topk())
+            fit(model, optimizer, 48, epochs=2)
             assert type(model.optimizer).__name__.startswith("LossScaleOptimizer")
         finally:
             keras.mixed_precision.set_global_policy("float32")
@@ -229,14 +223,14 @@ class TestModels:
         assert_same_on_all_ranks([result])
 
     def test_xla_is_refused(self):
-        model = make_model(keras)
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(), compression=topk())
         with pytest.raises(RuntimeError, match="jit_compile=False"):
-            fit(model, tfc.DistributedOptimizer(keras.optimizers.SGD(), compression=topk()), jit_compile=True)
+            fit(make_model(keras), optimizer, 48, jit_compile=True)
 
     def test_a_layer_frozen_half_way_keeps_its_residual(self, assert_same_on_all_ranks):
         model = make_model(keras)
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=topk())
-        fit(model, optimizer)
+        fit(model, optimizer, 48, epochs=2)
         memories = state_of(optimizer).memories.by_name()
         kept = [slots[0].numpy() for slots in memories.values()]
         first, _, second, *_ = [slots[0] for slots in memories.values()]

@@ -6,7 +6,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper, break_packets, names_of, run, slots_of, sum_over_ranks
+from stepping import Stepper, break_packets, names_of, random_arrays, reduced, run, slots_of, sum_over_ranks
 from training import keras
 
 import tfcompress as tfc
@@ -22,10 +22,6 @@ SPECS = [
 ]
 
 
-def random_arrays(rng, shapes=SHAPES):
-    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-
-
 def sharded(spec, **arguments):
     return tfc.Compressor(spec, exchange="shard", **arguments)
 
@@ -35,7 +31,7 @@ def sharded(spec, **arguments):
 def test_raw_values_equal_horovods_own_reduction(rng, op):
     stepper = Stepper(sharded("nonzero|bitmap|raw"), op)
     for _ in range(2):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for ours, array in zip(run(stepper, arrays), arrays, strict=True):
             expected = sum_over_ranks(array) / (hvd.size() if op == "average" else 1)
             np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-5, atol=1e-6)
@@ -46,7 +42,7 @@ def test_raw_values_equal_horovods_own_reduction(rng, op):
 def test_replicas_are_bit_identical(rng, spec, assert_same_on_all_ranks):
     stepper = Stepper(sharded(spec))
     for _ in range(4):
-        assert_same_on_all_ranks([each.numpy() for each in run(stepper, random_arrays(rng))])
+        assert_same_on_all_ranks(reduced(stepper, random_arrays(rng, SHAPES)))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +56,7 @@ def test_both_encodings_conserve_the_sum_of_gradients(rng, spec, num_groups):
     arrived = [np.zeros(shape) for shape in SHAPES]
     step = tf.function(lambda *arrays: run(stepper, arrays))
     for _ in range(12):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for total, array in zip(given, arrays, strict=True):
             total += array
         for total, array in zip(arrived, step(*map(tf.constant, arrays)), strict=True):
@@ -98,9 +94,9 @@ def test_the_sum_has_a_spec_of_its_own(rng, assert_same_on_all_ranks):
 def test_a_rank_that_is_not_finite_rolls_all_back(rng, where, spec):
     """Its element is in the shard of one rank or another: both hops tell."""
     stepper = Stepper(sharded(spec))
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
-    arrays = random_arrays(rng)
+    arrays = random_arrays(rng, SHAPES)
     if hvd.rank() == hvd.size() - 1:
         arrays[0 if where == "first" else 3].flat[3] = np.nan
     results = run(stepper, arrays)
@@ -116,7 +112,7 @@ def test_with_everything_sent_the_momentum_is_that_of_the_mean(rng):
     stepper = Stepper(sharded("momentum:rate=0.5|dense|raw|raw", min_elements=0))
     velocities = [np.zeros(shape) for shape in SHAPES]
     for _ in range(4):
-        arrays = random_arrays(rng)
+        arrays = random_arrays(rng, SHAPES)
         for i, ours in enumerate(run(stepper, arrays)):
             velocities[i] = 0.5 * velocities[i] + sum_over_ranks(arrays[i]) / hvd.size()
             np.testing.assert_allclose(ours.numpy(), velocities[i], rtol=1e-4, atol=1e-5)
@@ -124,7 +120,7 @@ def test_with_everything_sent_the_momentum_is_that_of_the_mean(rng):
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
 def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
-    results = run(Stepper(sharded(SPECS[0])), random_arrays(rng), dtype)
+    results = run(Stepper(sharded(SPECS[0])), random_arrays(rng, SHAPES), dtype)
     assert all(result.dtype == dtype for result in results)
     assert_same_on_all_ranks([tf.cast(result, tf.float32).numpy() for result in results])
 
@@ -133,7 +129,7 @@ def test_half_precision_gradients(rng, dtype, assert_same_on_all_ranks):
 def test_bf16_sums_in_float32_and_moves_half_the_bytes(rng, assert_same_on_all_ranks):
     arrays = [np.float32(array * 1e30) for array in random_arrays(rng, [(30_000,), (7,)])]
     stepper = Stepper(dataclasses.replace(tfc.Compression.bf16, exchange="shard"))
-    results = [result.numpy() for result in run(stepper, arrays)]
+    results = reduced(stepper, arrays)
     assert_same_on_all_ranks(results)
     exact = [sum_over_ranks(array) / hvd.size() for array in arrays]
     # Each rank's elements are rounded once, and so is the sum.
@@ -164,14 +160,14 @@ def test_wire_bytes_do_not_grow_with_the_ranks(rng):
 def test_a_process_set_shards_among_its_ranks(rng, spec, some_ranks):
     """Their numbers in the set, and not among all ranks, say which shards they have."""
     stepper = Stepper(sharded(spec, min_elements=0), hvd.Sum, process_set=some_ranks)
-    arrays = random_arrays(rng)
+    arrays = random_arrays(rng, SHAPES)
     if hvd.rank() == 0:
         with pytest.raises(ValueError, match="not in the process set"):
             run(stepper, arrays)
         arrays = [np.zeros_like(array) for array in arrays]
         applied = slots = arrays
     else:
-        applied = [each.numpy() for each in run(stepper, arrays)]
+        applied = reduced(stepper, arrays)
         slots = [array.reshape(shape) for array, shape in zip(slots_of(stepper), SHAPES, strict=True)]
     for array, slot, result in zip(arrays, slots, applied, strict=True):
         gathered = hvd.allgather(tf.constant(result[np.newaxis])).numpy()
@@ -189,11 +185,11 @@ def test_more_ranks_than_elements(rng, assert_same_on_all_ranks):
 
 def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
     stepper = Stepper(sharded(SPECS[0]))
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     before = slots_of(stepper)
     break_packets(monkeypatch, "allgather_packet")
     with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor .*checksum"):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
     for old, new in zip(before, slots_of(stepper), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -201,11 +197,11 @@ def test_a_broken_sum_is_named_and_no_memory_changes(rng, monkeypatch):
 def test_a_broken_piece_is_an_error_on_all_ranks(rng, monkeypatch):
     """Only the rank that sums it can see it."""
     stepper = Stepper(sharded(SPECS[0]))
-    run(stepper, random_arrays(rng))
+    run(stepper, random_arrays(rng, SHAPES))
     break_packets(monkeypatch, "alltoall_packet", rank=0)
     message = "rank 0 could not sum its shard: rank .*, tensor .*checksum"
     with pytest.raises(tf.errors.DataLossError, match=message):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
 
 
 @pytest.mark.parametrize("wrapper", ["ours", "stock"])
@@ -233,7 +229,7 @@ def test_ranks_that_exchange_differently_are_told(rng):
     exchange = "shard" if hvd.rank() == 0 else "gather"
     stepper = Stepper(tfc.Compressor(SPECS[0], exchange=exchange))
     with pytest.raises(ValueError, match="by shard.*on rank 0 and .*by gather.* on rank 1"):
-        run(stepper, random_arrays(rng))
+        run(stepper, random_arrays(rng, SHAPES))
 
 
 def test_a_schedule_from_gather_to_shard_keeps_the_residual(rng):

@@ -4,7 +4,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
-from stepping import Stepper
+from stepping import Stepper, names_of, random_arrays, reduced, slots_of
 
 import tfcompress as tfc
 from tfcompress.comm import Ranks
@@ -14,15 +14,6 @@ EXACT = ["raw", "bitmap", "delta_binary", "bloom:policy=p0,fpr=0.01"]
 SHAPES = [(64, 100), (5000,), (7,), (3, 1000, 2)]
 
 
-def names_of(gradients):
-    return [f"g{i}" for i in range(len(gradients))]
-
-
-def aggregate(stepper, arrays):
-    gradients = [tf.constant(array) for array in arrays]
-    return [g.numpy() for g in stepper.run(gradients, names_of(gradients))]
-
-
 @pytest.mark.parametrize("op", ["average", "sum"])
 @pytest.mark.parametrize("index", EXACT)
 @pytest.mark.ranks
@@ -30,11 +21,8 @@ def test_exact_codecs_equal_horovods_own_reduction(rng, index, op):
     stepper = Stepper(tfc.Compressor(f"nonzero|{index}|raw"), op)
     hvd_op = hvd.Average if op == "average" else hvd.Sum
     for step in range(3):
-        arrays = [
-            rng.standard_normal(shape).astype(np.float32) * (rng.random(shape) < 0.3) for shape in SHAPES
-        ]
-        arrays = [array.astype(np.float32) for array in arrays]
-        for ours, array in zip(aggregate(stepper, arrays), arrays, strict=True):
+        arrays = [array * (rng.random(array.shape) < 0.3) for array in random_arrays(rng, SHAPES)]
+        for ours, array in zip(reduced(stepper, arrays), arrays, strict=True):
             theirs = hvd.allreduce(tf.constant(array), op=hvd_op, name=f"check{step}").numpy()
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
@@ -48,7 +36,7 @@ def test_results_are_bit_identical_on_all_ranks(rng, assert_same_on_all_ranks):
     ]:
         stepper = Stepper(tfc.Compressor(spec))
         for _ in range(5):
-            results = aggregate(stepper, [rng.standard_normal(s).astype(np.float32) for s in SHAPES])
+            results = reduced(stepper, random_arrays(rng, SHAPES))
             assert_same_on_all_ranks(results)
 
 
@@ -70,25 +58,24 @@ def test_gradients_are_the_same_in_several_packets(rng, packets, num_groups, num
     compressor = tfc.Compressor("residual|topk:ratio=0.05|delta_binary|qsgd", min_elements=0)
     whole, grouped = Stepper(compressor), Stepper(compressor, num_groups=num_groups)
     for _ in range(2):
-        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
-        expected = aggregate(whole, arrays)
+        arrays = random_arrays(rng, SHAPES)
+        expected = reduced(whole, arrays)
         packets.clear()
-        for ours, one in zip(aggregate(grouped, arrays), expected, strict=True):
+        for ours, one in zip(reduced(grouped, arrays), expected, strict=True):
             np.testing.assert_array_equal(ours, one)
         assert len(set(packets)) == num_packets
 
 
 def test_what_is_not_finite_in_one_packet_leaves_the_memory_of_all(rng):
     stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0), num_groups=2)
-    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
-    aggregate(stepper, arrays)
-    slots = [slot for slots in stepper.state.memories.by_name().values() for slot in slots]
-    before = [slot.numpy() for slot in slots]
+    arrays = random_arrays(rng, SHAPES)
+    reduced(stepper, arrays)
+    before = slots_of(stepper)
     arrays[0][0, 0] = np.nan
-    results = aggregate(stepper, arrays)
+    results = reduced(stepper, arrays)
     assert not np.isfinite(results[0]).any()
-    for slot, value in zip(slots, before, strict=True):
-        np.testing.assert_array_equal(slot.numpy(), value)
+    for after, value in zip(slots_of(stepper), before, strict=True):
+        np.testing.assert_array_equal(after, value)
 
 
 @pytest.mark.parametrize("name", sorted(name for name in vars(tfc.Compression) if not name.startswith("_")))
@@ -96,8 +83,8 @@ def test_replicas_of_every_preset_are_bit_identical(name, rng, assert_same_on_al
     preset = getattr(tfc.Compression, name)
     stepper = Stepper(preset() if callable(preset) else preset)
     for _ in range(2):
-        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
-        results = aggregate(stepper, arrays)
+        arrays = random_arrays(rng, SHAPES)
+        results = reduced(stepper, arrays)
         assert all(np.isfinite(result).all() and result.any() for result in results)
         assert_same_on_all_ranks(results)
 
@@ -111,7 +98,7 @@ def test_residual_conserves_the_sum_of_gradients(rng):
     for _ in range(20):
         array = rng.standard_normal(shape).astype(np.float32)
         given += array
-        arrived += aggregate(stepper, [array])[0]
+        arrived += reduced(stepper, [array])[0]
     [[slot]] = stepper.state.memories.by_name().values()
     given = hvd.allreduce(tf.constant(given), op=hvd.Sum).numpy()
     pending = hvd.allreduce(tf.constant(slot.numpy().astype(np.float64)), op=hvd.Sum).numpy()
@@ -172,18 +159,18 @@ def test_a_gradient_that_appears_later(rng):
 def test_non_finite_on_one_rank_reaches_all_and_spares_the_memory(rng, assert_same_on_all_ranks):
     stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0))
     array = rng.standard_normal(3000).astype(np.float32)
-    aggregate(stepper, [array])
+    reduced(stepper, [array])
     before = stepper.state.memories.by_name()["g0"][0].numpy()
     broken = array.copy()
     if hvd.rank() == hvd.size() - 1:
         broken[17] = np.inf
-    [result] = aggregate(stepper, [broken])
+    [result] = reduced(stepper, [broken])
     assert not np.isfinite(result).any()
     after = stepper.state.memories.by_name()["g0"][0].numpy()
     if hvd.rank() == hvd.size() - 1:
         np.testing.assert_array_equal(after, before)
     assert np.isfinite(after).all()
-    [result] = aggregate(stepper, [array])
+    [result] = reduced(stepper, [array])
     assert np.isfinite(result).all()
     assert_same_on_all_ranks([result])
 
@@ -205,7 +192,7 @@ def test_memories_of_a_rank_that_joined_an_elastic_job_later(monkeypatch):
 def test_empty_and_scalar_tensors(rng):
     stepper = Stepper(tfc.Compression.topk(0.1, min_elements=0), hvd.Sum)
     arrays = [np.zeros((0, 4), np.float32), np.float32(hvd.rank() + 1.0), np.ones((1,), np.float32)]
-    empty, scalar, one = aggregate(stepper, arrays)
+    empty, scalar, one = reduced(stepper, arrays)
     assert empty.shape == (0, 4)
     assert scalar.shape == () and scalar == hvd.size() * (hvd.size() + 1) / 2
     assert one.tolist() == [hvd.size()]
@@ -216,28 +203,28 @@ def test_ranks_with_different_specs_raise_everywhere_at_the_first_step(rng):
     ratio = 0.01 if hvd.rank() == 0 else 0.02
     stepper = Stepper(tfc.Compression.topk(ratio))
     with pytest.raises(ValueError, match=r"ratio=0\.01.* rank 0 .*ratio=0\.02.* rank 1"):
-        aggregate(stepper, [rng.standard_normal(5000).astype(np.float32)])
+        reduced(stepper, [rng.standard_normal(5000).astype(np.float32)])
 
 
 def test_ranks_with_different_shapes_raise_everywhere(rng):
     stepper = Stepper(tfc.Compression.topk(0.1))
     with pytest.raises(ValueError, match="gradient 0 is"):
-        aggregate(stepper, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
+        reduced(stepper, [np.zeros(2000 + (hvd.rank() == 1), np.float32)])
 
 
 def test_compressed_against_uncompressed_rank_raises_everywhere():
     compressor = tfc.Compression.none if hvd.rank() == 0 else tfc.Compression.topk()
     stepper = Stepper(compressor)
     with pytest.raises(ValueError, match="configured differently"):
-        aggregate(stepper, [np.zeros(2000, np.float32)])
+        reduced(stepper, [np.zeros(2000, np.float32)])
 
 
 def test_statistics_count_what_was_really_sent(rng):
     compressor = tfc.Compression.topk(0.01)
     stepper = Stepper(compressor)
-    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]
+    arrays = random_arrays(rng, SHAPES)
     frames = [len(tfc.encode(a, compressor.route("", "float32", a.shape).spec)) for a in arrays]
-    aggregate(stepper, arrays)
+    reduced(stepper, arrays)
     stats = stepper.state.stats()
     assert [t.payload_bytes for t in stats.tensors] == frames
     assert [t.dense_bytes for t in stats.tensors] == [4 * a.size for a in arrays]
@@ -258,10 +245,10 @@ def test_linear_presets_are_all_reduced(rng):
     array = rng.standard_normal(3000).astype(np.float32)
     mean = hvd.allreduce(tf.constant(array), op=hvd.Average).numpy()
     plain = Stepper(tfc.Compression.none)
-    np.testing.assert_array_equal(aggregate(plain, [array])[0], mean)
+    np.testing.assert_array_equal(reduced(plain, [array])[0], mean)
     assert plain.state.stats().total.payload_bytes == 4 * 3000
     half = Stepper(tfc.Compression.fp16, gradient_predivide_factor=2.0)
-    np.testing.assert_allclose(aggregate(half, [array])[0], mean, atol=2e-3)
+    np.testing.assert_allclose(reduced(half, [array])[0], mean, atol=2e-3)
     assert half.state.stats().total.payload_bytes == 2 * 3000
 
 
@@ -271,7 +258,7 @@ def test_packets_are_padded_to_lengths_that_change_seldom(num_values, quantum):
     stepper = Stepper(tfc.Compressor("nonzero|bitmap|raw", min_elements=0))
     array = np.ones(num_values, np.float32)
     array[0] = 0
-    mean = aggregate(stepper, [array])[0]
+    mean = reduced(stepper, [array])[0]
     np.testing.assert_array_equal(mean, array)
     stats = stepper.state.stats()
     assert 0 <= stats.total.payload_bytes - stats.tensors[0].payload_bytes < quantum

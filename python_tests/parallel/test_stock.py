@@ -5,15 +5,16 @@ import horovod.tensorflow.keras as hvd_keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from stepping import break_packets, random_arrays
 from training import IS_KERAS_3, keras
 
 import tfcompress as tfc
-from tfcompress import comm
 from tfcompress.routes.linear import MARKS
 
 # With Keras 3 Horovod's optimizer trains without exchanging anything.
 KINDS = ["tape"] if IS_KERAS_3 else ["tape", "optimizer"]
 MODES = ["eager", "function"]
+EXACT = "nonzero|delta_binary|raw"
 
 
 def loss_with_gradients(variables, gradients):
@@ -23,8 +24,8 @@ def loss_with_gradients(variables, gradients):
 class Steps:
     """What Horovod makes of a list of gradients, by its tape or by its optimizer."""
 
-    def __init__(self, kind, mode, compressor, shapes, **options):
-        self.variables = [tf.Variable(tf.zeros(shape)) for shape in shapes]
+    def __init__(self, kind, mode, compressor, shapes, dtype=tf.float32, **options):
+        self.variables = [tf.Variable(tf.zeros(shape, dtype)) for shape in shapes]
         step = {"tape": self._by_tape, "optimizer": self._by_optimizer}[kind]
         self._step = tf.function(step) if mode == "function" else step
         self._compressor, self._options = compressor, options
@@ -35,9 +36,9 @@ class Steps:
 
     def __call__(self, gradients):
         """Returns float32 arrays, the reduced gradients."""
-        before = [variable.numpy() for variable in self.variables]
-        self._step([tf.constant(gradient) for gradient in gradients])
-        return [old - variable.numpy() for old, variable in zip(before, self.variables, strict=True)]
+        before = [np.float32(variable.numpy()) for variable in self.variables]
+        self._step([tf.cast(gradient, self.variables[0].dtype) for gradient in gradients])
+        return [old - np.float32(new.numpy()) for old, new in zip(before, self.variables, strict=True)]
 
     def repair(self):
         """Takes the NaN out of the variables, and out of the momentum that tf_keras keeps for nothing."""
@@ -70,15 +71,29 @@ class TestStock:
         [
             ({}, hvd.Average),
             ({"op": hvd.Sum}, hvd.Sum),
-            ({"gradient_predivide_factor": 4.0}, hvd.Average),
+            ({"gradient_predivide_factor": 3.0}, hvd.Average),
             ({"num_groups": 1}, hvd.Average),
+            ({"op": hvd.Sum, "groups": 1}, hvd.Sum),
         ],
     )
+    @pytest.mark.ranks
     def test_reduction(self, kind, mode, options, op, rng):
-        steps = Steps(kind, mode, tfc.Compressor("nonzero|delta_binary|raw"), [[2000], [7]], **options)
-        gradients = [rng.standard_normal(2000).astype(np.float32), np.float32(rng.standard_normal(7))]
-        for ours, given in zip(steps(gradients), gradients, strict=True):
-            np.testing.assert_allclose(ours, hvd.allreduce(tf.constant(given), op=op), atol=1e-5)
+        shapes = [[40, 50], [7], [2000]]
+        steps = Steps(kind, mode, tfc.Compressor(EXACT), shapes, **options)
+        for _ in range(3):
+            gradients = random_arrays(rng, shapes)
+            for ours, given in zip(steps(gradients), gradients, strict=True):
+                exact = hvd.allreduce(tf.constant(given), op=op)
+                np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-5)
+
+    @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+    def test_half_precision(self, kind, dtype, rng):
+        given = np.float32(rng.integers(-8, 8, 2000))
+        # A gradient of another dtype could not be subtracted from the variable.
+        [reduced] = Steps(kind, "eager", tfc.Compressor(EXACT), [[2000]], dtype, op=hvd.Sum)([given])
+        expected = hvd.allreduce(tf.constant(given), op=hvd.Sum)
+        # Horovod multiplies the mean that it is handed.
+        np.testing.assert_allclose(reduced, expected, rtol=0.01, atol=1e-5)
 
     @pytest.mark.parametrize(
         ("mode", "exchange", "further"),
@@ -114,32 +129,25 @@ class TestStock:
         rest = [steps([np.zeros(2000, np.float32)])[0] for _ in range(12)]
         np.testing.assert_allclose(sum(rest, first), hvd.allreduce(tf.constant(given)), atol=1e-5)
 
-    def test_ranks_with_different_specs(self, kind):
-        steps = Steps(kind, "function", tfc.Compression.topk(0.01 + 0.01 * hvd.rank()), [[2000]])
+    @pytest.mark.parametrize("mode", MODES)
+    def test_ranks_with_different_specs(self, kind, mode):
+        steps = Steps(kind, mode, tfc.Compression.topk(0.01 + 0.01 * hvd.rank()), [[2000]])
         with pytest.raises(ValueError, match=r"configured differently.*ratio=0\.01.*ratio=0\.02"):
             steps([np.ones(2000, np.float32)])
 
     def test_a_broken_packet(self, kind, rng, monkeypatch):
-        honest = comm.Ranks.allgather_packet
-
-        def flip(packets):
-            packets[packets.tobytes().rindex(b"TFCF") + 60] ^= 1
-            return packets
-
-        def flipped(self, packet, name):
-            return tf.numpy_function(flip, [honest(self, packet, name)], tf.uint8)
-
-        monkeypatch.setattr(comm.Ranks, "allgather_packet", flipped)
+        break_packets(monkeypatch, "allgather_packet")
         steps = Steps(kind, "function", tfc.Compression.topk(0.1), [[2000]])
         with pytest.raises(tf.errors.DataLossError, match=f"rank {hvd.size() - 1}, tensor 0.*checksum"):
             steps([rng.standard_normal(2000).astype(np.float32)])
         np.testing.assert_array_equal(steps.variables[0], np.zeros(2000))
 
-    def test_a_second_model_of_other_shapes_is_refused(self, kind):
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_second_model_of_other_shapes_is_refused(self, kind, mode):
         compressor = tfc.Compression.topk(0.1)
-        Steps(kind, "function", compressor, [[2000]])([np.ones(2000, np.float32)])
+        Steps(kind, mode, compressor, [[2000]])([np.ones(2000, np.float32)])
         with pytest.raises(ValueError, match="one compressor for each model"):
-            Steps(kind, "function", compressor, [[2001]])([np.ones(2001, np.float32)])
+            Steps(kind, mode, compressor, [[2001]])([np.ones(2001, np.float32)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -185,35 +193,6 @@ def test_other_new_compressors(kind, name, rng, assert_same_on_all_ranks):
         assert 0.85 < np.isclose(arrived, exact, atol=1e-5).mean() <= 1.0
     else:
         np.testing.assert_allclose(arrived, exact, atol={"dgc": 1e-5, "bf16": 0.03}[name])
-
-
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
-def test_half_precision_by_the_tape(dtype, rng):
-    variable = tf.Variable(tf.zeros([2000], dtype))
-    given = tf.cast(rng.integers(-8, 8, 2000), dtype)
-    with tf.GradientTape() as tape:
-        loss = loss_with_gradients([variable], [given])
-    compressor = tfc.Compressor("nonzero|delta_binary|raw")
-    tape = hvd.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum)
-    [reduced] = tape.gradient(loss, [variable])
-    assert reduced.dtype == dtype
-    expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
-    # Horovod multiplies the mean that it is handed.
-    np.testing.assert_allclose(tf.cast(reduced, tf.float32), expected, rtol=0.01, atol=1e-5)
-
-
-@pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_by_the_optimizer(dtype, rng):
-    variable = tf.Variable(tf.zeros([2000], dtype))
-    given = tf.cast(rng.integers(-8, 8, 2000), dtype)
-    compressor = tfc.Compressor("nonzero|delta_binary|raw")
-    optimizer = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=compressor, op=hvd.Sum)
-    with tf.GradientTape() as tape:
-        loss = loss_with_gradients([variable], [given])
-    optimizer.minimize(loss, [variable], tape=tape)
-    expected = hvd.allreduce(tf.cast(given, tf.float32), op=hvd.Sum)
-    np.testing.assert_allclose(-tf.cast(variable, tf.float32), expected, rtol=0.01, atol=1e-5)
 
 
 @pytest.mark.skipif(IS_KERAS_3, reason="with Keras 3 Horovod's optimizer exchanges nothing")

@@ -6,33 +6,18 @@ import h5py
 import horovod.tensorflow as hvd
 import numpy as np
 import pytest
-import tensorflow as tf
-from training import PRESETS, SOME_PRESETS, make_data, make_model
+from training import PRESETS, SOME_PRESETS, fit, keras, make_model
 
 import tfcompress as tfc
 
-keras = tf.keras
-
-
-def fit(model, optimizer):
-    model.compile(optimizer, "mse")
-    x, y = make_data(num_rows=76)
-    return model.fit(
-        x,
-        y,
-        batch_size=8,
-        epochs=2,
-        verbose=0,
-        shuffle=False,
-        callbacks=[tfc.callbacks.BroadcastVariables(0)],
-    )
+NUM_ROWS = 76  # The last batch is smaller than the others.
 
 
 @pytest.mark.parametrize("preset", SOME_PRESETS)
 def test_our_optimizer(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = tfc.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
-    history = fit(model, optimizer)
+    history = fit(model, optimizer, NUM_ROWS, epochs=2)
     assert_same_on_all_ranks(model.get_weights())
     assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
     assert tfc.stats(optimizer).total.payload_bytes > 0
@@ -42,7 +27,7 @@ def test_our_optimizer(preset, assert_same_on_all_ranks):
 def test_stock_optimizer(preset, assert_same_on_all_ranks):
     model = make_model(keras)
     optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01), compression=PRESETS[preset]())
-    history = fit(model, optimizer)
+    history = fit(model, optimizer, NUM_ROWS, epochs=2)
     assert_same_on_all_ranks(model.get_weights())
     assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
 
@@ -54,7 +39,8 @@ def test_stock_optimizer_with_an_exact_codec_equals_uncompressed():
         tfc.Compressor("nonzero|delta_binary|raw", min_elements=0),
     ]:
         model = make_model(keras)
-        fit(model, hvd.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=compressor))
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01), compression=compressor)
+        fit(model, optimizer, NUM_ROWS, epochs=2)
         weights.append(model.get_weights())
     for plain, compressed in zip(*weights, strict=True):
         np.testing.assert_allclose(plain, compressed, rtol=1e-4, atol=1e-5)
@@ -67,6 +53,6 @@ def test_load_model_takes_an_open_hdf5_file(assert_same_on_all_ranks):
     with h5py.File(io.BytesIO(), "w") as file:
         keras.models.save_model(model, file)
         loaded = tfc.load_model(file, tfc.Compression.topk(0.05, min_elements=64))
-    fit(loaded, loaded.optimizer)
+    fit(loaded, loaded.optimizer, NUM_ROWS, epochs=2)
     assert_same_on_all_ranks(loaded.get_weights())
     assert tfc.stats(loaded.optimizer).total.payload_bytes > 0

@@ -55,6 +55,14 @@ def make_data(num_rows):
     return x, (x[:, :1] * 3.0 - x[:, 1:2]).astype(np.float32)
 
 
+def fit(model, optimizer, num_rows, epochs=1, batch_size=8, callbacks=(), **options):
+    """Compiles a model with an optimizer and options, and trains it from the variables of rank 0."""
+    model.compile(optimizer, "mse", **options)
+    x, y = make_data(num_rows)
+    callbacks = [tfc.callbacks.BroadcastVariables(0), *callbacks]
+    return model.fit(x, y, batch_size, epochs, verbose=0, shuffle=False, callbacks=callbacks)
+
+
 def make_variable(values, name="kernel"):
     if IS_KERAS_3:
         return keras.Variable(np.asarray(values, np.float32), name=name)

@@ -22,6 +22,19 @@ TFC_HOST_DEVICE inline size_t BytesOfBits(uint64_t num_bits) {
   return static_cast<size_t>((num_bits + 7) / 8);
 }
 
+// The number of items in a code block, see code_blocks.h.
+inline constexpr int64_t kCodeBlock = int64_t{1} << 16;
+
+TFC_HOST_DEVICE inline uint64_t NumCodeBlocks(uint64_t num_items) {
+  constexpr auto kItems = static_cast<uint64_t>(kCodeBlock);
+  return (num_items + kItems - 1) / kItems;
+}
+
+// Upper bound of the bytes that code blocks add to the bits of their items: lengths and padding.
+inline uint64_t MaxCodeBlockOverhead(uint64_t num_items) {
+  return NumCodeBlocks(num_items) * (sizeof(uint32_t) + 1);
+}
+
 // Writes to bytes of exactly the final length. Cheap to copy: loops work on a local copy, which the
 // compiler keeps in registers.
 class BitWriter {

@@ -8,7 +8,6 @@
 
 #include "core/byte_io.h"
 #include "core/entropy/bit_stream.h"
-#include "core/entropy/code_block_size.h"
 #include "core/executor.h"
 #include "core/span.h"
 #include "core/status.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/count_bits.h"
 #include "core/simd.h"
@@ -133,11 +134,7 @@ void ForEachKeyBlock(Executor* executor, int64_t num_keys, const Body& body) {
 // Replaces the lengths of the blocks by their offsets, and returns the total length.
 uint64_t LengthsToOffsets(std::vector<uint64_t>* lengths) {
   uint64_t offset = 0;
-  for (uint64_t& length : *lengths) {
-    const uint64_t next = offset + length;
-    length = offset;
-    offset = next;
-  }
+  for (uint64_t& length : *lengths) offset += std::exchange(length, offset);
   return offset;
 }
 

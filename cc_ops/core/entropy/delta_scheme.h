@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/count_bits.h"
-#include "core/entropy/code_block_size.h"
+#include "core/entropy/bit_stream.h"
 #include "core/entropy/huffman_words.h"
 #include "core/host_device.h"
 

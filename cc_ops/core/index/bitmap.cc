@@ -88,17 +88,13 @@ class BitmapIndexCodec : public IndexCodec {
   uint64_t MaxEncodedBytes(uint32_t n, uint32_t) const override { return PackedBytes(n, 1); }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) {
-  return std::make_unique<BitmapIndexCodec>();
-}
-
 }  // namespace
 
 Definition<IndexCodec> BitmapIndex() {
   return {
       "One bit an element; smaller than delta_binary above densities of about 1/10 (DeepReduce 3).",
       {},
-      Make,
+      Make<BitmapIndexCodec>,
       "exact",
       "ceil(n / 8)"};
 }

@@ -163,7 +163,8 @@ Status ChooseIndices(BloomPolicy policy, const BloomFilter& filter, uint32_t n, 
 
 class BloomIndexCodec : public IndexCodec {
  public:
-  BloomIndexCodec(BloomPolicy policy, double fpr) : policy_(policy), rate_(fpr) {}
+  explicit BloomIndexCodec(const Params& params)
+      : policy_(static_cast<BloomPolicy>(params.Choice("policy"))), rate_(params.Float("fpr")) {}
 
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t n,
                                 const CodecContext& context, Bytes* out) const override {
@@ -239,25 +240,18 @@ class BloomIndexCodec : public IndexCodec {
   BloomRate rate_;
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params& params) {
-  return std::make_unique<BloomIndexCodec>(static_cast<BloomPolicy>(params.Choice("policy")),
-                                           params.Float("fpr"));
-}
-
 }  // namespace
 
 Definition<IndexCodec> BloomIndex() {
-  ParamSpec policy{"policy", ParamKind::kChoice, "p2",
-                   "how indices are chosen among the filter's positives"};
-  policy.choices.assign(std::begin(kBloomPolicyNames), std::end(kBloomPolicyNames));
-  ParamSpec fpr{"fpr", ParamKind::kFloat, "0.001", "false positive rate of the filter"};
-  fpr.min = 1e-9;  // 30 hashes; a section holds at most 32.
-  fpr.max = 0.999;
-  return {"Bloom filter with a policy against false positives (DeepReduce 4, 10.4).",
-          {policy, fpr},
-          Make,
-          "p0: superset; others: k indices, some of them false",
-          "6 + max(8, 1.44 k log2(1 / fpr) / 8)"};
+  constexpr double kMinRate = 1e-9;  // 30 hashes; a section holds at most 32.
+  return {
+      "Bloom filter with a policy against false positives (DeepReduce 4, 10.4).",
+      {ChoiceParam("policy", "p2", "how indices are chosen among the filter's positives",
+                   {std::begin(kBloomPolicyNames), std::end(kBloomPolicyNames)}),
+       {"fpr", ParamKind::kFloat, "0.001", "false positive rate of the filter", kMinRate, 0.999}},
+      Make<BloomIndexCodec>,
+      "p0: superset; others: k indices, some of them false",
+      "6 + max(8, 1.44 k log2(1 / fpr) / 8)"};
 }
 
 }  // namespace tfcompress

@@ -25,16 +25,12 @@ class DeltaAdaptiveIndexCodec : public IndexCodec {
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return MaxAdaptiveDeltaBytes(k); }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) {
-  return std::make_unique<DeltaAdaptiveIndexCodec>();
-}
-
 }  // namespace
 
 Definition<IndexCodec> DeltaAdaptiveIndex() {
   return {"Distances in few bits, with fixed or Huffman prefixes by exact cost (SKCompress 5.2).",
           {},
-          Make,
+          Make<DeltaAdaptiveIndexCodec>,
           "exact",
           "the cheapest of its candidates, by the data"};
 }

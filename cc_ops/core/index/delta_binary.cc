@@ -25,16 +25,12 @@ class DeltaBinaryIndexCodec : public IndexCodec {
   uint64_t MaxEncodedBytes(uint32_t, uint32_t k) const override { return MaxDeltaBytes(k); }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) {
-  return std::make_unique<DeltaBinaryIndexCodec>();
-}
-
 }  // namespace
 
 Definition<IndexCodec> DeltaBinaryIndex() {
   return {"Distances in 1 to 4 bytes with 2-bit length flags (SketchML 3.4, SKCompress 5.1).",
           {},
-          Make,
+          Make<DeltaBinaryIndexCodec>,
           "exact",
           "k / 4, and 1 to 4 for each index"};
 }

@@ -18,7 +18,8 @@ DeltaScheme SchemeOf(int flag_bits, int largest_bits) {
 
 class DeltaFlagIndexCodec : public IndexCodec {
  public:
-  explicit DeltaFlagIndexCodec(int flag_bits) : flag_bits_(flag_bits) {}
+  explicit DeltaFlagIndexCodec(const Params& params)
+      : flag_bits_(static_cast<int>(params.Int("flag_bits"))) {}
 
   Result<DecodedIndices> Encode(Span<const uint32_t> indices, uint32_t, const CodecContext& context,
                                 Bytes* out) const override {
@@ -60,16 +61,12 @@ class DeltaFlagIndexCodec : public IndexCodec {
   int flag_bits_;
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params& params) {
-  return std::make_unique<DeltaFlagIndexCodec>(static_cast<int>(params.Int("flag_bits")));
-}
-
 }  // namespace
 
 Definition<IndexCodec> DeltaFlagIndex() {
   return {"Distances in one of 2^l widths, which a flag of l bits tells (FastSGD, Algorithm 2).",
           {{"flag_bits", ParamKind::kInt, "2", "l, the bits of a flag", 1, kMaxFlagBits}},
-          Make,
+          Make<DeltaFlagIndexCodec>,
           "exact",
           "k (flag_bits + 1 to 2^flag_bits steps of the widest gap) / 8"};
 }

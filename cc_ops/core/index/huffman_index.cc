@@ -100,16 +100,12 @@ class HuffmanIndexCodec : public IndexCodec {
   }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) {
-  return std::make_unique<HuffmanIndexCodec>();
-}
-
 }  // namespace
 
 Definition<IndexCodec> HuffmanIndex() {
   return {"Bytes of the indices under a Huffman code that is known from n (DeepReduce 2, 11.0.1).",
           {},
-          Make,
+          Make<HuffmanIndexCodec>,
           "exact",
           "by n: under 4 k where leading bytes are few"};
 }

@@ -31,12 +31,11 @@ class RawIndexCodec : public IndexCodec {
   }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<RawIndexCodec>(); }
-
 }  // namespace
 
 Definition<IndexCodec> RawIndex() {
-  return {"Four bytes an index: the baseline of every paper.", {}, Make, "exact", "4 k"};
+  return {
+      "Four bytes an index: the baseline of every paper.", {}, Make<RawIndexCodec>, "exact", "4 k"};
 }
 
 }  // namespace tfcompress

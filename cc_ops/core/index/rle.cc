@@ -254,15 +254,13 @@ class RleIndexCodec : public IndexCodec {
   }
 };
 
-std::unique_ptr<const IndexCodec> Make(const Params&) { return std::make_unique<RleIndexCodec>(); }
-
 }  // namespace
 
 Definition<IndexCodec> RleIndex() {
   return {
       "Run lengths of the bitmap, as Rice codes; for indices in clusters (DeepReduce 2, 11.0.1).",
       {},
-      Make,
+      Make<RleIndexCodec>,
       "exact",
       "by the number of runs"};
 }

@@ -321,9 +321,7 @@ class RowcolIndexCodec : public IndexCodec {
 Definition<IndexCodec> RowcolIndex() {
   return {"Gaps among elements of alike rows and columns, by adaptive models and rANS.",
           {},
-          [](const Params&) -> std::unique_ptr<const IndexCodec> {
-            return std::make_unique<RowcolIndexCodec>();
-          },
+          Make<RowcolIndexCodec>,
           "exact",
           "at most log2 C(n, k) and 1 %; on matrices less, by the data"};
 }

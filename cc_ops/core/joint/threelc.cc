@@ -123,7 +123,7 @@ struct CodedByte {
   int8_t digits[kDigits];  // -1, 0 or 1; only for bytes that are not runs.
 };
 
-std::array<CodedByte, 256> MakeCodedBytes() {
+constexpr std::array<CodedByte, 256> MakeCodedBytes() {
   std::array<CodedByte, 256> table = {};
   for (int byte = 0; byte < 256; ++byte) {
     CodedByte& entry = table[byte];
@@ -136,10 +136,7 @@ std::array<CodedByte, 256> MakeCodedBytes() {
   return table;
 }
 
-const std::array<CodedByte, 256>& CodedBytes() {
-  static const std::array<CodedByte, 256> table = MakeCodedBytes();
-  return table;
-}
+constexpr std::array<CodedByte, 256> kCodedBytes = MakeCodedBytes();
 
 // Begin of a block of coded bytes, in quartic bytes and in sent elements.
 struct Offsets {
@@ -149,13 +146,12 @@ struct Offsets {
 
 // Returns the offsets of each block of coded bytes, and the totals.
 std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
-  const std::array<CodedByte, 256>& table = CodedBytes();
   std::vector<Offsets> offsets(NumBlocks(coded.size(), kCodedBlockBytes) + 1);
   auto count = [&](int64_t block, int64_t begin, int64_t end) {
     Offsets sums;
     for (int64_t i = begin; i < end; ++i) {
-      sums.quartic += table[coded[i]].num_quartic_bytes;
-      sums.sent += table[coded[i]].num_nonzero;
+      sums.quartic += kCodedBytes[coded[i]].num_quartic_bytes;
+      sums.sent += kCodedBytes[coded[i]].num_nonzero;
     }
     offsets[block + 1] = sums;
   };
@@ -170,9 +166,8 @@ std::vector<Offsets> FindOffsets(ByteSpan coded, Executor* executor) {
 // Decodes the sent elements of a block of coded bytes.
 void DecodeBlock(ByteSpan coded, float scale, int64_t first_element, uint32_t* indices,
                  float* values) {
-  const std::array<CodedByte, 256>& table = CodedBytes();
   for (unsigned char byte : coded) {
-    const CodedByte& entry = table[byte];
+    const CodedByte& entry = kCodedBytes[byte];
     if (entry.num_nonzero > 0) {
       for (int i = 0; i < kDigits; ++i) {
         if (entry.digits[i] == 0) continue;
@@ -217,7 +212,7 @@ Status DecodeSection(ByteSpan section, uint32_t k, Executor* executor, SparseTen
 
 class Threelc : public SparseCodec {
  public:
-  explicit Threelc(double multiplier) : multiplier_(multiplier) {}
+  explicit Threelc(const Params& params) : multiplier_(params.Float("multiplier")) {}
 
   // Every element takes its digit.
   bool takes_rows() const override { return false; }
@@ -228,7 +223,7 @@ class Threelc : public SparseCodec {
     const std::vector<Bytes> blocks = EncodeBlocks(values, support, quantizer, context.executor);
     uint32_t k = 0;
     for (const Bytes& block : blocks) {
-      for (unsigned char byte : block) k += CodedBytes()[byte].num_nonzero;
+      for (unsigned char byte : block) k += kCodedBytes[byte].num_nonzero;
     }
     if (k == 0) return k;
     ByteWriter(out).Write(quantizer.scale);
@@ -283,9 +278,7 @@ Definition<SparseCodec> ThreelcJoint() {
           {{"multiplier", ParamKind::kFloat, "1",
             "sparsity multiplier: the values are 0 and the greatest magnitude times it, both signs",
             1, 1.999}},
-          [](const Params& params) -> std::unique_ptr<const SparseCodec> {
-            return std::make_unique<Threelc>(params.Float("multiplier"));
-          },
+          Make<Threelc>,
           "half the scale: multiplier max|x| / 2",
           "4 + n / 5, less for runs of zeros"};
 }

@@ -53,35 +53,26 @@ class CountSketchCodec : public LinearCodec {
   Recovery recovery_;
 };
 
-ParamSpec Count(const char* name, const char* default_value, double max, const char* doc) {
-  ParamSpec count{name, ParamKind::kInt, default_value, doc};
-  count.min = 1;
-  count.max = max;
-  return count;
-}
-
 }  // namespace
 
 Definition<LinearCodec> CountSketchLinear() {
-  ParamSpec rows = Count("rows", "5", CountSketch::kMaxRows,
-                         "rows of the table, an odd number: a median decides among them");
+  ParamSpec rows{"rows", ParamKind::kInt,
+                 "5",    "rows of the table, an odd number: a median decides among them",
+                 1,      CountSketch::kMaxRows};
   rows.odd = true;
-  ParamSpec recovery{"recovery", ParamKind::kChoice, "top",
-                     "what is recovered: the candidates k largest estimates (Algorithm 3), or k "
-                     "heavy elements filled up at random (HEAVYMIX, Algorithm 1)"};
-  recovery.choices = {"top", "heavymix"};
   return {
       "Count Sketch: a table from which large elements of the sum are recovered (Sketched-SGD "
       "5.1).",
-      {rows, Count("columns", "1000000", CountSketch::kMaxColumns, "columns of the table"),
-       Count("k", "100000", static_cast<double>(kMaxElements),
-             "elements applied in a step, at most n"),
-       Count("candidates", "36", 1000,
-             "P: elements recovered for each one applied, where recovery=top"),
-       recovery},
-      [](const Params& params) -> std::unique_ptr<const LinearCodec> {
-        return std::make_unique<CountSketchCodec>(params);
-      },
+      {rows,
+       {"columns", ParamKind::kInt, "1000000", "columns of the table", 1, CountSketch::kMaxColumns},
+       {"k", ParamKind::kInt, "100000", "elements applied in a step, at most n", 1, kMaxElements},
+       {"candidates", ParamKind::kInt, "36",
+        "P: elements recovered for each one applied, where recovery=top", 1, 1000},
+       ChoiceParam("recovery", "top",
+                   "what is recovered: the candidates k largest estimates (Algorithm 3), or k "
+                   "heavy elements filled up at random (HEAVYMIX, Algorithm 1)",
+                   {"top", "heavymix"})},
+      Make<CountSketchCodec>,
       "leaves out elements whose estimates are small; what is sent is exact after the second "
       "round",
       "4 rows columns summed, then 4 candidates k (4 k with heavymix) summed"};

@@ -11,7 +11,8 @@ namespace {
 
 class PowerSgd : public LinearCodec {
  public:
-  explicit PowerSgd(const LowRankSettings& settings) : settings_(settings) {}
+  explicit PowerSgd(const Params& params)
+      : settings_{static_cast<int>(params.Int("rank")), params.Choice("warm_start") == 1} {}
 
   LowRankSettings low_rank() const override { return settings_; }
   bool exact() const override { return true; }
@@ -41,18 +42,12 @@ class PowerSgd : public LinearCodec {
 }  // namespace
 
 Definition<LinearCodec> PowerSgdLinear() {
-  ParamSpec rank{"rank", ParamKind::kInt, "4", "rank of the approximation of each matrix"};
-  rank.min = 1;
-  rank.max = 1024;
-  ParamSpec warm_start{"warm_start", ParamKind::kChoice, "1",
-                       "1 begins with the right factor of the step before, 0 with a random one"};
-  warm_start.choices = {"0", "1"};
   return {"Low-rank factors of matrices by a step of power iteration (PowerSGD, Algorithm 1).",
-          {rank, warm_start},
-          [](const Params& params) -> std::unique_ptr<const LinearCodec> {
-            return std::make_unique<PowerSgd>(LowRankSettings{static_cast<int>(params.Int("rank")),
-                                                              params.Choice("warm_start") == 1});
-          },
+          {{"rank", ParamKind::kInt, "4", "rank of the approximation of each matrix", 1, 1024},
+           ChoiceParam("warm_start", "1",
+                       "1 begins with the right factor of the step before, 0 with a random one",
+                       {"0", "1"})},
+          Make<PowerSgd>,
           "what is outside of the r directions; vectors are exact",
           "4 r (rows + columns) of a matrix, in two sums; 4 n of a vector"};
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "core/collect.h"
 #include "core/float_order.h"
@@ -14,26 +13,15 @@
 namespace tfcompress {
 namespace {
 
-// The estimates of n elements. Uses a plain array, since a vector would initialize it.
-class Estimates {
- public:
-  Estimates(const CountSketch& sketch, Span<const float> table, int64_t n, Executor* executor)
-      : size_(static_cast<size_t>(n)), floats_(new float[size_]) {
-    sketch.Estimate(table, executor, {floats_.get(), size_});
-  }
+// The estimates of n elements, which an ordinary vector would initialize first.
+using Estimates = std::vector<float, UninitializedAllocator<float>>;
 
-  Span<const float> span() const { return {floats_.get(), size_}; }
-
-  void Gather(const std::vector<uint32_t>& indices, std::vector<float>* values) const {
-    values->resize(indices.size());
-    std::transform(indices.begin(), indices.end(), values->begin(),
-                   [&](uint32_t i) { return floats_[i]; });
-  }
-
- private:
-  size_t size_;
-  std::unique_ptr<float[]> floats_;
-};
+Estimates EstimatesOf(const CountSketch& sketch, Span<const float> table, int64_t n,
+                      Executor* executor) {
+  Estimates estimates(static_cast<size_t>(n));
+  sketch.Estimate(table, executor, {estimates.data(), estimates.size()});
+  return estimates;
+}
 
 // The least nonzero magnitude, as MagnitudeBits, whose square is at least `squared`.
 uint32_t LeastMagnitude(double squared) {
@@ -68,25 +56,27 @@ void AddOthers(uint32_t n, uint32_t count, uint64_t seed, Executor* executor,
 
 void TopCandidates(const CountSketch& sketch, Span<const float> table, int64_t n, int64_t count,
                    Executor* executor, std::vector<uint32_t>* indices, std::vector<float>* values) {
-  const Estimates estimates(sketch, table, n, executor);
-  SelectLargest(estimates.span(), static_cast<size_t>(std::min(count, n)), executor, indices);
-  estimates.Gather(*indices, values);
+  const Estimates estimates = EstimatesOf(sketch, table, n, executor);
+  SelectLargest(estimates, static_cast<size_t>(std::min(count, n)), executor, indices);
+  values->resize(indices->size());
+  ReadFrom(estimates)(*indices, values->data());
 }
 
 void HeavyMix(const CountSketch& sketch, Span<const float> table, int64_t n, int64_t k,
               const CodecContext& context, std::vector<uint32_t>* indices,
               std::vector<float>* values) {
-  const Estimates estimates(sketch, table, n, context.executor);
+  const Estimates estimates = EstimatesOf(sketch, table, n, context.executor);
   const auto count = static_cast<size_t>(std::min(k, n));
   const double squared_norm = sketch.SquaredNorm(table, context.executor);
   const uint32_t bound = LeastMagnitude(squared_norm / static_cast<double>(k));
-  *indices = CollectAtLeast(estimates.span(), bound, context.executor).indices;
-  if (indices->size() > count) SelectLargest(estimates.span(), count, context.executor, indices);
+  *indices = CollectAtLeast(estimates, bound, context.executor).indices;
+  if (indices->size() > count) SelectLargest(estimates, count, context.executor, indices);
   constexpr uint64_t kFill =
       1000;  // Greater than all row numbers, so that no row uses this hash function.
   AddOthers(static_cast<uint32_t>(n), static_cast<uint32_t>(count - indices->size()),
             HashKey(kFill, context.seed), context.executor, indices);
-  estimates.Gather(*indices, values);
+  values->resize(indices->size());
+  ReadFrom(estimates)(*indices, values->data());
 }
 
 }  // namespace tfcompress

@@ -10,7 +10,7 @@ namespace {
 
 class SharedRandomK : public LinearCodec {
  public:
-  explicit SharedRandomK(double ratio) : ratio_(ratio) {}
+  explicit SharedRandomK(const Params& params) : ratio_(params.Float("ratio")) {}
 
   bool exact() const override { return true; }
   int64_t PayloadSize(int64_t n) const override { return NumKept(n); }
@@ -57,9 +57,7 @@ class SharedRandomK : public LinearCodec {
 Definition<LinearCodec> SharedRandomKLinear() {
   return {"ratio * n elements at random, the same on all ranks (Random-r, DeepReduce 2).",
           {RatioParam()},
-          [](const Params& params) -> std::unique_ptr<const LinearCodec> {
-            return std::make_unique<SharedRandomK>(params.Float("ratio"));
-          },
+          Make<SharedRandomK>,
           "leaves out n - k elements at random",
           "4 k, k = round(ratio n), summed"};
 }

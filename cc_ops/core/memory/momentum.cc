@@ -17,7 +17,9 @@ namespace {
 
 class Momentum : public Memory {
  public:
-  Momentum(float rate, bool nesterov) : rate_(rate), nesterov_(nesterov) {}
+  explicit Momentum(const Params& params)
+      : rate_(static_cast<float>(params.Float("rate"))),
+        nesterov_(params.Choice("nesterov") == 1) {}
 
   int num_slots() const override { return kNumMomentumSlots; }
 
@@ -57,16 +59,11 @@ Definition<Memory> MomentumMemory() {
   ParamSpec rate{"rate", ParamKind::kFloat, "0.9", "what a step leaves of the velocity"};
   rate.max = 1;
   rate.max_open = true;
-  ParamSpec nesterov{"nesterov", ParamKind::kChoice, "0", "1 for Nesterov's momentum"};
-  nesterov.choices = {"0", "1"};
   return {
       "momentum correction and factor masking: keeps velocities, not gradients (DGC 3); two "
       "float32 slots of n elements",
-      {rate, nesterov},
-      [](const Params& params) -> std::unique_ptr<const Memory> {
-        return std::make_unique<Momentum>(static_cast<float>(params.Float("rate")),
-                                          params.Choice("nesterov") == 1);
-      },
+      {rate, ChoiceParam("nesterov", "0", "1 for Nesterov's momentum", {"0", "1"})},
+      Make<Momentum>,
       "none: what is not sent stays pending",
       "none; 8 n bytes of memory on each rank"};
 }

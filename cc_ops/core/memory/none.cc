@@ -18,11 +18,7 @@ class None : public Memory {
 }  // namespace
 
 Definition<Memory> NoneMemory() {
-  return {"forgets what is not sent",
-          {},
-          [](const Params&) -> std::unique_ptr<const Memory> { return std::make_unique<None>(); },
-          "loses what is not sent",
-          "none"};
+  return {"forgets what is not sent", {}, Make<None>, "loses what is not sent", "none"};
 }
 
 }  // namespace tfcompress

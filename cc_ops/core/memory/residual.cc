@@ -25,7 +25,7 @@ Definition<Memory> ResidualMemory() {
   return {
       "error feedback: adds what was not sent to the next gradient; one float32 slot of n elements",
       {},
-      [](const Params&) -> std::unique_ptr<const Memory> { return std::make_unique<Residual>(); },
+      Make<Residual>,
       "none: what is not sent stays pending",
       "none; 4 n bytes of memory on each rank"};
 }

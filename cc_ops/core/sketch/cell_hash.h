@@ -7,6 +7,7 @@
 #include "core/float_order.h"
 #include "core/hash.h"
 #include "core/host_device.h"
+#include "core/simd.h"
 
 namespace tfcompress {
 
@@ -37,7 +38,11 @@ class CellHash {
   }
 
   // cells[j] = (*this)(first + j), in the widest instructions that this processor has.
-  void Fill(uint64_t first, int64_t count, SignedCell* cells) const;
+  void Fill(uint64_t first, int64_t count, SignedCell* cells) const {
+    Vectorized([=, hash = *this] {
+      for (int64_t j = 0; j < count; ++j) cells[j] = hash(first + static_cast<uint64_t>(j));
+    });
+  }
 
  private:
   SeededHash hash_;

@@ -12,15 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/simd.h"
 #include "core/sketch/sketch_columns.h"
 #include "core/span.h"
 
 namespace tfcompress {
-
-// columns[i] = SketchColumn(keys[i], mixed_seed, num_columns), in the widest instructions that this
-// processor has.
-void SketchColumns(Span<const uint32_t> keys, uint64_t mixed_seed, uint32_t num_columns,
-                   uint32_t* columns);
 
 class MinMaxSketch {
  public:
@@ -85,7 +81,10 @@ class MinMaxSketch {
     uint32_t columns[kChunk];
     for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
       const size_t size = std::min(kChunk, keys.size() - begin);
-      SketchColumns(keys.subspan(begin, size), mixed_seeds_[row], columns_, columns);
+      Vectorized([size, from = keys.data() + begin, seed = mixed_seeds_[row],
+                  num_columns = columns_, to = columns + 0] {
+        for (size_t i = 0; i < size; ++i) to[i] = SketchColumn(from[i], seed, num_columns);
+      });
       for (size_t i = 0; i < size; ++i) use(begin + i, columns[i]);
     }
   }

@@ -17,12 +17,10 @@ class Dense : public Sparsifier {
   }
 };
 
-std::unique_ptr<const Sparsifier> Make(const Params&) { return std::make_unique<Dense>(); }
-
 }  // namespace
 
 Definition<Sparsifier> DenseSparsifier() {
-  return {"Every element; no index is sent.", {}, Make, "none", "n values, no index"};
+  return {"Every element; no index is sent.", {}, Make<Dense>, "none", "n values, no index"};
 }
 
 }  // namespace tfcompress

@@ -11,15 +11,13 @@ class Nonzero : public SparsifierByMagnitude {
   }
 };
 
-std::unique_ptr<const Sparsifier> Make(const Params&) { return std::make_unique<Nonzero>(); }
-
 }  // namespace
 
 Definition<Sparsifier> NonzeroSparsifier() {
   return {
       "Elements other than zero: gradients that are sparse by nature (DeepReduce 3, SketchML 3.1).",
       {},
-      Make,
+      Make<Nonzero>,
       "none, but for the sign of zero",
       "k indices and values"};
 }

@@ -18,11 +18,9 @@ inline size_t NumSelected(double ratio, size_t n) {
 
 // The share of the elements that is sent, in (0, 1].
 inline ParamSpec RatioParam() {
-  ParamSpec ratio{"ratio", ParamKind::kFloat, "0.01",
-                  "share of the elements that is sent; at least one is"};
-  ratio.max = 1;
-  ratio.min_open = true;
-  return ratio;
+  return {
+      "ratio", ParamKind::kFloat, "0.01", "share of the elements that is sent; at least one is", 0,
+      1,       /*min_open=*/true};
 }
 
 }  // namespace tfcompress

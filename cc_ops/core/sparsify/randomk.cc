@@ -10,7 +10,7 @@ namespace {
 
 class RandomK : public Sparsifier {
  public:
-  explicit RandomK(double ratio) : ratio_(ratio) {}
+  explicit RandomK(const Params& params) : ratio_(params.Float("ratio")) {}
 
   Implied implied() const override { return Implied::kSeeded; }
 
@@ -28,16 +28,12 @@ class RandomK : public Sparsifier {
   double ratio_;
 };
 
-std::unique_ptr<const Sparsifier> Make(const Params& params) {
-  return std::make_unique<RandomK>(params.Float("ratio"));
-}
-
 }  // namespace
 
 Definition<Sparsifier> RandomKSparsifier() {
   return {"ratio * n elements at random, without indices on the wire (Random-r, DeepReduce 2).",
           {RatioParam()},
-          Make,
+          Make<RandomK>,
           "leaves out n - k elements at random",
           "k = round(ratio n) values, no index"};
 }

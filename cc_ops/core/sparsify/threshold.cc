@@ -9,17 +9,14 @@ namespace {
 
 class Threshold : public SparsifierByMagnitude {
  public:
-  explicit Threshold(float tau) : min_magnitude_(MagnitudeBits(tau)) {}
+  explicit Threshold(const Params& params)
+      : min_magnitude_(MagnitudeBits(static_cast<float>(params.Float("tau")))) {}
 
   uint32_t LeastMagnitude(int64_t, const ReadElements&) const override { return min_magnitude_; }
 
  private:
   uint32_t min_magnitude_;
 };
-
-std::unique_ptr<const Sparsifier> Make(const Params& params) {
-  return std::make_unique<Threshold>(static_cast<float>(params.Float("tau")));
-}
 
 }  // namespace
 
@@ -29,7 +26,7 @@ Definition<Sparsifier> ThresholdSparsifier() {
   tau.max = std::numeric_limits<float>::max();
   return {"Elements with |x| >= tau (threshold based truncation, SketchML 1.1).",
           {tau},
-          Make,
+          Make<Threshold>,
           "leaves out magnitudes below tau",
           "k indices and values, k by the data"};
 }

@@ -10,7 +10,7 @@ namespace {
 
 class TopK : public SparsifierByMagnitude {
  public:
-  explicit TopK(double ratio) : ratio_(ratio) {}
+  explicit TopK(const Params& params) : ratio_(params.Float("ratio")) {}
 
   uint32_t LeastMagnitude(int64_t n, const ReadElements& read) const override {
     return LeastOfLargest(n, static_cast<int64_t>(NumSelected(ratio_, n)), read);
@@ -25,16 +25,12 @@ class TopK : public SparsifierByMagnitude {
   double ratio_;
 };
 
-std::unique_ptr<const Sparsifier> Make(const Params& params) {
-  return std::make_unique<TopK>(params.Float("ratio"));
-}
-
 }  // namespace
 
 Definition<Sparsifier> TopKSparsifier() {
   return {"The ratio * n elements of largest magnitude, ties by lower index (Top-r, DeepReduce 1).",
           {RatioParam()},
-          Make,
+          Make<TopK>,
           "leaves out the n - k smallest magnitudes",
           "k = round(ratio n) indices and values"};
 }

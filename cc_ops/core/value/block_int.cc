@@ -131,7 +131,10 @@ bool ForEachDecoded(const Levels& levels, const unsigned char* codes, int64_t si
 
 class BlockInt : public ValueCodec {
  public:
-  BlockInt(Levels levels, int block_bits) : levels_(levels), block_bits_(block_bits) {}
+  explicit BlockInt(const Params& params)
+      : levels_(static_cast<int>(params.Int("bits")),
+                static_cast<LevelSpacing>(params.Choice("levels"))),
+        block_bits_(Levels::kMinBlockBits + 2 * params.Choice("block")) {}
 
   ChunkEncoder OpenEncoder(uint32_t k, const CodecContext&, Bytes* out) const override {
     const size_t num_scale_bytes = NumScaleBytes(k, block_bits_);
@@ -228,29 +231,12 @@ Definition<ValueCodec> BlockIntValue() {
       "integers times a step of each block, rounded to the nearest (block-scaled integers)",
       {{"bits", ParamKind::kInt, "8", "bits of a value", BlockIntLevels::kMinBits,
         BlockIntLevels::kMaxBits},
-       {"block",
-        ParamKind::kChoice,
-        "256",
-        "values that share a scale",
-        0,
-        0,
-        false,
-        {"16", "64", "256", "1024"}},
-       {"levels",
-        ParamKind::kChoice,
-        "even",
-        "where the magnitudes of levels are, of 3 bits and more: at k / L of the scale or at its "
-        "square, L = 2^(bits - 1) - 1",
-        0,
-        0,
-        false,
-        {"even", "square"}}},
-      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-        const Levels levels(static_cast<int>(params.Int("bits")),
-                            static_cast<LevelSpacing>(params.Choice("levels")));
-        return std::make_unique<BlockInt>(
-            levels, BlockIntLevels::kMinBlockBits + 2 * params.Choice("block"));
-      },
+       ChoiceParam("block", "256", "values that share a scale", {"16", "64", "256", "1024"}),
+       ChoiceParam("levels", "even",
+                   "where the magnitudes of levels are, of 3 bits and more: at k / L of the scale "
+                   "or at its square, L = 2^(bits - 1) - 1",
+                   {"even", "square"})},
+      Make<BlockInt>,
       "half the distance of two levels: max of the block / (2^bits - 2), of squares 2 - 1 / L "
       "times that near the max, 1 / L of it near zero; 2 bits: half the root mean square, more "
       "where twice that is exceeded",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/executor.h"
@@ -20,6 +21,35 @@ std::vector<T> ReduceBlocks(int64_t k, Executor* executor, const Reduce& reduce)
     results[block] = reduce(begin, end);
   });
   return results;
+}
+
+// The least and the largest of some integers.
+template <typename Key>
+struct KeyRange {
+  Key least = std::numeric_limits<Key>::max();
+  Key largest = std::numeric_limits<Key>::min();
+};
+
+// Returns those of key_of(value) over all values.
+template <typename KeyOf>
+auto KeyRangeOf(Span<const float> values, Executor* executor, const KeyOf& key_of) {
+  using Found = KeyRange<decltype(key_of(0.0f))>;
+  const auto reduce = [&](int64_t begin, int64_t end) {
+    Found extremes;
+    Vectorized([=, x = values.data(), out = &extremes] {
+      auto [least, largest] = Found();
+      for (int64_t i = begin; i < end; ++i) {
+        least = std::min(least, key_of(x[i]));
+        largest = std::max(largest, key_of(x[i]));
+      }
+      *out = {least, largest};
+    });
+    return extremes;
+  };
+  Found all;
+  for (const Found& block : ReduceBlocks<Found>(values.size(), executor, reduce))
+    all = {std::min(all.least, block.least), std::max(all.largest, block.largest)};
+  return all;
 }
 
 // Returns term(begin) + ... + term(end - 1), in four independent sums: a single one would wait for

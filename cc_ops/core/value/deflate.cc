@@ -82,7 +82,8 @@ const unsigned char* BytesOf(Span<const float> values) {
 
 class DeflateCodec : public ValueCodec {
  public:
-  DeflateCodec(int level, bool shuffles) : level_(level), shuffles_(shuffles) {}
+  explicit DeflateCodec(const Params& params)
+      : level_(static_cast<int>(params.Int("level"))), shuffles_(params.Choice("shuffle") == 1) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -168,18 +169,8 @@ class DeflateCodec : public ValueCodec {
 Definition<ValueCodec> DeflateValue() {
   return {"float32 through DEFLATE, exact (RFC 1951; DeepReduce 3)",
           {{"level", ParamKind::kInt, "6", "zlib's effort", 1, 9},
-           {"shuffle",
-            ParamKind::kChoice,
-            "0",
-            "whether the bytes of values are regrouped",
-            0,
-            0,
-            false,
-            {"0", "1"}}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<DeflateCodec>(static_cast<int>(params.Int("level")),
-                                                  params.Choice("shuffle") == 1);
-          },
+           ChoiceParam("shuffle", "0", "whether the bytes of values are regrouped", {"0", "1"})},
+          Make<DeflateCodec>,
           "exact",
           "1 + 4 ceil(k / 2^18) + what DEFLATE makes of 4 k bytes"};
 }

@@ -5,6 +5,7 @@
 // sign, falls from its largest magnitude at x = 0 to its least at x = 1 and is fitted on its own.
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "core/bit_io.h"
@@ -13,6 +14,7 @@
 #include "core/value/block_statistics.h"
 #include "core/value/curve_cells.h"
 #include "core/value/double_exponential.h"
+#include "core/value/packed_codes.h"
 #include "core/value/sorted_values.h"
 
 namespace tfcompress {
@@ -101,7 +103,7 @@ class Dexp : public ValueCodec {
   Status Decode(ByteSpan section, const Support&, const CodecContext& context,
                 Span<float> values) const override {
     ByteReader reader(section);
-    const size_t k = values.size();
+    const auto k = static_cast<uint32_t>(values.size());
     CurvePart nonnegative;
     CurvePart negative;
     TFC_RETURN_IF_ERROR(ReadPart(k, &reader, &nonnegative));
@@ -111,14 +113,14 @@ class Dexp : public ValueCodec {
                       " expected");
     }
     ByteSpan packed;
-    TFC_RETURN_IF_ERROR(ReadRanks(k, &reader, &packed).WithContext("dexp"));
+    TFC_RETURN_IF_ERROR(ReadCodes(k, BitsFor(k), &reader, &packed).WithContext("dexp"));
 
     std::vector<float> table(k);
     const Span<float> parts(table);
     EvaluatePart(nonnegative, 0, context.executor, parts.subspan(0, nonnegative.count));
     EvaluatePart(negative, kFloatSignBit, context.executor,
                  parts.subspan(nonnegative.count, negative.count));
-    return GatherRanks(table, packed, context.executor, values).WithContext("dexp");
+    return GatherRanks(std::move(table), packed, context.executor, values).WithContext("dexp");
   }
 
   // One part.
@@ -141,12 +143,11 @@ class Dexp : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> DexpValue() {
-  return {
-      "double exponential fitted to the sorted values (DeepReduce 5, Fit-DExp)",
-      {},
-      [](const Params&) -> std::unique_ptr<const ValueCodec> { return std::make_unique<Dexp>(); },
-      "the range of the values of one sign; never the sign",
-      "56 + ceil(log2 k) k / 8"};
+  return {"double exponential fitted to the sorted values (DeepReduce 5, Fit-DExp)",
+          {},
+          Make<Dexp>,
+          "the range of the values of one sign; never the sign",
+          "56 + ceil(log2 k) k / 8"};
 }
 
 }  // namespace tfcompress

@@ -112,7 +112,7 @@ Status GetPart(ByteSpan code, int dead, const Support& support, Span<float> rank
 
 class Ecsq : public ValueCodec {
  public:
-  explicit Ecsq(double snr) : search_(std::pow(10.0, -snr / 10)) {}
+  explicit Ecsq(const Params& params) : search_(std::pow(10.0, -params.Float("snr") / 10)) {}
 
   Status Encode(Span<const float> values, const Support& support, const CodecContext& context,
                 Bytes* out) const override {
@@ -195,9 +195,7 @@ class Ecsq : public ValueCodec {
 Definition<ValueCodec> EcsqValue() {
   return {"entropy-coded scalar quantization, in the context of rows and columns",
           {{"snr", ParamKind::kFloat, "25", "signal-to-noise ratio in dB", 3, 60}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Ecsq>(params.Float("snr"));
-          },
+          Make<Ecsq>,
           "a relative l2 error of 10^(-snr / 20)",
           "the entropy of levels and signs, by the data"};
 }

@@ -43,33 +43,13 @@ struct Range {
   double sum_of_squares = 0;
 
   static Range Of(Span<const float> values, Executor* executor) {
-    struct Extremes {
-      uint32_t least = kFloatMagnitudeBits;
-      uint32_t largest = 0;
-    };
-    const auto reduce = [&](int64_t begin, int64_t end) {
-      Extremes extremes;
-      Vectorized([=, x = values.data(), out = &extremes] {
-        auto least = static_cast<int32_t>(kFloatMagnitudeBits);
-        int32_t largest = 0;
-        for (int64_t i = begin; i < end; ++i) {
-          const auto bits = static_cast<int32_t>(MagnitudeBits(x[i]));
-          least = std::min(least, bits);
-          largest = std::max(largest, bits);
-        }
-        *out = {static_cast<uint32_t>(least), static_cast<uint32_t>(largest)};
-      });
-      return extremes;
-    };
     Range range;
     if (values.empty()) return range;
-    Extremes all;
-    for (const Extremes& part : ReduceBlocks<Extremes>(values.size(), executor, reduce)) {
-      all.least = std::min(all.least, part.least);
-      all.largest = std::max(all.largest, part.largest);
-    }
-    range.least = FloatFromBits(all.least);
-    range.largest = FloatFromBits(all.largest);
+    const auto bits = KeyRangeOf(values, executor, [](float value) {
+      return static_cast<int32_t>(MagnitudeBits(value));  // What every vector unit compares.
+    });
+    range.least = FloatFromBits(static_cast<uint32_t>(bits.least));
+    range.largest = FloatFromBits(static_cast<uint32_t>(bits.largest));
     range.sum_of_squares = SumOverBlocks(values.size(), executor,
                                          [&](int64_t i) { return double{values[i]} * values[i]; });
     return range;

@@ -155,17 +155,12 @@ class HalfFloat : public ValueCodec {
   }
 };
 
-template <typename Format>
-std::unique_ptr<const ValueCodec> Make(const Params&) {
-  return std::make_unique<HalfFloat<Format>>();
-}
-
 }  // namespace
 
 Definition<ValueCodec> Fp16Value() {
   return {"values as IEEE binary16, rounded to nearest even, saturating",
           {},
-          Make<Fp16>,
+          Make<HalfFloat<Fp16>>,
           "half a unit in the last place (2^-11 relative); saturates at 65504",
           "2 k"};
 }
@@ -173,7 +168,7 @@ Definition<ValueCodec> Fp16Value() {
 Definition<ValueCodec> Bf16Value() {
   return {"values as bfloat16, rounded to nearest even, saturating",
           {},
-          Make<Bf16>,
+          Make<HalfFloat<Bf16>>,
           "half a unit in the last place (2^-8 relative); saturates",
           "2 k"};
 }

@@ -339,9 +339,7 @@ class Lossless : public ValueCodec {
 Definition<ValueCodec> LosslessValue() {
   return {"float32, exact: models of exponents and signs in the context of rows and columns",
           {},
-          [](const Params&) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Lossless>();
-          },
+          Make<Lossless>,
           "exact",
           "at most 4 k + 5 ceil(k / 2^18); less by the entropy of exponents and signs"};
 }

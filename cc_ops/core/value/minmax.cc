@@ -18,7 +18,6 @@
 #include "core/registry.h"
 #include "core/sketch/bucket_quantizer.h"
 #include "core/sketch/minmax_sketch.h"
-#include "core/sketch/sign_split.h"
 #include "core/value/packed_codes.h"
 
 namespace tfcompress {
@@ -40,6 +39,39 @@ uint64_t SketchSeed(uint64_t seed, uint32_t sign) { return HashKey(sign, seed); 
 
 bool IsSet(ByteSpan bits, size_t i) { return bits[i / 8] >> (i % 8) & 1; }
 
+// The elements of one sign, in the order of their keys.
+struct SignPart {
+  std::vector<uint32_t> keys;
+  std::vector<float> magnitudes;
+};
+
+// Returns the nonnegative elements (-0 counts as 0), then the negative ones.
+std::array<SignPart, kNumSigns> SplitSigns(const Support& support, Span<const float> values) {
+  std::array<SignPart, kNumSigns> parts;
+  std::array<size_t, kNumSigns> sizes = {};
+  for (float value : values) ++sizes[IsNegative(value)];
+  for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
+    // One more, for the extra store after the last element.
+    parts[sign].keys.resize(sizes[sign] + 1);
+    parts[sign].magnitudes.resize(sizes[sign] + 1);
+  }
+  // Every element is stored on both sides, and kept on one, since a branch would be mispredicted
+  // half of the time.
+  size_t num_negative = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t num_nonnegative = i - num_negative;
+    const float magnitude = std::fabs(values[i]);
+    parts[0].keys[num_nonnegative] = parts[1].keys[num_negative] = support[i];
+    parts[0].magnitudes[num_nonnegative] = parts[1].magnitudes[num_negative] = magnitude;
+    num_negative += IsNegative(values[i]);
+  }
+  for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
+    parts[sign].keys.resize(sizes[sign]);
+    parts[sign].magnitudes.resize(sizes[sign]);
+  }
+  return parts;
+}
+
 // The buckets of one sign and the sketch of their numbers.
 struct SignSketch {
   std::vector<float> means;
@@ -48,7 +80,9 @@ struct SignSketch {
 
 class Minmax : public ValueCodec {
  public:
-  explicit Minmax(const Config& config) : config_(config) {}
+  explicit Minmax(const Params& params)
+      : config_{static_cast<uint32_t>(params.Int("buckets")),
+                static_cast<uint32_t>(params.Int("rows")), params.Float("columns")} {}
 
   Status Encode(Span<const float> values, const Support& support, const CodecContext& context,
                 Bytes* out) const override {
@@ -179,11 +213,7 @@ Definition<ValueCodec> MinmaxValue() {
       {{"buckets", ParamKind::kInt, "256", "largest number of buckets of a sign", 2, kMaxBuckets},
        {"rows", ParamKind::kInt, "2", "rows of a sketch", 1, kMaxRows},
        {"columns", ParamKind::kFloat, "0.2", "columns of a sketch for each value", 0, 1, true}},
-      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-        return std::make_unique<Minmax>(Config{static_cast<uint32_t>(params.Int("buckets")),
-                                               static_cast<uint32_t>(params.Int("rows")),
-                                               params.Float("columns")});
-      },
+      Make<Minmax>,
       "towards zero; never the sign",
       "8 buckets + k / 8 + rows columns k ceil(log2 buckets) / 8"};
 }

@@ -30,13 +30,10 @@ inline void PackChunk(const uint32_t* codes, int64_t begin, int64_t end, int num
 template <typename MakeCodes>
 void PackCodes(int64_t k, int num_bits, Executor* executor, unsigned char* packed,
                const MakeCodes& make_codes) {
-  ForEachBlock(executor, k, [&](int64_t, int64_t block_begin, int64_t block_end) {
+  ForEachChunk(executor, k, kDecodeChunk, [&](int64_t begin, int64_t end) {
     uint32_t codes[kDecodeChunk];
-    for (int64_t begin = block_begin; begin < block_end; begin += kDecodeChunk) {
-      const int64_t end = std::min(block_end, begin + kDecodeChunk);
-      make_codes(begin, end, codes);
-      PackChunk(codes, begin, end, num_bits, packed);
-    }
+    make_codes(begin, end, codes);
+    PackChunk(codes, begin, end, num_bits, packed);
   });
 }
 

@@ -19,27 +19,19 @@ namespace {
 // A least-squares fit is one inner product for each coefficient, with no system to solve: powers of
 // the position would lose all digits of a double at degree 5 already.
 struct PolynomialBasis {
-  double step;
+  double step;  // Of t, from a point to the next.
   uint32_t size;
-  double beta[kMaxCoefficients];
+  double beta[kMaxCoefficients] = {};
 
-  void Set(uint32_t num_points, uint32_t num_polynomials) {
+  PolynomialBasis(uint32_t num_points, uint32_t num_polynomials)
+      : step(num_points > 1 ? 2.0 / (num_points - 1.0) : 0.0), size(num_polynomials) {
     const double m = num_points;
-    step = num_points > 1 ? 2.0 / (m - 1) : 0.0;
-    size = num_polynomials;
-    beta[0] = 0;
     for (uint32_t j = 1; j < size; ++j) {
       const double jj = static_cast<double>(j) * j;
       beta[j] = jj * (m * m - jj) / ((4 * jj - 1) * ((m - 1) * (m - 1)));
     }
   }
 
-  // t of a position.
-  double PointAt(int64_t position) const { return static_cast<double>(position) * step - 1; }
-  // P_(j+1) from P_j and P_(j-1).
-  static double Next(double t, double current, double beta, double previous) {
-    return t * current - beta * previous;
-  }
   // The sum of the squares of P_j over all points.
   double SquaredNorm(uint32_t j, uint32_t num_points) const {
     double norm = num_points;
@@ -74,14 +66,13 @@ void ForEachPolynomial(const PolynomialBasis& basis, int64_t position, const Vis
   Lanes previous = {};
   Lanes current;
   for (int lane = 0; lane < kLanes; ++lane) {
-    t[lane] = basis.PointAt(position + lane);
+    t[lane] = static_cast<double>(position + lane) * basis.step - 1;
     current[lane] = 1;
   }
   for (uint32_t j = 0; j < basis.size; ++j) {
     visit(j, current);
     for (int lane = 0; lane < kLanes; ++lane) {
-      const double next =
-          PolynomialBasis::Next(t[lane], current[lane], basis.beta[j], previous[lane]);
+      const double next = t[lane] * current[lane] - basis.beta[j] * previous[lane];
       previous[lane] = current[lane];
       current[lane] = next;
     }
@@ -117,8 +108,7 @@ PolynomialSegment FitSegment(Span<const float> magnitudes, uint32_t degree, Exec
   const PolynomialScale scale(segment.range);
   if (!(scale.width > 0)) return segment;
 
-  PolynomialBasis basis;
-  basis.Set(segment.length, segment.NumCoefficients(degree));
+  const PolynomialBasis basis(segment.length, segment.NumCoefficients(degree));
   std::vector<Sums> blocks(NumBlocks(magnitudes.size()));
   ForEachBlock(executor, magnitudes.size(), [&](int64_t block, int64_t begin, int64_t end) {
     for (; begin < end; begin += kSumPart) {
@@ -133,30 +123,6 @@ PolynomialSegment FitSegment(Span<const float> magnitudes, uint32_t degree, Exec
   return segment;
 }
 
-// The line that joins the ends of a piece of at least two points.
-struct Chord {
-  double first;
-  double slope;
-
-  static Chord Between(float first, float last, int64_t length) {
-    const double begin = NormalOrZero(first);
-    return {begin, (NormalOrZero(last) - begin) / static_cast<double>(length - 1)};
-  }
-  // Distance of the i-th point from the line.
-  double DistanceTo(float magnitude, int64_t i) const {
-    return std::fabs(NormalOrZero(magnitude) - (first + slope * static_cast<double>(i)));
-  }
-  // Whether a piece is measured: a polynomial fits all points of a shorter piece exactly.
-  static bool MayBend(int64_t length, uint32_t degree) {
-    return length >= int64_t{degree} + 1 && length >= 3;
-  }
-  // Split position of a piece whose i-th point is the farthest; neither part is empty.
-  static int64_t SplitAt(int64_t i, int64_t length) {
-    if (i < 1) return 1;
-    return i < length - 1 ? i : length - 1;
-  }
-};
-
 // A segment before it is fitted, with its point farthest from the line that joins its ends.
 struct Piece {
   int64_t begin;
@@ -169,9 +135,15 @@ Piece MeasurePiece(Span<const float> magnitudes, int64_t begin, int64_t end, uin
                    Executor* executor) {
   Piece piece = {begin, end};
   const int64_t length = end - begin;
-  if (!Chord::MayBend(length, degree)) return piece;
-  const Chord chord = Chord::Between(magnitudes[begin], magnitudes[end - 1], length);
-  auto distance_at = [&](int64_t i) { return chord.DistanceTo(magnitudes[begin + i], i); };
+  // A polynomial fits all points of a shorter piece exactly.
+  if (length < std::max<int64_t>(int64_t{degree} + 1, 3)) return piece;
+  const double first = NormalOrZero(magnitudes[begin]);
+  const double slope =
+      (NormalOrZero(magnitudes[end - 1]) - first) / static_cast<double>(length - 1);
+  auto distance_at = [&](int64_t i) {
+    return std::fabs(NormalOrZero(magnitudes[begin + i]) -
+                     (first + slope * static_cast<double>(i)));
+  };
   // Find the greatest distance first and its position afterwards, so that the loop vectorises.
   std::vector<double> farthest(NumBlocks(length));
   ForEachBlock(executor, length, [&](int64_t block, int64_t block_begin, int64_t block_end) {
@@ -190,7 +162,7 @@ Piece MeasurePiece(Span<const float> magnitudes, int64_t begin, int64_t end, uin
   piece.distance = *block;
   int64_t i = (block - farthest.begin()) * kBlockElements;
   while (distance_at(i) < piece.distance) ++i;
-  piece.split = begin + Chord::SplitAt(i, length);
+  piece.split = begin + std::clamp<int64_t>(i, 1, length - 1);  // Neither part is empty.
   return piece;
 }
 
@@ -235,8 +207,7 @@ std::vector<PolynomialSegment> FitSegments(Span<const float> magnitudes, uint32_
 
 void EvaluateSegment(const PolynomialSegment& segment, uint32_t degree, uint32_t sign_bit,
                      Executor* executor, Span<float> values) {
-  PolynomialBasis basis;
-  basis.Set(segment.length, segment.NumCoefficients(degree));
+  const PolynomialBasis basis(segment.length, segment.NumCoefficients(degree));
   const MagnitudeRange range = segment.range;  // A copy, which cannot alias `values`.
   const PolynomialScale scale(range);
   Sums coefficients;

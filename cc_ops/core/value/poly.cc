@@ -4,11 +4,13 @@
 // Values are sorted nonnegative ones first, each sign by descending magnitude. Each sign is a
 // separate curve; a segment stores its range, so that no polynomial overshoots.
 #include <algorithm>
+#include <utility>
 
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/float_order.h"
 #include "core/registry.h"
+#include "core/value/packed_codes.h"
 #include "core/value/piecewise_polynomial.h"
 #include "core/value/sorted_values.h"
 
@@ -83,8 +85,9 @@ Status ReadSegments(uint32_t degree, ByteReader* reader, uint64_t* num_left, Seg
 
 class Poly : public ValueCodec {
  public:
-  // Takes the largest number of segments of a sign; 0 for what the heuristic suggests.
-  Poly(uint32_t degree, uint32_t max_segments) : degree_(degree), max_segments_(max_segments) {}
+  explicit Poly(const Params& params)
+      : degree_(static_cast<uint32_t>(params.Int("degree"))),
+        max_segments_(static_cast<uint32_t>(params.Int("segments"))) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -143,7 +146,8 @@ class Poly : public ValueCodec {
     TFC_RETURN_IF_ERROR(ReadSegments(degree, &reader, &num_left, &segments));
     if (num_left != 0) return DataLoss(num_left, " of ", values.size(), " values in no segment");
     ByteSpan packed;
-    TFC_RETURN_IF_ERROR(ReadRanks(values.size(), &reader, &packed));
+    const auto k = static_cast<uint32_t>(values.size());
+    TFC_RETURN_IF_ERROR(ReadCodes(k, BitsFor(k), &reader, &packed));
 
     std::vector<float> table(values.size());
     size_t first = 0;
@@ -153,11 +157,11 @@ class Poly : public ValueCodec {
                       Span<float>(table).subspan(first, segments[i].length));
       first += segments[i].length;
     }
-    return GatherRanks(table, packed, executor, values);
+    return GatherRanks(std::move(table), packed, executor, values);
   }
 
   uint32_t degree_;
-  uint32_t max_segments_;
+  uint32_t max_segments_;  // Of a sign; 0 for what the heuristic suggests.
 };
 
 }  // namespace
@@ -168,10 +172,7 @@ Definition<ValueCodec> PolyValue() {
            {"segments", ParamKind::kInt, "0",
             "largest number of segments of a sign; 0: as many as Lemma 1 suggests, up to 8", 0,
             kMaxSegments}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Poly>(static_cast<uint32_t>(params.Int("degree")),
-                                          static_cast<uint32_t>(params.Int("segments")));
-          },
+          Make<Poly>,
           "the range of a segment; never the sign",
           "12 + (16 + 4 degree) segments + ceil(log2 k) k / 8"};
 }

@@ -27,7 +27,9 @@ enum class Rounding { kNearest, kRandom };
 
 class LogQuant : public ValueCodec {
  public:
-  LogQuant(int num_bits, Rounding rounding) : num_bits_(num_bits), rounding_(rounding) {}
+  explicit LogQuant(const Params& params)
+      : num_bits_(static_cast<int>(params.Int("bits"))),
+        rounding_(static_cast<Rounding>(params.Choice("rounding"))) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -117,18 +119,14 @@ class LogQuant : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> LogquantValue() {
-  ParamSpec rounding{
-      "rounding", ParamKind::kChoice, "nearest",
-      "whether the nearest power, or one around the value by chance (natural compression)"};
-  rounding.choices = {"nearest", "random"};
   return {"sign and power of two (LogQuant; FastSGD 4.1)",
           {{"bits", ParamKind::kInt, "8", "bits of a value, its sign included",
             PowerLevels::kMinBits, PowerLevels::kMaxBits},
-           rounding},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<LogQuant>(static_cast<int>(params.Int("bits")),
-                                              static_cast<Rounding>(params.Choice("rounding")));
-          },
+           ChoiceParam("rounding", "nearest",
+                       "whether the nearest power, or one around the value by chance (natural "
+                       "compression)",
+                       {"nearest", "random"})},
+          Make<LogQuant>,
           "0.42 of the value, all of it below the lowest level; by chance the value, or that level",
           "2 + bits k / 8"};
 }

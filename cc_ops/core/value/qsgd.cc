@@ -79,7 +79,9 @@ struct Quantizer {
 
 class Qsgd : public ValueCodec {
  public:
-  explicit Qsgd(const Config& config) : config_(config) {}
+  explicit Qsgd(const Params& params)
+      : config_{QsgdLevels(static_cast<int>(params.Int("bits"))),
+                static_cast<uint32_t>(params.Int("bucket"))} {}
 
   ChunkEncoder OpenEncoder(uint32_t k, const CodecContext& context, Bytes* out) const override {
     const int num_bits = config_.levels.num_bits();
@@ -176,10 +178,7 @@ Definition<ValueCodec> QsgdValue() {
           {{"bits", ParamKind::kInt, "7", "bits of a value, its sign included",
             QsgdLevels::kMinBits, QsgdLevels::kMaxBits},
            {"bucket", ParamKind::kInt, "512", "values that share a norm", 1, kMaxBucketSize}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Qsgd>(Config{QsgdLevels(static_cast<int>(params.Int("bits"))),
-                                                 static_cast<uint32_t>(params.Int("bucket"))});
-          },
+          Make<Qsgd>,
           "norm of the bucket / (2^(bits - 1) - 1); right on average",
           "5 + 4 ceil(k / bucket) + bits k / 8"};
 }

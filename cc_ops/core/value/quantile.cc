@@ -16,7 +16,8 @@ namespace {
 
 class Quantile : public ValueCodec {
  public:
-  explicit Quantile(uint32_t max_buckets) : max_buckets_(max_buckets) {}
+  explicit Quantile(const Params& params)
+      : max_buckets_(static_cast<uint32_t>(params.Int("buckets"))) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -89,9 +90,7 @@ Definition<ValueCodec> QuantileValue() {
   return {
       "quantile buckets represented by their means (SketchML 3.2)",
       {{"buckets", ParamKind::kInt, "256", "largest number of buckets", 2, kMaxQuantileBuckets}},
-      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-        return std::make_unique<Quantile>(static_cast<uint32_t>(params.Int("buckets")));
-      },
+      Make<Quantile>,
       "width of the bucket; never the sign",
       "4 + 4 q + ceil(log2 q) k / 8, q <= buckets"};
 }

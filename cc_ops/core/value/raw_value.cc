@@ -38,12 +38,7 @@ class Raw : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> RawValue() {
-  return {
-      "values as float32, exact",
-      {},
-      [](const Params&) -> std::unique_ptr<const ValueCodec> { return std::make_unique<Raw>(); },
-      "exact",
-      "4 k"};
+  return {"values as float32, exact", {}, Make<Raw>, "exact", "4 k"};
 }
 
 }  // namespace tfcompress

@@ -25,17 +25,11 @@ constexpr uint32_t kMaxTau = 32767;
 
 // The least magnitude that is a normal number; infinity without one.
 float LeastNormal(Span<const float> values, Executor* executor) {
-  std::vector<uint32_t> least(NumBlocks(values.size()), kFloatInfinityBits);
-  ForEachBlock(executor, values.size(), [&](int64_t block, int64_t begin, int64_t end) {
-    uint32_t bits = kFloatInfinityBits;
-    for (int64_t i = begin; i < end; ++i) {
-      const uint32_t magnitude = MagnitudeBits(values[i]);
-      bits = magnitude >= kLeastNormalBits && magnitude < bits ? magnitude : bits;
-    }
-    least[block] = bits;
+  const auto bits = KeyRangeOf(values, executor, [](float value) {
+    const uint32_t magnitude = MagnitudeBits(value);
+    return magnitude >= kLeastNormalBits ? magnitude : kFloatInfinityBits;
   });
-  return FloatFromBits(least.empty() ? kFloatInfinityBits
-                                     : *std::min_element(least.begin(), least.end()));
+  return FloatFromBits(std::min(bits.least, kFloatInfinityBits));
 }
 
 // The magnitudes of the L of a scale, descending.
@@ -97,7 +91,8 @@ class LevelFinder {
 
 class Log : public ValueCodec {
  public:
-  Log(double base, uint32_t tau) : base_(base), tau_(tau) {}
+  explicit Log(const Params& params)
+      : base_(params.Float("base")), tau_(static_cast<uint32_t>(params.Int("tau"))) {}
 
   // The sum of what is left is less, so that Encode finds none above tau again; where tau adapts,
   // Encode filters nothing.
@@ -238,10 +233,7 @@ Definition<ValueCodec> LogValue() {
        {"tau", ParamKind::kInt, "128",
         "largest logarithm that is sent; 0: 128, or that of the mean magnitude where it is larger",
         0, kMaxTau}},
-      [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-        return std::make_unique<Log>(params.Float("base"),
-                                     static_cast<uint32_t>(params.Int("tau")));
-      },
+      Make<Log>,
       "a factor of the base, towards zero; all of it beyond tau",
       "20 + ceil(log2(2 m + 1)) k / 8, m <= tau + 1 levels"};
 }

@@ -68,12 +68,11 @@ class Sign : public ValueCodec {
 }  // namespace
 
 Definition<ValueCodec> SignValue() {
-  return {
-      "one bit a value and the mean of each sign (1-bit SGD; FastSGD 5.1)",
-      {},
-      [](const Params&) -> std::unique_ptr<const ValueCodec> { return std::make_unique<Sign>(); },
-      "the range of the values of one sign; never the sign",
-      "8 + k / 8"};
+  return {"one bit a value and the mean of each sign (1-bit SGD; FastSGD 5.1)",
+          {},
+          Make<Sign>,
+          "the range of the values of one sign; never the sign",
+          "8 + k / 8"};
 }
 
 }  // namespace tfcompress

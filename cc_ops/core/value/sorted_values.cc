@@ -1,9 +1,10 @@
 #include "core/value/sorted_values.h"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 #include "core/bit_io.h"
+#include "core/value/packed_codes.h"
 
 namespace tfcompress {
 namespace {
@@ -33,27 +34,12 @@ void SortedValues::WriteRanks(Executor* executor, ByteWriter* writer) const {
   PackBits(ranks, num_bits, executor, packed);
 }
 
-Status ReadRanks(size_t k, ByteReader* reader, ByteSpan* packed) {
-  TFC_RETURN_IF_ERROR(reader->ReadSpan("ranks", PackedBytes(k, BitsFor(k)), packed));
-  return reader->ExpectEnd("ranks");
-}
-
-Status GatherRanks(Span<const float> table, ByteSpan packed, Executor* executor,
+Status GatherRanks(std::vector<float> table, ByteSpan packed, Executor* executor,
                    Span<float> values) {
-  std::vector<uint32_t> ranks(values.size());
-  UnpackBits(packed, BitsFor(values.size()), executor, ranks);
-  std::atomic<bool> in_range{true};
-  ForEachBlock(executor, values.size(), [&](int64_t, int64_t begin, int64_t end) {
-    uint32_t greatest = 0;
-    for (int64_t i = begin; i < end; ++i) greatest = std::max(greatest, ranks[i]);
-    if (greatest >= table.size()) {
-      in_range = false;
-      return;
-    }
-    for (int64_t i = begin; i < end; ++i) values[i] = table[ranks[i]];
+  const ChunkDecoder decode = DecodeTable(packed, BitsFor(values.size()), std::move(table));
+  return ForEachDecodeChunk(values.size(), executor, [&](int64_t begin, int64_t end) {
+    return decode(begin, end, values.data() + begin);
   });
-  if (!in_range) return DataLoss("a rank is not below ", table.size());
-  return OkStatus();
 }
 
 }  // namespace tfcompress

@@ -41,13 +41,9 @@ class SortedValues {
   size_t num_nonnegative_;
 };
 
-// Reads the ranks of k values, the last part of a section, without decoding them: their length
-// bounds k.
-Status ReadRanks(size_t k, ByteReader* reader, ByteSpan* packed);
-
 // Fills `values` with table[rank]; both have k elements. Accepts ranks that are below k but not a
 // permutation, since they give values in range.
-Status GatherRanks(Span<const float> table, ByteSpan packed, Executor* executor,
+Status GatherRanks(std::vector<float> table, ByteSpan packed, Executor* executor,
                    Span<float> values);
 
 }  // namespace tfcompress

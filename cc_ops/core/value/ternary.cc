@@ -24,7 +24,7 @@ constexpr int64_t kChunkTrits = int64_t{kTritsPerByte} << 10;
 
 class Ternary : public ValueCodec {
  public:
-  explicit Ternary(double clip) : clip_(clip) {}
+  explicit Ternary(const Params& params) : clip_(params.Float("clip")) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -33,16 +33,12 @@ class Ternary : public ValueCodec {
     ByteWriter writer(out);
     writer.Write(scale.scale);
     unsigned char* codes = writer.Extend(NumTritBytes(values.size()));
-    auto encode_block = [&](int64_t, int64_t begin, int64_t end) {
+    ForEachChunk(context.executor, values.size(), kChunkTrits, [&](int64_t begin, int64_t end) {
       uint32_t trits[kChunkTrits];
-      for (; begin < end; begin += kChunkTrits) {
-        const int64_t size = std::min(end - begin, kChunkTrits);
-        noise.Fill(begin, begin + size, trits);
-        RoundChunk(values.subspan(begin, size), scale.StepsPerUnit(), trits);
-        PackChunk(trits, size, codes + begin / kTritsPerByte);
-      }
-    };
-    ForEachBlock(context.executor, values.size(), encode_block, kBlockTrits);
+      noise.Fill(begin, end, trits);
+      RoundChunk(values.subspan(begin, end - begin), scale.StepsPerUnit(), trits);
+      PackChunk(trits, end - begin, codes + begin / kTritsPerByte);
+    });
     return OkStatus();
   }
 
@@ -135,9 +131,7 @@ Definition<ValueCodec> TernaryValue() {
           {{"clip", ParamKind::kFloat, "0",
             "standard deviations that magnitudes are clipped to, 2.5 in the paper; 0 for none", 0,
             kMaxClip}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Ternary>(params.Float("clip"));
-          },
+          Make<Ternary>,
           "the largest magnitude; right on average without clip",
           "4 + ceil(k / 5)"};
 }

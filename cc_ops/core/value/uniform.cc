@@ -14,29 +14,9 @@ namespace tfcompress {
 namespace {
 
 ValueRange RangeOf(Span<const float> values, Executor* executor) {
-  struct Keys {
-    uint32_t least = 0xFFFFFFFFu;
-    uint32_t largest = 0;
-  };
-  const auto reduce = [&](int64_t begin, int64_t end) {
-    Keys keys;
-    Vectorized([=, x = values.data(), out = &keys] {
-      uint32_t least = 0xFFFFFFFFu;
-      uint32_t largest = 0;
-      for (int64_t i = begin; i < end; ++i) {
-        least = std::min(least, OrderedKey(x[i]));
-        largest = std::max(largest, OrderedKey(x[i]));
-      }
-      *out = {least, largest};
-    });
-    return keys;
-  };
   if (values.empty()) return {};
-  Keys all;
-  for (const Keys& keys : ReduceBlocks<Keys>(values.size(), executor, reduce)) {
-    all = {std::min(all.least, keys.least), std::max(all.largest, keys.largest)};
-  }
-  return ValueRange::OfKeys(all.least, all.largest);
+  const auto keys = KeyRangeOf(values, executor, [](float value) { return OrderedKey(value); });
+  return ValueRange::OfKeys(keys.least, keys.largest);
 }
 
 template <typename Code>
@@ -57,7 +37,7 @@ void DecodeBlock(FixedPoint fixed_point, const unsigned char* codes, int64_t siz
 
 class Uniform : public ValueCodec {
  public:
-  explicit Uniform(int num_bits) : num_bits_(num_bits) {}
+  explicit Uniform(const Params& params) : num_bits_(params.Choice("bits") == 0 ? 8 : 16) {}
 
   Status Encode(Span<const float> values, const Support&, const CodecContext& context,
                 Bytes* out) const override {
@@ -125,10 +105,8 @@ class Uniform : public ValueCodec {
 
 Definition<ValueCodec> UniformValue() {
   return {"fixed-point numbers between the least and the largest value (ZipML; SKCompress 7.1)",
-          {{"bits", ParamKind::kChoice, "8", "bits of a number", 0, 0, false, {"8", "16"}}},
-          [](const Params& params) -> std::unique_ptr<const ValueCodec> {
-            return std::make_unique<Uniform>(params.Choice("bits") == 0 ? 8 : 16);
-          },
+          {ChoiceParam("bits", "8", "bits of a number", {"8", "16"})},
+          Make<Uniform>,
           "half a step: (max - min) / (2^bits - 1) / 2",
           "9 + bits k / 8"};
 }

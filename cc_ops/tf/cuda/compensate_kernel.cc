@@ -9,7 +9,6 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -18,10 +17,8 @@ absl::Status CompensateOnDevice(OpKernelContext* ctx, const CompensateInputs& in
   const auto compensator =
       device::Compensator::Make(inputs.memory.part, gradient.dtype, gradient.n);
   TF_RETURN_IF_ERROR(ToTensorFlow(compensator.status()));
-  Tensor workspace_owner;
-  device::DeviceBuffer workspace;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, compensator.value().workspace_bytes(), &workspace_owner, &workspace));
+  OwnedBuffer workspace;
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, compensator.value().workspace_bytes(), &workspace));
   Tensor* finite;
   TF_RETURN_IF_ERROR(ctx->allocate_output(inputs.finite_output(), {}, &finite));
   return ToTensorFlow(compensator.value().Compensate(gradient.data, OnDevice(inputs.slots),
@@ -31,7 +28,7 @@ absl::Status CompensateOnDevice(OpKernelContext* ctx, const CompensateInputs& in
 
 class DeviceCompensateKernel : public tensorflow::OpKernel {
  public:
-  explicit DeviceCompensateKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     CompensateInputs inputs;

@@ -26,8 +26,8 @@ class DeviceDecodeSumKernel : public StreamKernel {
     std::vector<SumTarget> targets;
     TF_RETURN_IF_ERROR(AllocateSums(ctx, nullptr, &targets));
     std::vector<DecodeStats> stats(targets.size());
-    const SumTask task = {inputs.packets, attributes_.positions, inputs.scale, targets};
-    TF_RETURN_IF_ERROR(SumPackets(ctx, "decoding in '" + name() + "'", task, &stats));
+    TF_RETURN_IF_ERROR(SumPackets(ctx, "decoding in '" + name() + "'", inputs.packets,
+                                  attributes_.positions, inputs.scale, targets, &stats));
     return OutputStats(ctx, stats);
   }
 

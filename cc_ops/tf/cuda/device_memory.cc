@@ -29,18 +29,19 @@ Status CopyStream(cudaStream_t* stream) {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-absl::Status AllocateOnDevice(OpKernelContext* ctx, size_t num_bytes, Tensor* owner,
-                              device::DeviceBuffer* buffer, bool waits) {
+absl::Status AllocateOnDevice(OpKernelContext* ctx, size_t num_bytes, OwnedBuffer* buffer,
+                              bool waits) {
   // TensorFlow promises an alignment of 64 bytes.
   constexpr size_t kAlignment = device::Workspace::kAlignment;
   const tensorflow::TensorShape shape({static_cast<int64_t>(num_bytes + kAlignment - 1)});
   tensorflow::AllocationAttributes attributes;
   attributes.retry_on_failure = waits;
-  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner,
+  TF_RETURN_IF_ERROR(ctx->allocate_temp(tensorflow::DT_UINT8, shape, &buffer->owner,
                                         tensorflow::AllocatorAttributes(), attributes));
-  const auto address = reinterpret_cast<uintptr_t>(owner->data());
+  const auto address = reinterpret_cast<uintptr_t>(buffer->owner.data());
   const uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
-  *buffer = {reinterpret_cast<void*>(aligned), num_bytes};
+  buffer->data_dev = reinterpret_cast<void*>(aligned);
+  buffer->num_bytes = num_bytes;
   return absl::OkStatus();
 }
 

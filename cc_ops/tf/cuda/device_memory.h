@@ -25,13 +25,15 @@ namespace tfcompress {
 // The stream of the kernel and of the ops that produce its inputs.
 cudaStream_t StreamOf(tensorflow::OpKernelContext* ctx);
 
-// Allocates bytes on the device, for as long as `owner` lives. The memory is reused in stream
-// order: work that is already on the stream may still use it. Where memory is short, TensorFlow
-// waits up to ten seconds until others free some, unless `waits` is false: for callers that can do
-// with less.
+// Temporary memory on the device. It is reused in stream order: work that is already on the stream
+// may still use it.
+struct OwnedBuffer : device::DeviceBuffer {
+  tensorflow::Tensor owner;
+};
+// Allocates bytes. Where memory is short, TensorFlow waits up to ten seconds until others free
+// some, unless `waits` is false: for callers that can do with less.
 absl::Status AllocateOnDevice(tensorflow::OpKernelContext* ctx, size_t num_bytes,
-                              tensorflow::Tensor* owner, device::DeviceBuffer* buffer,
-                              bool waits = true);
+                              OwnedBuffer* buffer, bool waits = true);
 
 // Attributes that allocate host tensors in pinned memory, for copies to or from the device.
 tensorflow::AllocatorAttributes Pinned();

@@ -3,7 +3,6 @@
 #include "core/pipeline.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_slots.h"
-#include "tf/cuda/frame_output.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/joint_encode_kernel.h"
 #include "tf/cuda/register_device_kernel.h"

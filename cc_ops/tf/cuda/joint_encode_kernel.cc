@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -14,8 +15,7 @@
 #include "cuda/parts.h"
 #include "cuda/workspace.h"
 #include "tf/cuda/device_memory.h"
-#include "tf/cuda/device_or_host.h"
-#include "tf/cuda/frame_output.h"
+#include "tf/cuda/run_on_host.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/status_conversion.h"
 
@@ -30,6 +30,11 @@ using tensorflow::Tensor;
 constexpr uint64_t kMostBytes = uint64_t{512} << 20;
 // Threads that encode for a stream: what comes while both do is encoded together afterwards.
 constexpr int kMostEncodings = 2;
+
+// A length follows from the data, so that the host knows it only afterwards.
+absl::Status AllocateFrames(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frames) {
+  return ctx->allocate_output(0, {static_cast<int64_t>(num_bytes)}, frames, Pinned());
+}
 
 // A kernel that was called.
 struct Call {
@@ -108,10 +113,8 @@ class JointEncoding {
     for (size_t i = 0; i < num_frames; ++i) Take(i, &measure);
     if (!is_alone && encoder_->workspace_bytes() + measure.num_bytes() > kMostBytes)
       return absl::ResourceExhaustedError("too much to be encoded together");
-    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, encoder_->workspace_bytes(), &workspace_owner_,
-                                        &workspace_, /*waits=*/is_alone));
-    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_owner_, &frames_,
-                                        /*waits=*/is_alone));
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, encoder_->workspace_bytes(), &workspace_, is_alone));
+    TF_RETURN_IF_ERROR(AllocateOnDevice(ctx_, measure.num_bytes(), &frames_, is_alone));
     device::Workspace carve(frames_.data_dev);
     for (size_t i = 0; i < num_frames; ++i) frames_dev_.push_back(Take(i, &carve));
     return AllocatePinned(ctx_, num_frames * sizeof(device::EncodeState), &states_owner_);
@@ -187,8 +190,8 @@ class JointEncoding {
   const device::FrameEncoder* const encoder_;
   const Calls& calls_;
   OpKernelContext* const ctx_;
-  Tensor workspace_owner_, frames_owner_, states_owner_;
-  device::DeviceBuffer workspace_, frames_;
+  OwnedBuffer workspace_, frames_;
+  Tensor states_owner_;
   std::vector<unsigned char*> frames_dev_;
 };
 
@@ -318,6 +321,13 @@ CallQueue* QueueOf(cudaStream_t stream) {
 }
 
 }  // namespace
+
+absl::Status OutputFrames(OpKernelContext* ctx, const Bytes& frames) {
+  Tensor* output;
+  TF_RETURN_IF_ERROR(AllocateFrames(ctx, frames.size(), &output));
+  if (!frames.empty()) std::memcpy(output->data(), frames.data(), frames.size());
+  return absl::OkStatus();
+}
 
 void JointEncodeKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
   QueueOf(StreamOf(ctx))->Add({this, ctx, std::move(done), {}, absl::OkStatus()});

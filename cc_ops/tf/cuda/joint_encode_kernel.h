@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "core/compressor.h"
 #include "core/dtype.h"
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/memory_spec.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -49,6 +50,10 @@ struct EncodeJob {
   // the stream.
   std::function<absl::Status(const EncodedCounts& counts, int64_t nanoseconds)> finish;
 };
+
+// Sets output 0 to frames that were made on the host: in pinned memory of the host, as all frames,
+// since the all-gather takes them there.
+absl::Status OutputFrames(tensorflow::OpKernelContext* ctx, const Bytes& frames);
 
 class JointEncodeKernel : public tensorflow::AsyncOpKernel {
  public:

@@ -13,7 +13,6 @@ namespace tfcompress {
 namespace {
 
 using tensorflow::OpKernelContext;
-using tensorflow::Tensor;
 
 constexpr int kNanoseconds = 1;  // After the payload.
 
@@ -21,10 +20,8 @@ absl::Status EncodeOnDevice(OpKernelContext* ctx, const LinearEncodeInputs& inpu
   const auto made = device::LinearCoder::Make(*inputs.compressor, static_cast<uint64_t>(inputs.n));
   TF_RETURN_IF_ERROR(ToTensorFlow(made.status()));
   const device::LinearCoder& coder = made.value();
-  Tensor workspace_owner;
-  device::DeviceBuffer workspace;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, coder.encode_workspace_bytes(), &workspace_owner, &workspace));
+  OwnedBuffer workspace;
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, coder.encode_workspace_bytes(), &workspace));
   std::vector<device::DevicePart> parts;
   for (const Span<const float>& part : inputs.parts) parts.push_back({part.data(), part.size()});
   return ToTensorFlow(

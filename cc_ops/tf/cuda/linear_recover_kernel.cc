@@ -6,8 +6,8 @@
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/cuda/run_on_host.h"
 #include "tf/cuda/stream_kernel.h"
-#include "tf/cuda/warn_once.h"
 #include "tf/kernel_io.h"
 #include "tf/linear_io.h"
 #include "tf/pool_executor.h"
@@ -39,11 +39,9 @@ absl::Status RecoverOnDevice(OpKernelContext* ctx, const device::LinearCoder& co
                              const LinearRecoverInputs& inputs, const Candidates& candidates) {
   const cudaStream_t stream = StreamOf(ctx);
   const uint64_t count = coder.num_candidates();
-  Tensor workspace_owner, indices_owner;
-  device::DeviceBuffer workspace, indices;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, coder.recover_workspace_bytes(), &workspace_owner, &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, count * sizeof(uint32_t), &indices_owner, &indices));
+  OwnedBuffer workspace, indices;
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, coder.recover_workspace_bytes(), &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, count * sizeof(uint32_t), &indices));
   auto* indices_dev = static_cast<uint32_t*>(indices.data_dev);
   TF_RETURN_IF_ERROR(ToTensorFlow(coder.Recover(inputs.summed.data(), inputs.seed, workspace,
                                                 indices_dev, candidates.values, stream)));

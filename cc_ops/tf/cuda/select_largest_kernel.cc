@@ -10,17 +10,14 @@
 namespace tfcompress {
 namespace {
 
-using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 absl::Status SelectOnDevice(OpKernelContext* ctx, const SelectInputs& inputs) {
   const auto selector = device::LargestSelector::Make(inputs.values.size(), inputs.count);
   TF_RETURN_IF_ERROR(ToTensorFlow(selector.status()));
-  Tensor workspace_owner;
-  device::DeviceBuffer workspace;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, selector.value().workspace_bytes(), &workspace_owner, &workspace));
+  OwnedBuffer workspace;
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, selector.value().workspace_bytes(), &workspace));
   Tensor* positions;
   TF_RETURN_IF_ERROR(ctx->allocate_output(0, {static_cast<int64_t>(inputs.count)}, &positions));
   return ToTensorFlow(selector.value().Select(inputs.values.data(), workspace,
@@ -29,7 +26,7 @@ absl::Status SelectOnDevice(OpKernelContext* ctx, const SelectInputs& inputs) {
 
 class DeviceSelectLargestKernel : public tensorflow::OpKernel {
  public:
-  explicit DeviceSelectLargestKernel(OpKernelConstruction* ctx) : OpKernel(ctx) {}
+  using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* ctx) override {
     SelectInputs inputs;

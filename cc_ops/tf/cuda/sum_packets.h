@@ -4,52 +4,46 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/executor.h"
 #include "core/packets.h"
 #include "core/pipeline.h"
 #include "cuda/workspace.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/run_on_host.h"
 
 namespace tfcompress {
 
-// Arguments of summing, on the device or on the host.
+// Packets, and what becomes of them.
 struct SumTask {
-  const PacketsView& packets;
-  const std::vector<int64_t>& positions;
+  ByteSpan packets;
   float scale;
   const std::vector<SumTarget>& targets;  // On the device.
+  std::vector<DecodeStats>* stats;        // Of the targets.
+  // Decodes by the core, to targets of the same sizes in host memory.
+  std::function<Status(const std::vector<SumTarget>& sums, Executor* executor)> on_host;
 };
 
-// Sums on the device, or on the host as OnDeviceOrHost says. Fails as DecodeSum does.
+// Sums the frames at `positions`, with one target each, by RunTask. Fails as DecodeSum does.
 absl::Status SumPackets(tensorflow::OpKernelContext* ctx, const std::string& subject,
-                        const SumTask& task, std::vector<DecodeStats>* stats);
+                        const PacketsView& packets, const std::vector<int64_t>& positions,
+                        float scale, const std::vector<SumTarget>& targets,
+                        std::vector<DecodeStats>* stats);
 
-// Divides the measured time among the tensors in proportion to their elements.
-void ShareTime(int64_t nanoseconds, const std::vector<SumTarget>& targets,
-               std::vector<DecodeStats>* stats);
-
-// Copies sums from the host to the targets, and waits.
-absl::Status CopySums(tensorflow::OpKernelContext* ctx, const std::vector<SumTarget>& from,
-                      const std::vector<SumTarget>& to_dev);
-// Makes targets of the same sizes in pinned memory, as long as the owners live.
-absl::Status AllocateOnHost(tensorflow::OpKernelContext* ctx, const std::vector<SumTarget>& like,
-                            std::vector<tensorflow::Tensor>* owners,
-                            std::vector<SumTarget>* targets);
-
-// Decodes by a SumDecoder or a PieceDecoder that was made for these packets.
+// Decodes on the device, by a SumDecoder or a PieceDecoder that was made for these packets.
 template <typename Decoder>
 absl::Status DecodeOnDevice(tensorflow::OpKernelContext* ctx, const Decoder& decoder,
-                            ByteSpan packets, float scale, std::vector<DecodeStats>* stats,
-                            int64_t* nanoseconds) {
-  tensorflow::Tensor workspace_owner, packets_owner, pinned, host;
-  device::DeviceBuffer workspace, packets_dev;
-  TF_RETURN_IF_ERROR(
-      AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace_owner, &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, packets.size(), &packets_owner, &packets_dev));
+                            const SumTask& task, int64_t* nanoseconds) {
+  const ByteSpan packets = task.packets;
+  OwnedBuffer workspace, packets_dev;
+  tensorflow::Tensor pinned, host;
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace));
+  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, packets.size(), &packets_dev));
   // From other memory than pinned, a copy would first wait for all that is on the stream.
   TF_RETURN_IF_ERROR(AllocatePinned(ctx, packets.size(), &pinned));
   std::copy(packets.begin(), packets.end(), static_cast<unsigned char*>(pinned.data()));
@@ -59,10 +53,35 @@ absl::Status DecodeOnDevice(tensorflow::OpKernelContext* ctx, const Decoder& dec
     TF_RETURN_IF_ERROR(
         ToTensorFlow(CopyToDevice(pinned.data(), packets.size(), packets_dev.data_dev, stream)));
     return ToTensorFlow(decoder.Launch(static_cast<const unsigned char*>(packets_dev.data_dev),
-                                       scale, workspace, stream, host.data()));
+                                       task.scale, workspace, stream, host.data()));
   };
   TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  return ToTensorFlow(decoder.Report(host.data(), Span<DecodeStats>(*stats)));
+  return ToTensorFlow(decoder.Report(host.data(), Span<DecodeStats>(*task.stats)));
+}
+
+// Decodes on the host, and copies the sums to the device.
+absl::Status DecodeOnHost(tensorflow::OpKernelContext* ctx, const SumTask& task);
+
+// Divides the measured time among the targets in proportion to their elements.
+void ShareTime(int64_t nanoseconds, const SumTask& task);
+
+// Decodes on the device or, if no decoder was made because of an InvalidArgument, on the host:
+// either a codec has no device variant, which is logged once as the `subject`, or the argument is
+// bad and the host refuses it, too.
+template <typename Decoder>
+absl::Status RunTask(tensorflow::OpKernelContext* ctx, const std::string& subject,
+                     const Result<Decoder>& decoder, const SumTask& task) {
+  int64_t nanoseconds = 0;
+  if (decoder.ok()) {
+    TF_RETURN_IF_ERROR(DecodeOnDevice(ctx, decoder.value(), task, &nanoseconds));
+  } else if (decoder.status().code() == StatusCode::kInvalidArgument) {
+    const auto on_host = [&] { return DecodeOnHost(ctx, task); };
+    TF_RETURN_IF_ERROR(RunOnHost(ctx, subject, decoder.status(), on_host, &nanoseconds));
+  } else {
+    return ToTensorFlow(decoder.status());
+  }
+  ShareTime(nanoseconds, task);
+  return absl::OkStatus();
 }
 
 }  // namespace tfcompress
