@@ -3,6 +3,7 @@
 #define TFCOMPRESS_CORE_MERGE_ROWS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/executor.h"
 #include "core/rows.h"

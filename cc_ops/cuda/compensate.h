@@ -13,7 +13,6 @@
 #include "cuda/compensation.h"
 #include "cuda/encode_state.h"
 #include "cuda/encoded_frame.h"
-#include "cuda/marks.h"
 #include "cuda/parts.h"
 #include "cuda/sent_slots.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/sparsify/num_selected.h"
 #include "cuda/bloom.h"
+#include "cuda/code_blocks.h"
 #include "cuda/coded_values.h"
 #include "cuda/compensate.h"
 #include "cuda/cuda_status.h"

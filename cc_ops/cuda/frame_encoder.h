@@ -91,7 +91,7 @@ class FrameEncoder {
   Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;
-  // Fills the frame of a tensor with what is not of the workspace.
+  // Completes the frame of a tensor, after Take.
   void Begin(const FrameInput& input, size_t i, Encoding* encoding) const;
 
   // Calls body(i) for each tensor that has elements.

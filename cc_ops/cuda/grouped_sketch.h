@@ -13,6 +13,7 @@
 #include "cuda/group_lists.h"
 #include "cuda/huffman_cells.h"
 #include "cuda/joint_spec.h"
+#include "cuda/key_lists.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/sent_slots.h"

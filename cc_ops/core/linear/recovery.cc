@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/by_magnitude.h"
 #include "core/collect.h"
 #include "core/float_order.h"
 #include "core/hash.h"

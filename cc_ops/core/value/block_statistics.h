@@ -1,4 +1,4 @@
-// Sums over the fixed blocks of a tensor; the bits do not depend on the executor.
+// Sums and ranges over the fixed blocks of a tensor; the bits do not depend on the executor.
 #ifndef TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 #define TFCOMPRESS_CORE_VALUE_BLOCK_STATISTICS_H_
 

@@ -8,7 +8,6 @@
 #include "core/finite.h"
 #include "core/float_order.h"
 #include "core/registry.h"
-#include "core/value/block_statistics.h"
 #include "core/value/packed_codes.h"
 #include "core/value/power_of_two_levels.h"
 #include "core/value/rounding_noise.h"

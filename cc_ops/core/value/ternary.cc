@@ -18,9 +18,9 @@ namespace {
 
 constexpr double kMaxClip = 1000;
 
-// Whole bytes of trits, and an even number, as RoundingNoise requires.
-constexpr int64_t kBlockTrits = int64_t{kTritsPerByte} << 13;
-constexpr int64_t kChunkTrits = int64_t{kTritsPerByte} << 10;
+// Whole bytes of trits.
+constexpr int64_t kBlockTrits = int64_t{kTritsPerByte} << 13;  // Of decoding.
+constexpr int64_t kChunkTrits = int64_t{kTritsPerByte} << 10;  // Even, as RoundingNoise requires.
 
 class Ternary : public ValueCodec {
  public:

@@ -12,7 +12,7 @@
 #include "core/executor.h"
 #include "core/packets.h"
 #include "core/pipeline.h"
-#include "cuda/workspace.h"
+#include "core/status.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/run_on_host.h"
