@@ -16,7 +16,7 @@ from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
 from tfcompress.state import Gradient, parameter_of, tf_variable
 from tfcompress.step import Step
-from tfcompress.wrapping import Wrapped, put_in_front, refuse_unfit
+from tfcompress.wrapping import Wrapped, attach, refuse_unfit
 
 
 class _Distributed(Wrapped):
@@ -151,7 +151,7 @@ def _wrap(
 def _distribute(optimizer: Any, plan: Given, options: Options, accumulation: Mapping) -> Any:
     """Gives an optimizer a class that reduces gradients before it applies them."""
     step = Step(momentum.taken(optimizer, plan), options, accumulation)
-    put_in_front(
+    attach(
         optimizer,
         _Distributed,
         step,

@@ -23,7 +23,7 @@ from tfcompress.rounds import Rounds
 from tfcompress.schedule import Schedule
 from tfcompress.state import Gradient
 from tfcompress.step import Step
-from tfcompress.wrapping import Wrapped, put_in_front, refuse_unfit
+from tfcompress.wrapping import Wrapped, attach, refuse_unfit
 
 _FILE = "tfcompress_round.npz"
 
@@ -178,7 +178,7 @@ def wrap(
     step = Step(plan, Options(process_set=process_set, sparse_as_dense=sparse_as_dense), settings)
     step.state.unsynchronised_steps = 0  # Anchors are compared, which are broadcast before or in a round.
     rounds = Rounds(step, steps, outer, feedback_decay, sends_rows=not sparse_as_dense)
-    put_in_front(
+    attach(
         optimizer,
         _InRounds,
         step,

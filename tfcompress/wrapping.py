@@ -93,7 +93,7 @@ def refuse_unfit(optimizer: Any) -> None:
         )
 
 
-def put_in_front(
+def attach(
     optimizer: Any, wrapped: type, step: Step, plan: Given, remade: Callable, **attributes: object
 ) -> None:
     """Puts a class in front of an optimizer's own, and gives it the state that its methods need.

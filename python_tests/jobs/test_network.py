@@ -8,13 +8,11 @@ import subprocess
 import sys
 import time
 
+import netns
 import pytest
+from namespace_job import JobError, run_ranks
 
 BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-import netns  # noqa: E402
-from namespace_job import JobError, run_ranks  # noqa: E402
-
 obstacle = netns.obstacle()
 pytestmark = [pytest.mark.long, pytest.mark.skipif(obstacle is not None, reason=str(obstacle))]
 UNLIMITED = netns.Bandwidth.parse("unlimited")
