@@ -71,15 +71,19 @@ QUICK = Setting(256, 256, 16)
 
 def compressors() -> dict[str, tfc.Compressor]:
     topk = tfc.Compression.topk(0.01)
-    small = tfc.Compression.topk(0.01, index="rowcol", value="ecsq")
-    return {
+    sharded = {
         "topk": topk,
-        "topk, sharded": dataclasses.replace(topk, exchange="shard"),
-        "topk rowcol|ecsq, sharded": dataclasses.replace(small, exchange="shard"),
-        "sparse, sharded": dataclasses.replace(tfc.Compression.sparse().last, exchange="shard"),
-        "bf16, sharded": dataclasses.replace(tfc.Compression.bf16, exchange="shard"),
-        "int8, sharded": tfc.Compression.int8(exchange="shard"),
-        "int4, sharded": tfc.Compression.int4(exchange="shard"),
+        "topk rowcol|ecsq": tfc.Compression.topk(0.01, index="rowcol", value="ecsq"),
+        "sparse": tfc.Compression.sparse().last,
+        "compact": tfc.Compression.compact().last,
+        "smallest": tfc.Compression.smallest().last,
+        "bf16": tfc.Compression.bf16,
+        "int8": tfc.Compression.int8(),
+        "int4": tfc.Compression.int4(),
+    }
+    return {"topk": topk} | {
+        f"{name}, sharded": dataclasses.replace(compressor, exchange="shard")
+        for name, compressor in sharded.items()
     }
 
 

@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli): finds every burst of up to 32 flipped bits, and has an instruction on x86.
+// CRC-32C (Castagnoli): finds every burst of up to 32 flipped bits. x86 and AArch64 have
+// instructions for it.
 #ifndef TFCOMPRESS_CORE_CRC32C_H_
 #define TFCOMPRESS_CORE_CRC32C_H_
 

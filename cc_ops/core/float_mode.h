@@ -10,8 +10,8 @@ namespace tfcompress {
 
 // Sets IEEE 754's default mode on this thread, and restores the thread's own mode at its end:
 // rounding to nearest, subnormal numbers kept, no traps. Stands where the core is entered
-// (pipeline.h, rows.h, linear_codec.h, the bindings of single codecs) and around each task of an
-// executor. Costs a few cycles; scopes nest.
+// (pipeline.h, rows.h, pieces.h, linear_codec.h, linear/low_rank.h, the bindings of single codecs)
+// and around each task of an executor. Costs a few cycles; scopes nest.
 class FloatModeScope {
  public:
   // Out of line: no arithmetic moves across the calls.

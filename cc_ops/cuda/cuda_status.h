@@ -9,11 +9,16 @@
 namespace tfcompress {
 namespace device {
 
-// Returns Internal with the failed operation and CUDA's name and description of the error. The
-// runtime forgets it: CUB would return it from a later call that did not fail.
+// Returns Internal with the failed operation and CUDA's name and description of the error, or
+// InvalidArgument if the build has no code for this GPU: then the ops go on on the host. The
+// runtime forgets the error: CUB would return it from a later call that did not fail.
 inline Status FromCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return OkStatus();
   cudaGetLastError();
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
+    return InvalidArgument("built for other GPUs than this one, by TFC_CUDA_ARCHITECTURES (", what,
+                           ": ", cudaGetErrorName(error), ")");
+  }
   return Internal(what, ": ", cudaGetErrorName(error), ", ", cudaGetErrorString(error));
 }
 

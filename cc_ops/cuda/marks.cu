@@ -83,6 +83,7 @@ Status TakeMarks(uint64_t n, Workspace* workspace, Marks* marks) {
 
 Status ClearMarks(const Marks& marks, cudaStream_t stream) {
   const size_t num_bytes = marks.num_tiles() * kTileWords * sizeof(uint32_t);
+  if (num_bytes == 0) return OkStatus();
   return FromCuda(cudaMemsetAsync(marks.words_dev, 0, num_bytes, stream), "clear marks");
 }
 

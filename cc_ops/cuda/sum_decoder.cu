@@ -2,8 +2,10 @@
 #include <cstddef>
 
 #include "core/bit_io.h"
+#include "core/codec.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/pipeline.h"
+#include "core/registry.h"
 #include "core/seeded_permutation.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
@@ -43,9 +45,12 @@ Status StatusOf(uint32_t error) {
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
   const uint64_t k = frame.header.k;
   const uint64_t found = frame.sections.indices.size();
-  if (decoder.joint != JointKind::kNone) {  // The value section's headers are read on the device.
-    if (found == 0) return OkStatus();
-    return DataLoss("index section: expected 0 bytes, found ", found);
+  if (decoder.joint != JointKind::kNone) {  // Its headers are read on the device.
+    if (found != 0) return DataLoss("index section: expected 0 bytes, found ", found);
+    if (k == 0) return OkStatus();
+    const SparseCodec* joint = DecoderById<SparseCodec>(frame.header.value_id);
+    return CheckSectionBytes("value section", frame.sections.values,
+                             joint->MinEncodedBytes(frame.header.n, frame.header.k));
   }
   const uint64_t width = decoder.value == ValueKind::kRaw ? sizeof(float) : sizeof(uint16_t);
   if (!IsCoded(decoder.value) && frame.sections.values.size() != k * width) {
@@ -454,8 +459,9 @@ Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
                              const DeviceBuffer& workspace, cudaStream_t stream,
                              Span<DecodeStats> stats) const {
   std::vector<std::max_align_t> host(CeilDiv(host_bytes_, sizeof(std::max_align_t)));
-  TFC_RETURN_IF_ERROR(Launch(packets_dev, scale, workspace, stream, host.data()));
-  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));
+  const Status launched = Launch(packets_dev, scale, workspace, stream, host.data());
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));  // Copies of `host` may be under way.
+  TFC_RETURN_IF_ERROR(launched);
   return Report(host.data(), stats);
 }
 

@@ -100,9 +100,12 @@ absl::Status ReadOwnPieceInputs(OpKernelContext* ctx, CompressorCache* compresso
   }
   inputs->n = static_cast<uint64_t>(others->NumElements());
   inputs->gradient = own[0].flat<float>().data() + begin;
-  inputs->others = *others;
   inputs->grid = GridOf(own[0]).From(begin);
-  if (num_slots > 0) return absl::OkStatus();
+  if (num_slots > 0) {
+    inputs->others = *others;
+    return absl::OkStatus();
+  }
+  // The sum goes here: in place, if nobody else has a reference.
   constexpr int kOthers = 1;  // After the gradient.
   TF_RETURN_IF_ERROR(ctx->forward_input_or_allocate_temp({kOthers}, tensorflow::DT_FLOAT,
                                                          others->shape(), &inputs->others));

@@ -28,6 +28,11 @@ TEST(FromCuda, NamesTheOperationAndTheError) {
               "something: cudaErrorInvalidValue");
 }
 
+TEST(FromCuda, LetsTheHostGoOnWhereTheBuildHasNoCodeForTheGpu) {
+  for (cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
+    ExpectError(FromCuda(error, "something"), StatusCode::kInvalidArgument, "for other GPUs");
+}
+
 TEST(FromCuda, ReportsAnErrorOnce) {
   EXPECT_FALSE(FromCuda(cudaSetDevice(-1), "making the device current").ok());
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);

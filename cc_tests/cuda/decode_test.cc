@@ -362,6 +362,19 @@ TEST(SumDecoder, NamesRankTensorAndCodec) {
       "rank 1, tensor 0: the checksum");
 }
 
+TEST(SumDecoder, TakesNoMemoryForMoreElementsThanASketchCanHold) {
+  constexpr uint32_t kSize = 10000;
+  const Stream stream;
+  for (const char* spec : {"topk:ratio=0.01|sketchml", "topk:ratio=0.01|skcompress"}) {
+    Bytes frame;
+    Append(spec, HostGradient(Gradient(kSize, 1), DType::kFloat32), 1, &frame);
+    SetField(frame_fields::kK, kSize, &frame);
+    // Of the length: the checksum, which is wrong, is known only after memory has been taken.
+    ExpectDataLoss(SumOnDevice(frame, 1, 1, {{DType::kFloat32, kSize}}, stream).status,
+                   "value section");
+  }
+}
+
 TEST(SumDecoder, RefusesMissingAndSmallBuffers) {
   const Stream stream;
   Bytes packets;

@@ -260,6 +260,14 @@ class TestBadArrays:
         with pytest.raises(ValueError, match="array is not C-contiguous"):
             self.encode(Array(gradient_of(3000).reshape(30, 100), strides=strides))
 
+    @pytest.mark.parametrize("offset", [1, 2])
+    def test_not_aligned(self, offset):
+        array = Array(gradient_of(100))
+        address, readonly = array.__cuda_array_interface__["data"]
+        array.__cuda_array_interface__["data"] = (address + offset, readonly)
+        with pytest.raises(ValueError, match="array is not aligned to its elements"):
+            self.encode(array)
+
     def test_masked(self):
         array = Array(gradient_of(10))
         array.__cuda_array_interface__["mask"] = array

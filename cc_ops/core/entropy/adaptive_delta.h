@@ -1,7 +1,7 @@
 // Delta coding with an adaptive prefix (SKCompress 5.2): 32 bits are divided into m intervals; each
 // delta is stored in as few intervals as hold it, and a prefix, of log2 m bits or a Huffman word,
 // says how many. The encoder chooses m and the kind of prefix by exact cost. Shared by the index
-// codec `delta_adaptive` and the joint codecs. FORMAT.md, "Adaptive deltas".
+// codec `delta_adaptive` and `skcompress`. FORMAT.md, "Adaptive deltas".
 #ifndef TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_DELTA_H_
 #define TFCOMPRESS_CORE_ENTROPY_ADAPTIVE_DELTA_H_
 

@@ -1,6 +1,6 @@
 // Delta-binary coding of ascending keys (SketchML 3.4, SKCompress 5.1): each key is stored as its
 // distance from the one before, in the fewest bytes that hold it, 1 to 4, and a 2-bit flag says how
-// many. Shared by the index codec `delta_binary` and the joint codecs. FORMAT.md, "Delta bytes".
+// many. Shared by the index codec `delta_binary` and `sketchml`. FORMAT.md, "Delta bytes".
 //
 // Flags come first, payload after, so that the flags alone give the length of everything: the
 // stream is self-delimiting given the number of keys. Every kDeltaBytesBlock keys the distance

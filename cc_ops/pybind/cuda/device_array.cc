@@ -95,7 +95,11 @@ DeviceArray ToDeviceArray(const std::string& name, const py::object& object,
   array.name = name;
   array.dtype = DTypeOf(name, interface["typestr"].cast<std::string>(), dtype_name);
   array.n = NumElements(shape);
-  array.data_dev = reinterpret_cast<void*>(data[0].cast<uintptr_t>());
+  const auto address = data[0].cast<uintptr_t>();
+  array.data_dev = reinterpret_cast<void*>(address);
+  // A kernel would fault, after which the process could not use the GPU any more.
+  if (array.n > 0 && address % DTypeBytes(array.dtype) != 0)
+    throw py::value_error(name + " is not aligned to its elements: copy it");
   if (!IsContiguous(shape, Optional(interface, "strides"), DTypeBytes(array.dtype)))
     throw py::value_error(name + " is not C-contiguous: copy it to a C-contiguous array");
   if (!Optional(interface, "mask").is_none())

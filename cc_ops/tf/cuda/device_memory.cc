@@ -24,6 +24,27 @@ Status CopyStream(cudaStream_t* stream) {
   return OkStatus();
 }
 
+// Makes the current device current again at its end. All GPUs share one pool of pinned memory,
+// and where it grows, TensorFlow leaves the first of them current on threads that are not its own.
+class DeviceScope {
+ public:
+  DeviceScope() { cudaGetDevice(&entered_); }
+  ~DeviceScope() { cudaSetDevice(entered_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int entered_ = 0;
+};
+
+// Attributes that allocate host tensors in pinned memory.
+tensorflow::AllocatorAttributes Pinned() {
+  tensorflow::AllocatorAttributes attributes;
+  attributes.set_on_host(true);
+  attributes.set_gpu_compatible(true);
+  return attributes;
+}
+
 }  // namespace
 
 using tensorflow::OpKernelContext;
@@ -45,16 +66,15 @@ absl::Status AllocateOnDevice(OpKernelContext* ctx, size_t num_bytes, OwnedBuffe
   return absl::OkStatus();
 }
 
-tensorflow::AllocatorAttributes Pinned() {
-  tensorflow::AllocatorAttributes attributes;
-  attributes.set_on_host(true);
-  attributes.set_gpu_compatible(true);
-  return attributes;
-}
-
 absl::Status AllocatePinned(OpKernelContext* ctx, size_t num_bytes, Tensor* owner) {
+  const DeviceScope device;
   const tensorflow::TensorShape shape({static_cast<int64_t>(num_bytes)});
   return ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner, Pinned());
+}
+
+absl::Status AllocatePinnedOutput(OpKernelContext* ctx, uint64_t num_bytes, Tensor** output) {
+  const DeviceScope device;
+  return ctx->allocate_output(0, {static_cast<int64_t>(num_bytes)}, output, Pinned());
 }
 
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream) {

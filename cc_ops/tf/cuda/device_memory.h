@@ -35,12 +35,14 @@ struct OwnedBuffer : device::DeviceBuffer {
 absl::Status AllocateOnDevice(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                               OwnedBuffer* buffer, bool waits = true);
 
-// Attributes that allocate host tensors in pinned memory, for copies to or from the device.
-tensorflow::AllocatorAttributes Pinned();
 // Allocates bytes in pinned memory, for as long as `owner` lives: wait for the stream before it
 // ends.
 absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                             tensorflow::Tensor* owner);
+
+// Allocates output 0, bytes in pinned memory.
+absl::Status AllocatePinnedOutput(tensorflow::OpKernelContext* ctx, uint64_t num_bytes,
+                                  tensorflow::Tensor** output);
 
 // Copies on the stream, without waiting for it if the host's memory is pinned.
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);

@@ -31,11 +31,6 @@ constexpr uint64_t kMostBytes = uint64_t{512} << 20;
 // Threads that encode for a stream: what comes while both do is encoded together afterwards.
 constexpr int kMostEncodings = 2;
 
-// A length follows from the data, so that the host knows it only afterwards.
-absl::Status AllocateFrames(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frames) {
-  return ctx->allocate_output(0, {static_cast<int64_t>(num_bytes)}, frames, Pinned());
-}
-
 // A kernel that was called.
 struct Call {
   JointEncodeKernel* kernel;
@@ -178,7 +173,7 @@ class JointEncoding {
       total += lengths[i];
     }
     Tensor* frames = nullptr;
-    TF_RETURN_IF_ERROR(AllocateFrames(call->ctx, total, &frames));
+    TF_RETURN_IF_ERROR(AllocatePinnedOutput(call->ctx, total, &frames));
     auto* to = static_cast<unsigned char*>(frames->data());
     for (size_t i = 0; i < lengths.size(); ++i) {
       copies->push_back({frames_dev_[first + i], lengths[i], to});
@@ -324,7 +319,7 @@ CallQueue* QueueOf(cudaStream_t stream) {
 
 absl::Status OutputFrames(OpKernelContext* ctx, const Bytes& frames) {
   Tensor* output;
-  TF_RETURN_IF_ERROR(AllocateFrames(ctx, frames.size(), &output));
+  TF_RETURN_IF_ERROR(AllocatePinnedOutput(ctx, frames.size(), &output));
   if (!frames.empty()) std::memcpy(output->data(), frames.data(), frames.size());
   return absl::OkStatus();
 }
