@@ -10,7 +10,7 @@ namespace tfcompress {
 namespace device {
 
 // Returns Internal with the failed operation and CUDA's name and description of the error, or
-// InvalidArgument if the build has no code for this GPU: then the ops go on on the host. The
+// InvalidArgument if the build has no code for this GPU, as where a part has no device variant. The
 // runtime forgets the error: CUB would return it from a later call that did not fail.
 inline Status FromCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return OkStatus();

@@ -45,7 +45,7 @@ Status StatusOf(uint32_t error) {
 Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
   const uint64_t k = frame.header.k;
   const uint64_t found = frame.sections.indices.size();
-  if (decoder.joint != JointKind::kNone) {  // Its headers are read on the device.
+  if (decoder.joint != JointKind::kNone) {  // The device reads the headers inside.
     if (found != 0) return DataLoss("index section: expected 0 bytes, found ", found);
     if (k == 0) return OkStatus();
     const SparseCodec* joint = DecoderById<SparseCodec>(frame.header.value_id);

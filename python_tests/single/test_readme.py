@@ -75,6 +75,11 @@ def test_its_choice_has_the_measured_numbers():
 def test_what_it_says_of_its_measurements_is_in_them():
     second = result_rows("convergence_large_mlp")["sparse"]
     assert f"with a second seed [{-100 * second['difference']:.2f}]" in README
+    lower = json.loads((ROOT / "docs" / "results" / "time_to_accuracy_large_mlp_rate.json").read_text())
+    faster = {(row["compression"], row["bandwidth"]): f"{row['faster']:.1f}" for row in lower["rows"]}
+    slow, fast = ([faster[name, link] for name in ("sparse", "int4")] for link in ("100mbit", "1gbit"))
+    said = f"`sparse` arrives there at 100 Mbit/s in {slow[0]} times less time, `int4` in {slow[1]}, "
+    assert said + f"and at 1 Gbit/s in {' and '.join(fast)}" in README
     rows = json.loads((ROOT / "docs" / "results" / "network_mlp.json").read_text())["rows"]
     to_fp16 = {(row["compression"], row["bandwidth"]): row["throughput_to"]["fp16"] for row in rows}
     int8, int4 = (
