@@ -2,7 +2,6 @@
 
 #include "core/frame.h"
 #include "cuda/code_walk.h"
-#include "cuda/cuda_status.h"
 #include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/scan.h"
@@ -280,15 +279,14 @@ Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
       MaxSupportOf, stream);
 }
 
-Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
-                           CodeReadBuffers* buffers) {
+void TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
+                         CodeReadBuffers* buffers) {
   const uint64_t num_tiles = max_extent.num_tiles();
   buffers->words_dev = workspace->Take<uint32_t>(NumSectionWords(max_extent.num_bytes));
   buffers->streams_dev = workspace->Take<CodeStream>(max_extent.num_streams);
   buffers->notes_dev = workspace->Take<uint32_t>(num_tiles * kMaxCodeBits);
   buffers->starts_dev = workspace->Take<WalkStart>(num_tiles);
   buffers->list_ends_dev = workspace->Take<uint64_t>(num_lists);
-  return OkStatus();
 }
 
 uint64_t NumSectionWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) + kPaddingWords; }

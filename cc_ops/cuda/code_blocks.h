@@ -144,8 +144,8 @@ struct CodeReadBuffers {
 };
 
 // Takes buffers for up to num_lists lists in sections of up to that extent.
-Status TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
-                           CodeReadBuffers* buffers);
+void TakeCodeReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
+                         CodeReadBuffers* buffers);
 
 // Words for a section and for reading ahead at its end.
 uint64_t NumSectionWords(uint64_t num_bytes);

@@ -259,8 +259,7 @@ __global__ void MeasureDexpKernel(ValueSpec spec, const uint32_t* k, const uint3
   *params = found;
 }
 
-// ---- Norms, scales and means of buckets
-// ----------------------------------------------------------------
+// ---- Norms, scales and means of buckets --------------------------------------------------------
 
 __global__ void WriteNormsKernel(const EncodedFrame* frames, uint32_t bucket_size) {
   const EncodedFrame& frame = frames[blockIdx.y];

@@ -1,7 +1,6 @@
 #include "core/value/block_statistics.h"
 #include "core/value/sort_key.h"
 #include "cuda/binary_search.h"
-#include "cuda/cuda_status.h"
 #include "cuda/dexp_curves.h"
 #include "cuda/launch.h"
 #include "cuda/ordered_sums.h"

@@ -251,8 +251,7 @@ Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
     // A sketch has no more columns than keys.
     TakeCellReadBuffers(kMaxSketchLists, buffers->max_buckets, uint64_t{kMaxSketchRows} * max_k,
                         workspace, &buffers->coded_cells);
-    TFC_RETURN_IF_ERROR(TakeDeltaReadBuffers(kMaxSketchLists, extent.max_compressed, workspace,
-                                             &buffers->prefixed));
+    TakeDeltaReadBuffers(kMaxSketchLists, extent.max_compressed, workspace, &buffers->prefixed);
   }
   return TakeDeltaBuffers(kMaxSketchLists, max_k, workspace, &buffers->deltas);
 }

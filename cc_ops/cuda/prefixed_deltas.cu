@@ -350,12 +350,12 @@ Status WritePrefixedDeltas(const KeyLists& lists, const uint32_t* keys_dev,
                                 stream);
 }
 
-Status TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
-                            DeltaReadBuffers* buffers) {
+void TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
+                          DeltaReadBuffers* buffers) {
   buffers->readings_dev = workspace->Take<DeltaReading>(num_lists);
   buffers->heads_dev = workspace->Take<CodeHead>(num_lists);
   buffers->distances_dev = workspace->Take<uint32_t>(max_extent.num_tiles());
-  return TakeCodeReadBuffers(num_lists, max_extent, workspace, &buffers->codes);
+  TakeCodeReadBuffers(num_lists, max_extent, workspace, &buffers->codes);
 }
 
 Status DecodePrefixedDeltas(bool is_adaptive, const KeyLists& lists, const CodeSections& sections,

@@ -80,8 +80,8 @@ struct DeltaReadBuffers {
 };
 
 // Takes buffers for sections of that extent.
-Status TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
-                            DeltaReadBuffers* buffers);
+void TakeDeltaReadBuffers(uint32_t num_lists, const CodeExtent& max_extent, Workspace* workspace,
+                          DeltaReadBuffers* buffers);
 
 // Decodes into keys_dev the keys of lists, whose codes are at the front of their parts of the
 // section, and sets the end of each code, buffers.codes.list_ends_dev. Sets bits of *error_dev if a

@@ -13,10 +13,9 @@
 namespace tfcompress {
 namespace device {
 
-// Unsigned integer of as many bytes as T, which has 2, 4 or 8.
+// Unsigned integer of as many bytes as T, which has 2 or 4.
 template <typename T>
-using BitsOf = std::conditional_t<sizeof(T) == 2, uint16_t,
-                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+using BitsOf = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
 
 // The i-th T of a section. The branches differ on purpose: nvcc 13.0 joins a store of a whole word
 // and a memcpy of the same value into one store that requires an aligned address.

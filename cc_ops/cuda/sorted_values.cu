@@ -1,6 +1,5 @@
 #include "core/value/sort_key.h"
 #include "cuda/binary_search.h"
-#include "cuda/cuda_status.h"
 #include "cuda/launch.h"
 #include "cuda/sorted_values.h"
 

@@ -235,8 +235,9 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
   if (!groups_.empty()) return groups_.TakeBuffers(workspace, &buffers->keys);
   TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->keys.deltas));
-  if (max_deltas_.num_streams == 0) return OkStatus();
-  return TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->keys.prefixed);
+  if (max_deltas_.num_streams > 0)
+    TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->keys.prefixed);
+  return OkStatus();
 }
 
 float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {

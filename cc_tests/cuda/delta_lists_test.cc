@@ -134,10 +134,10 @@ ListsRead ReadLists(const DeviceLists& device, const Section& section, const Str
   const CodeExtent extent = ExtentOf(view.num_lists, view.max_keys, section.bytes.size());
   DeltaReadBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeDeltaReadBuffers(view.num_lists, extent, &measure, &buffers));
+  TakeDeltaReadBuffers(view.num_lists, extent, &measure, &buffers);
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeDeltaReadBuffers(view.num_lists, extent, &carve, &buffers));
+  TakeDeltaReadBuffers(view.num_lists, extent, &carve, &buffers);
   const DeviceVector<unsigned char> section_dev(section.bytes, stream);
   const DeviceVector<uint64_t> begins_dev(section.begins, stream);
   const DeviceVector<uint64_t> lengths_dev(section.lengths, stream);
