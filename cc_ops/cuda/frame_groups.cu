@@ -107,8 +107,8 @@ Status FrameGroups::TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const
   const auto num_lists = static_cast<uint32_t>(max_frames());
   if (common_.index == IndexKind::kDeltaBinary)
     return TakeDeltaBuffers(num_lists, max_keys(), workspace, &buffers->deltas);
-  TakeDeltaReadBuffers(num_lists, ExtentOf(num_lists, max_keys(), most_.num_index_bytes),
-                       workspace, &buffers->prefixed);
+  TakeDeltaReadBuffers(num_lists, ExtentOf(num_lists, max_keys(), most_.num_index_bytes), workspace,
+                       &buffers->prefixed);
   return OkStatus();
 }
 
