@@ -28,7 +28,7 @@ class PaperPresets:
         Decoded gradients never change sign and never grow, but shrink where keys collide: the paper trains
         with Adam (section 3.3). Costs 19 bits an element sent at a density of 1 %, with a relative error of
         0.08 to 0.78 on this repository's gradients (docs/results.md). Not for dense gradients: 3.7 times
-        fewer bytes on the digits for 20 times the encoding time of `topk`; `skcompress` is smaller with the
+        fewer bytes on the digits for 14 times the encoding time of `topk`; `skcompress` is smaller with the
         same error.
 
         Args:
@@ -73,7 +73,7 @@ class PaperPresets:
         counted for each sign. Like SketchML it trains with Adam. Sends only elements other
         than zero: 5.7 times fewer payload bytes than plain rows on a linear model of 10M dimensions, 6.4 on
         NeuMF, 6.8 on MNIST without loss of accuracy (docs/results.md). Not where the network is fast:
-        encoding takes 10.6 memcpys of the tensor (docs/codecs.md). Not for long training of embeddings: on
+        encoding takes 10.8 memcpys of the tensor (docs/codecs.md). Not for long training of embeddings: on
         NeuMF 2.3 points of HR@10 behind after ten epochs, where `int4` was 0.07 (docs/no_loss.md).
 
         Args:
@@ -117,7 +117,7 @@ class PaperPresets:
         The default is the paper's DR[BF-P2] of section 6.3 (Top-r 1 %, false-positive rate 0.001);
         `value="dexp"` adds Fit-DExp with the permutation of section 5.1. A filter takes 14.4 bits an index
         where `topk` takes 10.6, and about 30 memcpys of the tensor to encode and to decode. Not for rows of
-        large tables: steps took 5 to 10 times as long as without compression (docs/results.md). It is here
+        large tables: steps took 1.3 to 1.9 times as long as without compression (docs/results.md). It is here
         to reproduce the paper; `topk` is smaller and faster.
 
         Args:
@@ -300,7 +300,7 @@ class PaperPresets:
     ) -> Compressor:
         """ZipML's uniform fixed-point grid over the range of each tensor.
 
-        Costs 8 or 16 bits an element and 13 memcpys of the values to encode. SKCompress (section 7.1) had
+        Costs 8 or 16 bits an element and 7.3 memcpys of the values to encode. SKCompress (section 7.1) had
         to give it two bytes for convergence; with one, Gaussian values have 39 dB, Student's t3 16
         (docs/codecs.md). Not with 8 bits for gradients with outliers, which set the step of the grid for
         all.
@@ -421,9 +421,10 @@ class PaperPresets:
         else as rows. Costs 4 `rank` (rows + columns) bytes of it, in two all-reduces a step for all matrices
         together, whatever the number of ranks, and 4 bytes of residual an element. Tensors of one dimension,
         small ones, and matrices whose factors would not be smaller travel exactly. The optimizer's momentum
-        stays its own. On the digits, 60 times fewer bytes than uncompressed at the same accuracy (README.md);
-        encoding a matrix of 2048 x 2048 takes about 2 memcpys, decoding 4 to 5. Not where matrices
-        are narrow, nor for embeddings, whose rows are sent as they are.
+        stays its own. On the digits, 60 times fewer bytes than uncompressed at the same accuracy
+        (docs/choose.md), on Fashion-MNIST 0.5 points behind (README.md); encoding a matrix of 2048 x 2048
+        takes about 2 memcpys, decoding 4 to 5. Not where matrices are narrow, nor for embeddings, whose
+        rows are sent as they are.
 
         Args:
           rank: Vectors of each factor: 1 to 1024; 2 to 4 in the paper.

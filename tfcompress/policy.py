@@ -72,9 +72,9 @@ class Compressor:
         all gradients and sends the sum, encoded again, to all: a rank moves and decodes about two frames,
         whatever the number of ranks; a residual takes up what the second encoding leaves out, too. "auto":
         what moves fewer bytes: "gather" on two ranks, on three where frames grow with what is summed (rows
-        of tables, `nonzero`, `threshold`), and on 1 + c where those of `return_spec` are c times as large;
-        "shard" on more and in elastic jobs, which may become larger. Rows of tables are sharded by their
-        numbers: row r is summed by rank r % ranks. What all-reduce carries is not affected.
+        of tables, `nonzero`, `threshold`), and on up to 1 + c where those of `return_spec` are c times as
+        large; "shard" on more and in elastic jobs, which may become larger. Rows of tables are sharded by
+        their numbers: row r is summed by rank r % ranks. What all-reduce carries is not affected.
       payload_dtype: The dtype of a linear codec's payload in the all-reduce: "float32" (default) or
         "float16", whose range ends at 65,504.
       min_dimensions: Tensors of fewer dimensions travel uncompressed (default 0), as biases and scales do

@@ -134,7 +134,7 @@ class Compression(PaperPresets):
         Magnitudes of levels are squares, 1/49 to 1 of the block's largest, so that what is small is not
         rounded to zero beside what is large (docs/no_loss.md has what even levels lose). Costs 4.1 bits an
         element and 4 bytes of residual, of embeddings too. Not without the residual: one step keeps about
-        20 dB of a normal gradient.
+        18 dB of a normal gradient.
 
         Args:
           block: Values that share a scale: 16, 64, 256 or 1024.
@@ -198,7 +198,7 @@ class Compression(PaperPresets):
     ) -> Schedule:
         """`sparse` in two fifths fewer bytes, for links of less than some 25 Mbit/s.
 
-        The same elements, coded by `rowcol` and `ecsq`: 50 to 108 times fewer bytes than without compression
+        The same elements, coded by `rowcol` and `ecsq`: 41 to 108 times fewer bytes than without compression
         in what was measured, and 0.2 points behind at the most, under Adam mostly ahead (docs/no_loss.md).
         Costs some 5 bits an element sent, index included, 50 ns to encode and as much to decode it, and the
         memory of `sparse`. Not on faster links, where `sparse` takes less time, nor for embeddings: tables
@@ -293,9 +293,9 @@ class Compression(PaperPresets):
         """Sends the elements whose magnitude is at least `tau`, with error feedback.
 
         Costs as much for an element sent as `topk`, and how many are sent follows the data: on the digits
-        of the README a packet held 129 times fewer bytes than the gradients, encoded in half the time of
-        `topk`. Not where the scale of the gradients is unknown or changes: a `tau` that suits the first
-        epoch may send nothing in the last.
+        of the README a packet held 129 times fewer bytes than the gradients, encoded in three fifths of the
+        time of `topk`. Not where the scale of the gradients is unknown or changes: a `tau` that suits the
+        first epoch may send nothing in the last.
 
         Args:
           tau: Smallest magnitude that is sent, in the gradient's units; above 0.
