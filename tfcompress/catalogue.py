@@ -113,7 +113,7 @@ def describe_spec(spec: str) -> dict[str, Any]:
 
 def is_spec(text: str) -> bool:
     """Returns whether text looks like a spec, not like a preset: it has parts, or one part's parameters."""
-    return "|" in text or (":" in text and "(" not in text)
+    return "(" not in text and ("|" in text or ":" in text)
 
 
 def _entries(kind: str) -> list[Entry]:

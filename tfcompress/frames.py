@@ -38,8 +38,11 @@ def encode(
     """
     array = np.asarray(array)
     name = array.dtype.name
-    if name not in ("float32", "float16", "bfloat16"):
-        raise ValueError(f"only float32, float16 and bfloat16 arrays are compressed, got {name}")
+    if name not in ("float32", "float16", "bfloat16") or not array.dtype.isnative:
+        raise ValueError(
+            "only float32, float16 and bfloat16 arrays are compressed, in this machine's byte order: got "
+            f"{array.dtype}"
+        )
     flat = np.ascontiguousarray(array).reshape(-1)
     bits = flat if name == "float32" else flat.view(np.uint16)
     if slots is None:

@@ -15,6 +15,7 @@ from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
 from tfcompress.state import Gradient, parameter_of, tf_variable
+from tfcompress.statistics import note_use
 from tfcompress.step import Step
 from tfcompress.wrapping import Wrapped, attach, refuse_unfit
 
@@ -119,7 +120,9 @@ def DistributedOptimizer(  # noqa: N802 - the name that Horovod's users know.
         compression,
         backward_passes_per_step,
         average_aggregated_gradients,
-        unused=(name, device_dense, device_sparse),
+        name=name,
+        device_dense=device_dense,
+        device_sparse=device_sparse,
         groups=groups,
         op=op,
         gradient_predivide_factor=gradient_predivide_factor,
@@ -191,11 +194,13 @@ def set_compression(optimizer: Any, compression: Compressor | Mapping[str, Compr
     """
     state = checkpoint.state_of(optimizer)
     if keras_objects.rounds_of(optimizer) is not None:
-        plan = local_steps.checked_plan(compression)
+        plan = given = local_steps.checked_plan(compression)
     else:
-        plan = momentum.taken(optimizer, as_plan(compression))
+        given = as_plan(compression)
+        plan = momentum.taken(optimizer, given)
         _warn_unsuited(optimizer, plan)
     state.change(plan)
+    note_use(compressors_of(given), state)
 
 
 @tf.autograph.experimental.do_not_convert  # As `Step.reduce`.

@@ -51,14 +51,18 @@ class Options:
     @classmethod
     def of_horovod(
         cls,
-        unused: Sequence[str | None] = (),
+        name: str | None = None,
+        device_dense: str = "",
+        device_sparse: str = "",
         groups: int | Sequence | None = None,
         **options: Any,
     ) -> "Options":
         """Takes what programs that were written for Horovod pass.
 
         Args:
-          unused: Names and devices, which come before `compression` in Horovod's order.
+          name: Comes before `compression` in Horovod's order, as the devices do; not used.
+          device_dense: Not used.
+          device_sparse: Not used.
           groups: A number of groups, or a list of lists of variables, of which the number counts; None leaves
             `num_groups`.
           options: The attributes.
@@ -67,7 +71,7 @@ class Options:
           TypeError: Something else stands where a name or device should be.
           ValueError: Arguments do not go together.
         """
-        for argument in unused:
+        for argument in (name, device_dense, device_sparse):
             if argument is not None and not isinstance(argument, str):
                 raise TypeError(
                     f"pass compression={argument!r} by its name: the order of arguments is Horovod's"

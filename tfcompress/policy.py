@@ -62,7 +62,8 @@ class Compressor:
         Row ids go through the spec's index codec, rows through its value codec.
       row_residual: Whether tables have a residual too, which keeps rows that are not sent until they are
         touched again: 4 bytes an element of the whole table, on every rank. Default: True where the spec
-        has a residual and a top-k or threshold sparsifier, and its index codec loses no row.
+        has a residual and a top-k or threshold sparsifier, its index codec loses no row, and
+        `row_sparsifier` is left out. With a `row_sparsifier` and no residual, what is not sent is lost.
       clip_norm: Local gradient clipping (Deep Gradient Compression 3.2): before anything else, all
         gradients of a step that have this limit, whatever their compressor, are scaled down together so that
         their Euclidean norm on this rank is at most clip_norm / sqrt(ranks); None (default) leaves them.
@@ -362,13 +363,13 @@ class PerVariable:
 
         Raises:
           ValueError: A key is not a regular expression.
-          TypeError: A value is not a `Compressor`.
+          TypeError: A value or `default` is not a `Compressor`.
         """
         self._compressors = {}
         for pattern, compressor in compressors.items():
             check_pattern(pattern)
             self._compressors[pattern] = as_compressor(compressor)
-        self._default = default
+        self._default = as_compressor(default)
 
     def compressor_for(self, name: str) -> Compressor:
         """Returns the compressor of the variable of this name."""

@@ -68,7 +68,7 @@ def parameter_of(variable: object, position: int = 0) -> Parameter:
         name = f"source_{position}_of_shape_{'x'.join(map(str, inner.shape))}"
         return Parameter(name, name, inner.shape)
     name = getattr(variable, "path", None) or inner.name.partition(":")[0]
-    return Parameter(id(inner), name, inner.shape, inner)
+    return Parameter(inner.ref(), name, inner.shape, inner)  # An id would be another's when this one is gone.
 
 
 def make_variable(

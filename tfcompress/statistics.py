@@ -247,6 +247,10 @@ class Counter:
         step = tf.stack([tf.constant(1, tf.int64), communication_nanoseconds])
         self._step_sums.assign_add(tf.concat([step, padding], axis=0))
 
+    def steps(self) -> tf.Tensor:
+        """Returns how many steps were added, int64 scalar."""
+        return self._step_sums[0]
+
     def read(self, slots: Mapping[str, Sequence[tf.Variable]]) -> Stats:
         """Returns the sums so far.
 

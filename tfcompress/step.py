@@ -99,9 +99,10 @@ class Step:
         shared = [i for i, p in enumerate(parameters) if p.key not in local and gradients[i] is not None]
         if not shared:
             return results
-        mine = [self.densify(gradients[i], parameters[i]) for i in shared]
+        plan = plan or self.state.plan
+        mine = [self.densify(gradients[i], parameters[i], plan) for i in shared]
         reduce = self._reduce_on_all if self._ranks.may_exchange() else self._reduce_alone
-        reduced = reduce(mine, [parameters[i] for i in shared], plan or self.state.plan)
+        reduced = reduce(mine, [parameters[i] for i in shared], plan)
         for i, gradient in zip(shared, reduced, strict=True):
             results[i] = gradient
         return results
@@ -111,7 +112,7 @@ class Step:
     ) -> list[Gradient]:
         _refuse_xla()
         stages, counter = self.state.enter(gradients, parameters, plan)
-        self.state.check_replicas(parameters)
+        self.state.check_replicas(parameters, counter)
         step = self.state.begin_step()
         stage, trials = stages.at(step), stages.trials
         name = self.state.name_of(stages, parameters)
@@ -171,13 +172,13 @@ class Step:
             return finite
         return self._ranks.all_true(finite, f"{self.state.name_of_all()}_finite")
 
-    def densify(self, gradient: Gradient, parameter: Parameter) -> Gradient:
+    def densify(self, gradient: Gradient, parameter: Parameter, plan: Given | None = None) -> Gradient:
         """Returns a gradient, IndexedSlices as a dense tensor where the options say so."""
         if not (self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices)):
             return gradient
         dense = tf.convert_to_tensor(gradient)
         if parameter.key not in self._local:
-            warn_of_dense_table(self.state.plan, parameter.name, dense)
+            warn_of_dense_table(plan or self.state.plan, parameter.name, dense)
         return dense
 
     def _members(

@@ -71,12 +71,11 @@ class StepState:
             self._settings["auto"] = [[name, each.spec] for name, each in plan.plans.items()]
         self._numbers: dict[Hashable, int] = {}
         self._stages: dict[tuple, Stages] = {}
-        self._settled: dict[tuple, Plan] = {}
+        self._settled: dict[tuple[str, tuple[Described, ...]], Plan] = {}
         self._choice = ""
         self._counters: dict[tuple, Counter] = {}
         self._levels: tuple[Levels | None] | None = None  # None before the first step.
         self._steps: tf.Variable | None = None
-        self._calls: tf.Variable | None = None
         self._prepared: tuple[int, dict[str, np.ndarray]] = (-1, {})
 
     # ---- For a step ----------------------------------------------------------------------------------------
@@ -93,9 +92,9 @@ class StepState:
         if not stages.is_agreed:
             self._agree(stages)
             stages.is_agreed = True
+        note_use(compressors_of(plan), self)
         numbers = tuple(self.number(parameter) for parameter in parameters)
         if numbers not in self._counters:
-            note_use(compressors_of(plan), self)
             _warn_if_nothing_is_compressed(stages, plan)
             self._counters[numbers] = Counter([self.memories.unique_name(each) for each in parameters])
         return stages, self._counters[numbers]
@@ -155,7 +154,7 @@ class StepState:
 
     def _settle(self, plan: Auto, gradients: tuple[Described, ...]) -> Plan:
         """Returns what is applied to a list of gradients: one candidate, or a contest of several."""
-        key = (plan, gradients)
+        key = (str(plan.get_config()), gradients)  # Of one made anew at every step, too.
         if key not in self._settled:
             if comm.talks_eagerly() and not comm.is_elastic() and self.ranks.size() > 1:
                 found = probe.finalists_of(plan, gradients, self.ranks, self.name_of_all())
@@ -180,7 +179,7 @@ class StepState:
         """Returns the prefix of the names of a list's collectives, equal on all ranks."""
         if comm.is_elastic() and all(parameter.variable is not None for parameter in parameters):
             description = [self._settings, stages.gradients]
-            return name_of_list(description, [parameter.key for parameter in parameters])
+            return name_of_list(description, [id(parameter.variable) for parameter in parameters])
         return self.name_of_all()
 
     def begin_step(self) -> tf.Tensor:
@@ -200,16 +199,14 @@ class StepState:
         assert self.name is not None
         return self.name
 
-    def check_replicas(self, parameters: Sequence[Parameter]) -> None:
-        """Stops training where ranks hold different variables after the unsynchronised steps.
+    def check_replicas(self, parameters: Sequence[Parameter], counter: Counter) -> None:
+        """Stops training where ranks hold different variables after the unsynchronised steps of a list.
 
         Ranks that join an elastic job are at their first step when others are not.
         """
         variables = [p.variable for p in parameters if p.variable is not None and p.variable.dtype.size]
         if comm.is_elastic() or not variables:
             return
-        assert self._calls is not None
-        calls = self._calls.assign_add(1, read_value=True)
 
         def check() -> tf.Tensor:
             position = self.ranks.find_difference(variables, self.name_of_all())
@@ -222,7 +219,7 @@ class StepState:
             tf.debugging.Assert(position < 0, [message, name])
             return tf.constant(True)
 
-        tf.cond(tf.equal(calls, self.unsynchronised_steps + 1), check, lambda: tf.constant(True))
+        tf.cond(tf.equal(counter.steps(), self.unsynchronised_steps), check, lambda: tf.constant(True))
 
     def _agree(self, stages: Stages | None) -> None:
         """Compares configurations; a rank that restored nothing goes on at the step of one that did."""
@@ -243,7 +240,6 @@ class StepState:
         """Sets how many steps were done."""
         if self._steps is None:
             self._steps = make_variable(np.int64(0), "tfcompress/step")
-            self._calls = make_variable(np.int64(0), "tfcompress/calls")
         if steps != self.steps():
             with tf.init_scope():  # Not in the graph that is being traced, where every step would do it.
                 self._steps.assign(steps)
@@ -270,6 +266,8 @@ class StepState:
             before.become(after)
         self._stages = {stages.key(): stages for stages in self._stages.values()}
         self.plan = plan
+        self._choice = ""
+        note_use(compressors_of(plan), self)
 
     def steps(self) -> int:
         """Returns how many steps were done."""
@@ -359,6 +357,8 @@ def _warn_if_nothing_is_compressed(stages: Stages, plan: Given) -> None:
     wanted = [each for each in compressors_of(plan) if each.transport is not Transport.ALLREDUCE]
     if wanted and not any(route.compresses for route in stages.all_routes()):
         warn_once(
-            f"'{wanted[0].spec}' compresses no gradient of this step: all are excluded or have fewer than "
-            f"min_elements={wanted[0].min_elements} elements. Lower min_elements, or use tfc.Compression.none"
+            f"'{wanted[0].spec}' compresses no gradient of this step: all are excluded, have fewer than "
+            f"min_elements={wanted[0].min_elements} elements or min_dimensions={wanted[0].min_dimensions} "
+            "dimensions, are neither float32, float16 nor bfloat16, or would not be smaller. Lower what "
+            "excludes them, or use tfc.Compression.none"
         )

@@ -107,8 +107,8 @@ class HorovodAdapter:
         compressor = self._compressor
         if tensor.dtype.name not in COMPRESSED_DTYPES:
             return True
-        # It cannot add bfloat16, and knows nothing of a momentum that is in here.
-        if tensor.dtype == tf.bfloat16 or compressor.has_momentum:
+        # It cannot add bfloat16, and knows nothing of a momentum or a limit that is in here.
+        if tensor.dtype == tf.bfloat16 or compressor.has_momentum or compressor.clip_norm is not None:
             return False
         if compressor.transport is Transport.ALLREDUCE:
             return True

@@ -77,7 +77,8 @@ class DistributedGradientTape:
         self._tape = gradtape
         self._plan = as_plan(compression)
         self._options = Options.of_horovod(
-            unused=(device_dense, device_sparse),
+            device_dense=device_dense,
+            device_sparse=device_sparse,
             groups=groups,
             op=op,
             gradient_predivide_factor=gradient_predivide_factor,

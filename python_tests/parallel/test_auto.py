@@ -174,6 +174,7 @@ def test_a_model_trains_and_tells_its_choice(injected, assert_same_on_all_ranks,
     model.fit(*make_data(640), batch_size=16, epochs=1, verbose=0, shuffle=False)
     sent = tfc.stats(optimizer).since(before).total
     assert sent.payload_bytes < 0.3 * sent.dense_bytes
+    assert tfc.stats(optimizer).choice == ""
     with pytest.raises(ValueError, match="measures before the first step"):
         tfc.set_compression(optimizer, tfc.Compression.auto())
 
@@ -191,6 +192,18 @@ def test_the_momentum_is_in_the_memory_only_of_what_is_sparse(injected, assert_s
     is_sparse = ready == ["sparse"]
     assert max(len(own) for own in stats.slots) == (2 if is_sparse else 1)
     assert stats.choice.startswith("sparse: its exchange is expected" if is_sparse else "int4: 800 ms")
+
+
+def test_one_made_anew_at_every_step_measures_once(monkeypatch):
+    found, calls = probe.Finalists(["int4"], ["int4"], {"none": 0.04, "int4": 0.02}), []
+    monkeypatch.setattr(probe, "finalists_of", lambda *_: calls.append(1) or found)
+    variable = tf.Variable(tf.zeros([64, 64]))
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable)
+        tape = tfc.DistributedGradientTape(tape, compression=tfc.Compression.auto())
+        tape.gradient(loss, [variable])
+    assert tfc.stats(tape).total.steps == 3 and len(calls) == 1
 
 
 def test_ranks_that_allow_different_things_are_told():

@@ -119,6 +119,18 @@ def test_local_clipping_bounds_the_norm_of_all_gradients_together(rng):
         np.testing.assert_allclose(update, all_ranks(given * np.float32(scale)).sum(axis=0), rtol=1e-4)
 
 
+def test_stock_horovod_clips_small_gradients_too(rng):
+    variable, compressor = tf.Variable(tf.zeros([40])), tfc.Compression.topk(0.1, clip_norm=2.0)
+    gradient = np.float32(10 * rng.standard_normal(40))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(variable * gradient)
+    [update] = hvd.DistributedGradientTape(tape, compression=compressor, op=hvd.Sum).gradient(
+        loss, [variable]
+    )
+    clipped = gradient * np.float32(2 / np.sqrt(hvd.size()) / np.linalg.norm(gradient))
+    np.testing.assert_allclose(update, all_ranks(clipped).sum(axis=0), rtol=1e-4)
+
+
 @pytest.mark.parametrize("compressor", [sketched(), tfc.Compression.dgc(0.01, min_elements=64)])
 def test_small_tensors_have_the_momentum_too(compressor):
     """The optimizer has none, so what travels uncompressed follows plain momentum SGD."""

@@ -86,10 +86,10 @@ class TestSchedule:
 
     def test_changing_the_compression_keeps_the_residual(self):
         optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(1.0), compression=topk(0.1))
-        sent, traces = self.run(
-            optimizer, change_at=3, change=lambda: tfc.set_compression(optimizer, topk(0.01))
-        )
+        other = topk(0.01)
+        sent, traces = self.run(optimizer, change_at=3, change=lambda: tfc.set_compression(optimizer, other))
         assert sent[:3].min() > 800 and sent[3:].max() < 200
+        assert tfc.stats(other).total.steps == self.STEPS
         assert traces <= 2
 
     @pytest.mark.parametrize("change", [{"memory": "none"}, {"min_elements": 10_000}])

@@ -269,6 +269,17 @@ class TestModels:
         model.fit([x, x], [y, y], batch_size=8, epochs=2, verbose=0, callbacks=callbacks)
         assert_same_on_all_ranks(model.get_weights())
 
+    def test_two_lists_of_gradients_in_each_step_before_a_broadcast(self, assert_same_on_all_ranks):
+        """As in Horovod's examples, where variables are broadcast after the first step."""
+        optimizer = tfc.DistributedOptimizer(keras.optimizers.SGD(0.1), compression=topk())
+        variables = [make_variable(np.full(2000, hvd.rank())) for _ in range(2)]
+        for step in range(2):
+            for several in (variables, variables[:1]):
+                optimizer.apply_gradients([(tf.ones(2000), variable) for variable in several])
+            if step == 0:
+                tfc.broadcast_variables(variables)
+        assert_same_on_all_ranks([variable.numpy() for variable in variables])
+
     @pytest.mark.parametrize("num_compressors", [1, 2])
     def test_two_optimizers_in_one_step_share_nothing(self, num_compressors, assert_same_on_all_ranks):
         """As in a GAN."""

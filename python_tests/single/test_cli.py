@@ -1,5 +1,6 @@
 """`tfcompress`: what it prints is what NumPy and the package say of the same data."""
 
+import inspect
 import json
 import math
 import pathlib
@@ -91,6 +92,12 @@ class TestList:
         found = {preset["name"]: preset["arguments"] for preset in result("list")["presets"]}
         assert found["zipml"] == {"bits": 16}
         assert found["sketched_sgd"]["exclude"] == ["bias"]
+
+    def test_presets_take_what_is_said_of_most(self, output):
+        told = " ".join(output("list")[0].split())
+        common = re.search(r"most functions also take (.*); those whose payloads are summed, (\w+)", told)
+        assert set(common[1].split(", ")) <= set(inspect.signature(tfc.Compression.int8).parameters)
+        assert common[2] in inspect.signature(tfc.Compression.shared_randomk).parameters
 
     def test_nothing_is_missing_without_tensorflow(self):
         done = run_without("tensorflow", "horovod", arguments=["list", "--json"])

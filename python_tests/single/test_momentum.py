@@ -189,7 +189,8 @@ class TestTheUsersOptimizer:
         model.save(tmp_path / "model.keras")
         plain = keras.models.load_model(tmp_path / "model.keras")
         assert config(plain.optimizer) == config(make()) and int(plain.optimizer.iterations) == 4
-        ours = tfc.load_model(tmp_path / "model.keras", tfc.Compression.dgc(0.01))
+        options = {"name": "mine", "op": hvd.Sum}
+        ours = tfc.load_model(tmp_path / "model.keras", tfc.Compression.dgc(0.01), optimizer_options=options)
         assert int(ours.optimizer.iterations) == 4 and config(ours.optimizer) == config(make())
         for each in (model, ours):
             each.fit(x, x[:, :1], batch_size=16, verbose=0, shuffle=False)

@@ -115,6 +115,14 @@ def test_one_rank_tape():
     assert tfc.stats(tape).total.steps == 0
 
 
+def test_a_variable_is_not_taken_for_one_that_is_gone():
+    """Python gives the address of one that is deleted to the next."""
+    keys = set()
+    for _ in range(50):
+        keys.add(parameter_of(tf.Variable(tf.zeros([3]), name="head")).key)
+    assert len(keys) == 50
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="expected a Keras optimizer"):
         tfc.DistributedOptimizer("sgd")

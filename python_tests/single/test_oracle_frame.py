@@ -213,3 +213,8 @@ class TestFrames:
         for actual, expected in zip(sums, oracle_frame.decode_sum(packets, scale), strict=True):
             assert_same_bits(actual, narrow(expected, dtype))
         assert num_bytes == [sum(map(len, tensor)) for tensor in zip(*packets, strict=True)]
+
+
+def test_arrays_of_another_byte_order_are_refused():
+    with pytest.raises(ValueError, match="this machine.s byte order: got >f2"):
+        frames.encode(np.arange(1, 5).astype(">f2"), "dense|raw|fp16")

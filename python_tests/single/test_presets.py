@@ -339,6 +339,7 @@ def test_without_horovod_the_distributed_parts_say_what_is_missing():
         ("topk", tfc.Compression.topk()),
         ("topk(0.001, value='fp16')", tfc.Compression.topk(0.001, value="fp16")),
         (" dgc(ratio=0.01, exclude=['bias']) ", tfc.Compression.dgc(0.01, exclude=["bias"])),
+        ("int8(exclude='bias|norm')", tfc.Compression.int8(exclude="bias|norm")),
         ("topk:ratio=0.5|raw|raw", tfc.Compressor("topk:ratio=0.5|raw|raw")),
         ("shared_randomk:ratio=0.1", tfc.Compressor("shared_randomk:ratio=0.1")),
     ],

@@ -14,7 +14,7 @@ _DESCRIPTION = """List sparsifiers, codecs, memories and presets.
 
 A spec is "[memory|]sparsifier|index|value", "[memory|]sparsifier|joint" or "[memory|]linear"; each part is
 name[:key=value,...], and a key that is left out has the default."""
-# Keywords that all presets take.
+# Keywords of the policy, of which most presets take those of `topk`.
 _POLICY = {field.name: field.default for field in dataclasses.fields(tfc.Compressor) if field.name != "spec"}
 
 
@@ -73,8 +73,8 @@ def _print_entries(kind: str, entries: list[Entry]) -> None:
 
 
 def _print_presets(described: list[dict]) -> None:
-    *common, last = _POLICY
-    caption = f"all functions also take {', '.join(common)}; those whose payloads are summed, {last}"
+    common = ", ".join(name for name in inspect.signature(tfc.Compression.topk).parameters if name in _POLICY)
+    caption = f"most functions also take {common}; those whose payloads are summed, payload_dtype"
     headings = ("name", "arguments", "spec", "travels as")
     table = console.make_table("Presets", *headings, caption=caption, text=4)
     for preset in described:
