@@ -8,9 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress.accuracy import warn_of_loss
+from tfcompress.checkpoint import find_state
 from tfcompress.policy import Compressor
 from tfcompress.statistics import Stats, merge, users_of
-from tfcompress.tape import states_of
+from tfcompress.step_state import StepState
+from tfcompress.tape import DistributedGradientTape, states_of
 
 
 def stats(source: Any, residual_norms: bool = True, planned_steps: int | None = None) -> Stats:
@@ -49,22 +51,25 @@ def _holders(source: Any) -> list[Any]:
     if isinstance(source, Compressor):
         return users_of(source)
     if hasattr(source, "trainable_variables") and hasattr(source, "train_step"):
-        optimizer = getattr(source, "optimizer", None)
-        tapes = states_of(source.trainable_variables)
-        return [*(_holders(optimizer) if _holder_of(optimizer) else []), *tapes]
-    holder = _holder_of(source)
-    if holder is None:
+        return [
+            *(_states_in(getattr(source, "optimizer", None)) or ()),
+            *states_of(source.trainable_variables),
+        ]
+    states = _states_in(source)
+    if states is None:
         raise TypeError(
             f"no statistics in a {type(source).__name__}: pass what tfc.DistributedOptimizer or "
             "tfc.DistributedGradientTape returned, a Keras model, or a compressor"
         )
-    return [holder]
+    return states
 
 
-def _holder_of(source: Any) -> Any:
-    while not hasattr(source, "_tfcompress_stats") and hasattr(source, "inner_optimizer"):
-        source = source.inner_optimizer
-    return source if hasattr(source, "_tfcompress_stats") else None
+def _states_in(source: Any) -> list[StepState] | None:
+    """Returns what an optimizer or tape keeps, nothing of a tape before its first step; None for others."""
+    state = find_state(source)
+    if state is not None:
+        return [state]
+    return [] if isinstance(source, DistributedGradientTape) else None
 
 
 def _norms(slots: Sequence[Sequence[tf.Variable]]) -> np.ndarray:

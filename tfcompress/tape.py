@@ -13,7 +13,6 @@ from tfcompress.policy import Compressor
 from tfcompress.presets import Compression
 from tfcompress.schedule import Schedule
 from tfcompress.state import parameter_of, tf_variable
-from tfcompress.statistics import Stats, merge
 from tfcompress.step import Step
 from tfcompress.step_state import StepState
 
@@ -89,7 +88,7 @@ class DistributedGradientTape:
             hierarchical=hierarchical,
         )
         self._local: list[tf.Variable] = []
-        self._step: Step | None = None
+        self._tfcompress_step: Step | None = None
 
     def __enter__(self) -> "DistributedGradientTape":
         self._tape.__enter__()
@@ -136,12 +135,14 @@ class DistributedGradientTape:
         given = tf.nest.flatten(sources)
         inner = [tf_variable(source) for source in given]
         gradients = self._tape.gradient(target, inner, output_gradients, unconnected_gradients)
-        self._step = _step_of(inner, self._plan, self._options)
+        self._tfcompress_step = _step_of(inner, self._plan, self._options)
         parameters = [parameter_of(source, position) for position, source in enumerate(given)]
         local_ids = {id(tf_variable(source)) for source in self._local}
         local = [p.key for p, source in zip(parameters, inner, strict=True) if id(source) in local_ids]
-        reduced = self._step.reduce(gradients, parameters, self._plan, local)
-        if self._step.state.memories and not any(isinstance(source, tf.Variable) for source in inner):
+        reduced = self._tfcompress_step.reduce(gradients, parameters, self._plan, local)
+        if self._tfcompress_step.state.memories and not any(
+            isinstance(source, tf.Variable) for source in inner
+        ):
             raise ValueError(
                 "this compression keeps a memory with the variables that gradients are of, and none of these "
                 "sources is a variable: use a spec without memory, such as Compression.bf16"
@@ -167,9 +168,6 @@ class DistributedGradientTape:
     def batch_jacobian(self, *args: object, **kwargs: object) -> None:
         """Refuses, as `jacobian`."""
         raise NotImplementedError("batch_jacobian is not reduced over ranks: take it from the wrapped tape")
-
-    def _tfcompress_stats(self) -> Stats:
-        return self._step.state.stats() if self._step else merge([])
 
 
 def states_of(variables: Sequence[object]) -> list[StepState]:

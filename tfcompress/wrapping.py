@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfcompress import checkpoint, keras_objects, loss_scale
 from tfcompress.plan import Given, compressors_of
 from tfcompress.state import Gradient
-from tfcompress.statistics import Stats, note_use
+from tfcompress.statistics import note_use
 from tfcompress.step import Step
 
 
@@ -27,9 +27,6 @@ class Wrapped(keras_objects.OptimizerBase):
     def save_assets(self, dir_path: str) -> None:
         """Adds the residuals to a file that Keras writes."""
         checkpoint.save_assets(self._tfcompress_step.state, dir_path)
-
-    def _tfcompress_stats(self) -> Stats:
-        return self._tfcompress_step.state.stats()
 
 
 class _Keras3(keras_objects.OptimizerBase):

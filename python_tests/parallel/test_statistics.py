@@ -13,12 +13,11 @@ class Source:
     """As an optimizer: something whose statistics `tfc.stats` reads."""
 
     def __init__(self, compressor):
-        self.stepper = Stepper(compressor)
-        self._tfcompress_stats = self.stepper.state.stats
+        self._tfcompress_step = Stepper(compressor)
 
     def step(self, arrays, names=None):
         tensors = [tf.convert_to_tensor(array) for array in arrays]
-        return self.stepper.run(tensors, names or [f"g{i}" for i in range(len(tensors))])
+        return self._tfcompress_step.run(tensors, names or [f"g{i}" for i in range(len(tensors))])
 
 
 def gradients(rng, *sizes):
@@ -60,7 +59,7 @@ def test_residual_norms(rng):
     source = Source(tfc.Compression.topk(0.1))
     for _ in range(3):
         source.step(gradients(rng, 2000, 7, 3000))
-    memories = source.stepper.state.memories.by_name()
+    memories = source._tfcompress_step.state.memories.by_name()
     slots = [memories.get(f"g{i}", []) for i in range(3)]
     assert [len(owned) for owned in slots] == [1, 0, 1]
     expected = [np.linalg.norm(owned[0].numpy().astype(np.float64)) if owned else 0.0 for owned in slots]
@@ -88,14 +87,14 @@ def test_the_compression_error_is_that_of_the_step_measured_last(rng, memory, ex
     step = tf.function(source.step) if traced else source.step
     for number in range(1, 8):
         arrays = [tf.constant(array) for array in gradients(rng, 2000, 3000)]
-        memories = source.stepper.state.memories.by_name()
+        memories = source._tfcompress_step.state.memories.by_name()
         before = [[slot.numpy() for slot in memories[f"g{i}"]] for i in range(2)] if number == 4 else None
         step(arrays)
         if number == 4:
             slots = zip(arrays, before, strict=True)
             added = [a.numpy() + sum(0.9 * velocity for velocity in own[1:]) for a, own in slots]
             compensated = [own[0] + each for own, each in zip(before, added, strict=True)]
-            after = [source.stepper.state.memories.by_name()[f"g{i}"][0].numpy() for i in range(2)]
+            after = [source._tfcompress_step.state.memories.by_name()[f"g{i}"][0].numpy() for i in range(2)]
     stats = tfc.stats(source)
     everything = [*zip(added, compensated, after, strict=True)]
     everything.append([np.concatenate(arrays) for arrays in (added, compensated, after)])
@@ -130,7 +129,7 @@ def test_the_compression_error_is_that_of_the_stage(rng):
     errors = []
     for _ in range(4):
         step([tf.constant(array) for array in gradients(rng, 2000)])
-        errors.append(source.stepper.state.stats().total.compression_error)
+        errors.append(source._tfcompress_step.state.stats().total.compression_error)
     assert errors[:3] == [0.0] * 3 and 0.5 < errors[3] < 1.0
 
 
@@ -226,3 +225,16 @@ def test_a_wrapper_of_the_optimizer_has_its_statistics(rng):
 
     assert tfc.stats(LossScale()).total == tfc.stats(source).total
     assert hvd.size() > 1 and tfc.stats(LossScale()).total.steps == 1
+
+
+def test_a_tape_made_anew_at_every_step_warns_once(rng, recwarn):
+    variable = tf.Variable(tf.zeros([20_000]))
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * rng.standard_normal(20_000).astype(np.float32))
+        tape = tfc.DistributedGradientTape(tape, compression=tfc.Compression.topk(0.0005))
+        assert tfc.stats(tape).total.steps == 0  # Of this tape nothing yet.
+        tape.gradient(loss, [variable])
+        assert tfc.stats(tape).total.compression_error > 0.9875
+    told = [each for each in recwarn if issubclass(each.category, tfc.AccuracyWarning)]
+    assert len(told) == (hvd.rank() == 0)
