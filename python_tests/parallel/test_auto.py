@@ -70,7 +70,7 @@ def test_replicas_are_identical_and_nothing_is_lost_over_a_trial(
         for total, own in zip(applied, reduced, strict=True):
             total += own
     assert set(stages) == set(range(EMPTIES + 1)) and stages[-1] == 0
-    assert tfc.stats(stepper.state).choice.startswith("none: 1e+03 ms a step; fp16 1.1e+03")
+    assert stepper.state.stats().choice.startswith("none: 1e+03 ms a step; fp16 1.1e+03")
     slots = {name: slot.numpy() for name, [slot] in stepper.state.memories.by_name().items()}
     for name, total, sent in zip(NAMES, given, applied, strict=True):
         held = slots.get(name, np.zeros_like(total))
@@ -137,7 +137,7 @@ def test_one_finalist_is_the_preset(injected, rng):
         strict=True,
     ):
         assert all((x == y).all() for x, y in zip(a, b, strict=True))
-    assert stages == [] and tfc.stats(stepper.state).choice == (
+    assert stages == [] and stepper.state.stats().choice == (
         "int4: its exchange is expected to take 20 ms a step; none 40"
     )
 
