@@ -16,6 +16,7 @@ import tensorflow as tf
 from tfcompress import comm, keras_objects
 from tfcompress.auto import Auto
 from tfcompress.notices import tell
+from tfcompress.paper_presets import momentum_spec
 from tfcompress.plan import Given, compressors_of, mapped
 from tfcompress.policy import Compressor
 from tfcompress.state import Memories, parameter_of, tf_variable
@@ -111,7 +112,7 @@ def taken(optimizer: Any, plan: Given) -> Given:
     if comm.leads():
         where = ", where what auto() takes has one" if isinstance(plan, Auto) else ""
         tell(f"{name}={float(rate):g} of {type(inner).__name__} is in the compression's memory{where}")
-    memory = f"momentum:rate={float(rate)!r},nesterov={int(bool(getattr(inner, 'nesterov', False)))}"
+    memory = momentum_spec(rate, bool(getattr(inner, "nesterov", False)))
 
     def take(compressor: Compressor) -> Compressor:
         if not takes(compressor):

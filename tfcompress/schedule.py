@@ -1,6 +1,7 @@
 """Compressors that follow one another during training."""
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +45,7 @@ class Schedule:
         lengths = [length for length, _ in stages]
         if any(length < 1 for length in lengths):
             raise ValueError(f"every stage must last at least one step, got {lengths}")
-        self.boundaries = tuple(sum(lengths[: i + 1]) for i in range(len(lengths)))
+        self.boundaries = tuple(itertools.accumulate(lengths))
         self.policies: tuple[Policy, ...] = tuple(as_policy(each) for each in (*[c for _, c in stages], then))
         check_memories(self.policies)
 

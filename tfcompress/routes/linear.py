@@ -21,6 +21,7 @@ from tfcompress.routes.base import (
     Counts,
     Member,
     Outcome,
+    all_finite,
     allreduce_wire_bytes,
     join,
     poisoned,
@@ -142,7 +143,7 @@ def _exchange_codec(
     summed, elapsed = _timed(payload, functools.partial(reduce, label=f"payload_{number}"))
     if _is_whole(members, num_elements):
         zero = tf.constant(0, tf.int64)
-        recovered = _Recovered(poisoned(summed, _all_finite(summed)), None, zero, zero)
+        recovered = _Recovered(poisoned(summed, all_finite(summed)), None, zero, zero)
     else:
         _check_marks(summed[-MARKS:], context.weight())
         second_round = functools.partial(reduce, label=f"values_{number}")
@@ -233,11 +234,11 @@ def _recover(
     with tf.device(HOST):
         size, shape = tf.constant(n, tf.int64), tf.constant([n], tf.int64)
     indices, values, nanoseconds = ops.linear_recover(summed, size, seed, spec)
-    finite = _all_finite(values)
+    finite = all_finite(values)
     elapsed = tf.constant(0, tf.int64)
     if not facts_of(spec)["exact"]:
         values, elapsed = _timed(tf.gather(_flat(vectors), indices), reduce)
-        finite &= _all_finite(values)
+        finite &= all_finite(values)
         with tf.device(HOST):
             largest = tf.constant(num_kept, tf.int64)
         kept = ops.select_largest(values, largest)
@@ -245,10 +246,6 @@ def _recover(
     flat = tf.scatter_nd(indices[:, tf.newaxis], values, shape)
     flat = tf.ensure_shape(poisoned(flat, finite), [n])
     return _Recovered(flat, None if num_kept >= n else indices, nanoseconds, elapsed)
-
-
-def _all_finite(values: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_all(tf.math.is_finite(values))
 
 
 def _flat(vectors: Sequence[tf.Tensor]) -> tf.Tensor:
