@@ -41,10 +41,11 @@ class _Distributed(Wrapped):
     ) -> None:
         """Accumulates and reduces gradients, and applies them where it is time to."""
         parameters = [parameter_of(variable) for variable in variables]
+        step = self._tfcompress_step
         self._tfcompress_accumulator.run(
-            list(map(self._tfcompress_step.densify, gradients, parameters)),
+            [step.densify(g, p, step.state.plan) for g, p in zip(gradients, parameters, strict=True)],
             parameters,
-            lambda sums: apply(self._tfcompress_step.reduce(sums, parameters)),
+            lambda sums: apply(step.reduce(sums, parameters)),
             lambda: self.iterations.assign_add(1),  # As Horovod counts.
         )
 

@@ -40,7 +40,7 @@ def stats(source: Any, residual_norms: bool = True, planned_steps: int | None = 
       TypeError: `source` is none of these.
     """
     holders = _holders(source)
-    counted = merge([holder._tfcompress_stats() for holder in holders])
+    counted = merge([holder.stats() for holder in holders])
     if not residual_norms:
         return counted
     warn_of_loss(holders, counted, planned_steps)

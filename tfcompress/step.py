@@ -172,13 +172,13 @@ class Step:
             return finite
         return self._ranks.all_true(finite, f"{self.state.name_of_all()}_finite")
 
-    def densify(self, gradient: Gradient, parameter: Parameter, plan: Given | None = None) -> Gradient:
+    def densify(self, gradient: Gradient, parameter: Parameter, plan: Given) -> Gradient:
         """Returns a gradient, IndexedSlices as a dense tensor where the options say so."""
         if not (self._options.sparse_as_dense and isinstance(gradient, tf.IndexedSlices)):
             return gradient
         dense = tf.convert_to_tensor(gradient)
         if parameter.key not in self._local:
-            warn_of_dense_table(plan or self.state.plan, parameter.name, dense)
+            warn_of_dense_table(plan, parameter.name, dense)
         return dense
 
     def _members(

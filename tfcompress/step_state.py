@@ -282,8 +282,6 @@ class StepState:
         counted = merge([counter.read(slots) for counter in self._counters.values()])
         return dataclasses.replace(counted, choice=self._choice)
 
-    _tfcompress_stats = stats  # What `tfc.stats` asks for.
-
     def prepare_memories(self) -> None:
         """Averages (or sums) the memories over all ranks for `pending`. Every rank must call it."""
         held = self.memories.whole()

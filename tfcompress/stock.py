@@ -99,7 +99,8 @@ class HorovodAdapter:
             return tf.cast(tensor, ctx)
         return ctx * tf.cast(tensor[0], ctx.dtype)
 
-    def _tfcompress_stats(self) -> Stats:
+    def stats(self) -> Stats:
+        """Returns what was sent so far, of all gradients."""
         return merge([step.state.stats() for step in self._steps.values()])
 
     def _is_left_to_horovod(self, tensor: tf.Tensor) -> bool:
