@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tfcompress.devices import HOST
+
 
 def time_after(tensors: Sequence[tf.Tensor | tf.IndexedSlices]) -> tf.Tensor:
     """Returns the time, float64 seconds, when all of `tensors` are computed.
@@ -13,7 +15,7 @@ def time_after(tensors: Sequence[tf.Tensor | tf.IndexedSlices]) -> tf.Tensor:
     """
     # In a branch a tensor of the outer graph is no control input, and the time would be that of the branch's
     # begin, before the tensor is there: what reads it is one.
-    with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]):
+    with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]), tf.device(HOST):
         return tf.timestamp()
 
 
@@ -37,4 +39,5 @@ def timed(packet: tf.Tensor, send: Callable[[tf.Tensor], tf.Tensor]) -> tuple[tf
 
 def nanoseconds_between(start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
     """Returns the difference of two times, int64 nanoseconds; never negative, even if the clock was set."""
-    return tf.cast(tf.maximum(end - start, 0.0) * 1e9, tf.int64)
+    with tf.device(HOST):
+        return tf.cast(tf.maximum(end - start, 0.0) * 1e9, tf.int64)

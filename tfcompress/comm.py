@@ -30,6 +30,21 @@ def horovod() -> ModuleType:
     return hvd
 
 
+def gathers_on_gpus() -> bool:
+    """Whether Horovod is there, has NCCL, and was built to gather and exchange with it what is on GPUs."""
+    from tensorflow.python.framework import kernels  # Has no public name.
+
+    try:
+        if not horovod().nccl_built():
+            return False
+    except Exception:  # Whatever a broken Horovod raises is told where it is used.
+        return False
+    return all(
+        any(kernel.device_type == "GPU" for kernel in kernels.get_registered_kernels_for_op(op).kernel)
+        for op in ("HorovodAllgather", "HorovodAlltoall")
+    )
+
+
 def leads() -> bool:
     """Whether this process is rank 0, or the only one as far as it knows."""
     try:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfcompress.routes.base import HOST, Member, Outcome
+from tfcompress.devices import HOST
+from tfcompress.routes.base import Member, Outcome
 from tfcompress.routes.memory import compensate
 from tfcompress.state import Gradient
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tfcompress import devices
 from tfcompress._version import __version__
 from tfcompress.collective_names import num_exchanges
 from tfcompress.comm import Ranks
@@ -50,6 +51,7 @@ def agree(
     plain = [[re.sub(r"_\d+(?=/|:|$)", "", name), *rest] for name, *rest in gradients]
     configuration = {
         "tfcompress version": __version__,
+        "device of packets": devices.packets(),
         **settings,
         "number of gradients": len(plain),
         "gradients": plain,

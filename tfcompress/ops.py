@@ -6,14 +6,15 @@ from types import ModuleType
 
 import tensorflow as tf
 
-from tfcompress import cuda, notices, op_library
+from tfcompress import cuda, devices, notices, op_library
 
 
 @functools.cache
 def _library() -> ModuleType:
     path = op_library.find(tf.__version__)
     try:
-        library = tf.load_op_library(str(path))
+        with devices.told_to_kernels():
+            library = tf.load_op_library(str(path))
     except tf.errors.NotFoundError as error:
         raise ImportError(
             f"{path.name}, built for TensorFlow {op_library.built_for(path)}, does not load into TensorFlow "
@@ -29,7 +30,7 @@ def _library() -> ModuleType:
 
 def encode(
     gradient: tf.Tensor, slots: Sequence[tf.Tensor | tf.Variable], seed: tf.Tensor, spec: str | tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """Compensates, selects and encodes a gradient.
 
     Args:
@@ -39,8 +40,8 @@ def encode(
       spec: The spec to apply, a string scalar; may change from step to step.
 
     Returns:
-      The frame, uint8 of data-dependent length; the time it took in nanoseconds, int64 scalar; and
-      what the slots become when the step has succeeded on all ranks.
+      The frame, uint8 of data-dependent length; the number of elements in it and the time it took in
+      nanoseconds, int64 scalars; and what the slots become when the step has succeeded on all ranks.
 
     Raises:
       tf.errors.InvalidArgumentError: The spec is not one, or the slots are not its memory's.

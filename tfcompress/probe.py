@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import measure
+from tfcompress import devices, measure
 from tfcompress.auto import Auto
 from tfcompress.comm import SUM, Ranks
 from tfcompress.costs import CodecCost, Line, Links, clearly_fastest, expected_seconds, finalists, loads_of
@@ -88,7 +88,7 @@ def measure_links(ranks: Ranks, name: str) -> Links:
         packet = tf.zeros([num_bytes // size], tf.uint8)
         return lambda: ranks.allgather_packet(packet, f"{name}_probe")
 
-    with tf.init_scope(), tf.device("CPU:0"):
+    with tf.init_scope(), tf.device(devices.packets()):
         return Links(_line(ranks, allreduce), _line(ranks, alltoall), _line(ranks, allgather))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfcompress.devices import HOST
 from tfcompress.outer import OuterStep
 from tfcompress.state import Gradient, Parameter, make_variable, parameter_of, scope_name, tf_variable
 from tfcompress.step import Step
@@ -240,7 +241,7 @@ def _dense(difference: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     """On a CPU, which adds rows that come twice in their order: all ranks get the same bits."""
     if not isinstance(difference, tf.IndexedSlices):
         return difference
-    with tf.device("CPU:0"):
+    with tf.device(HOST):
         return tf.convert_to_tensor(difference)
 
 

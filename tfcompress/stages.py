@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress.auto import Contest
+from tfcompress.devices import HOST
 from tfcompress.plan import Plan, stages_of
 from tfcompress.policy import Described
 from tfcompress.resolution import Resolution, resolve
 from tfcompress.route import Route
-from tfcompress.routes.base import HOST
 from tfcompress.state import Parameter, make_variable
 from tfcompress.trials import Trials
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from tfcompress import comm
+from tfcompress.devices import HOST
 from tfcompress.notices import warn
 from tfcompress.parts import WHOLE, Part
 
@@ -166,7 +167,7 @@ class Memories:
         initial = self._waiting.pop(name, None)
         if initial is not None:
             _check_shape(name, initial, (num_slots, *shape))
-        with tf.init_scope(), tf.device("CPU:0" if on_cpu else None):
+        with tf.init_scope(), tf.device(HOST if on_cpu else None):
             own = (num_slots, *part.shape_of(shape))
             values = tf.zeros(own) if initial is None else part.of(initial)
             slots = [make_variable(values[i], f"{scope_name(name)}/memory_{i}") for i in range(num_slots)]

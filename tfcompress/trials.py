@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tfcompress import clock
 from tfcompress.comm import Ranks
-from tfcompress.routes.base import HOST, call_python
+from tfcompress.devices import HOST
+from tfcompress.routes.base import call_python
 from tfcompress.state import make_variable
 from tfcompress.tuner import Tuner
 

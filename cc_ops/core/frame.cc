@@ -128,6 +128,14 @@ Status ReadFrame(ByteReader* reader, Frame* frame) {
   return OkStatus();
 }
 
+Status CountSent(ByteSpan frame, int64_t* num_sent) {
+  ByteReader reader(frame);
+  Frame parsed;
+  TFC_RETURN_IF_ERROR(ReadFrame(&reader, &parsed));
+  *num_sent += parsed.header.k;
+  return OkStatus();
+}
+
 Status CheckClaimedElements(uint64_t num_frame_bytes, uint64_t num_elements) {
   const uint64_t limit =
       std::max(kMaxClaimedElements, kMaxClaimedElementsPerByte * num_frame_bytes);

@@ -83,6 +83,8 @@ inline constexpr uint64_t kMaxClaimedElementsPerByte = uint64_t{1} << 16;
 
 // Reads the next frame and checks all but its checksum and its sections' content.
 Status ReadFrame(ByteReader* reader, Frame* frame);
+// Adds the elements of a frame that this rank wrote to `num_sent`.
+Status CountSent(ByteSpan frame, int64_t* num_sent);
 // Fails with DataLoss where frames of so many bytes, whose tensors have `num_elements` together by
 // the frames' own word alone, claim more than kMaxClaimedElements and more than
 // kMaxClaimedElementsPerByte of their bytes.

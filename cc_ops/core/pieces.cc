@@ -22,11 +22,7 @@ Status EncodePiece(const Compressor& compressor, Span<const float> piece, const 
   const size_t begin = frames->size();
   const GradientView view = {piece.data(), DType::kFloat32, piece.size()};
   TFC_RETURN_IF_ERROR(EncodeFrame(compressor, view, slots, context, frames));
-  ByteReader reader(ByteSpan(frames->data() + begin, frames->size() - begin));
-  Frame frame;
-  TFC_RETURN_IF_ERROR(ReadFrame(&reader, &frame));
-  *num_sent += frame.header.k;
-  return OkStatus();
+  return CountSent({frames->data() + begin, frames->size() - begin}, num_sent);
 }
 
 }  // namespace

@@ -61,9 +61,9 @@ Status ChooseByBloom(BloomPolicy policy, const BloomRate& rate, uint64_t seed,
 Status WriteBloom(const BloomBuffers& buffers, const uint32_t* k_dev, unsigned char* section_dev,
                   cudaStream_t stream);
 
-// Decodes the k indices of a section, of which the host has a copy, into indices_dev, using `marks`
-// over the universe as scratch. Sets `bits` of *error_dev if it does not decode to k indices below
-// n.
+// Decodes the k indices of a section, of which the host has the first byte, into indices_dev, using
+// `marks` over the universe as scratch. Sets `bits` of *error_dev if it does not decode to k
+// indices below n.
 Status ReadBloom(ByteSpan section, const unsigned char* section_dev, uint32_t k, uint64_t seed,
                  const Marks& marks, const BloomBuffers& buffers, uint32_t bits,
                  uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);

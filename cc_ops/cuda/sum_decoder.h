@@ -1,8 +1,9 @@
 // DecodeSum on the device: returns the same floats as core/pipeline.h.
 //
-// The packets are given twice. On the host, where the collective put them, the core's code reads
-// and checks the headers. On the device, in a copy of the same bytes that the caller made, the
-// sections are checked and decoded. The host reads a section only to name the frame that is broken.
+// The packets are given twice. On the host the core's code reads and checks the headers. On the
+// device the sections are checked and decoded. Where the collective put the packets there, the host
+// has what HeaderFinder shows: it may read no more than headers and four bytes behind each, but to
+// name the frame that is broken.
 //
 // The frames of a step, which are mostly float32 and of the same codecs, are decoded side by side
 // (frame_groups.h says which): the number of launches does not depend on the tensors, nor on the

@@ -1,4 +1,4 @@
-// Inputs of Encode, the same on every device.
+// Inputs and outputs of Encode, the same on every device.
 #ifndef TFCOMPRESS_TF_ENCODE_IO_H_
 #define TFCOMPRESS_TF_ENCODE_IO_H_
 
@@ -22,10 +22,13 @@ struct EncodeInputs {
   SlotVectors slots;
 };
 
-// Reads the inputs, and allocates the new slots, which are the outputs from 2 on. The first one may
+// Reads the inputs, and allocates the new slots, which are the outputs from 3 on. The first one may
 // be the gradient's memory.
 absl::Status ReadEncodeInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
                               GradientBuffer gradient_buffer, EncodeInputs* inputs);
+// Sets the outputs between a frame and the slots.
+absl::Status OutputFrameCounts(tensorflow::OpKernelContext* ctx, int64_t num_sent,
+                               int64_t nanoseconds);
 
 }  // namespace tfcompress
 

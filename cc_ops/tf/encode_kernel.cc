@@ -1,12 +1,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/frame.h"
 #include "core/pipeline.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/encode_io.h"
 #include "tf/frame_pool.h"
-#include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
 
@@ -30,8 +30,10 @@ class EncodeKernel : public tensorflow::OpKernel {
     OP_REQUIRES_OK(ctx, ToTensorFlow(EncodeFrame(*inputs.compressor, inputs.gradient,
                                                  inputs.slots.slots(), context, &frame)));
     const int64_t nanoseconds = stopwatch.nanoseconds();
+    int64_t num_sent = 0;
+    OP_REQUIRES_OK(ctx, ToTensorFlow(CountSent(frame, &num_sent)));
     FramePool::Output(frames_, ctx, std::move(frame));
-    OP_REQUIRES_OK(ctx, OutputScalar(ctx, 1, nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrameCounts(ctx, num_sent, nanoseconds));
   }
 
  private:

@@ -25,6 +25,7 @@ absl::Status EncodeShape(InferenceContext* c) {
 absl::Status EncodeWithSlotsShape(InferenceContext* c) {
   TF_RETURN_IF_ERROR(CheckScalars(c, {"spec"}));
   TF_RETURN_IF_ERROR(SetShapesOfNewSlots(c));
+  c->set_output(2, c->Scalar());
   return EncodeShape(c);
 }
 
@@ -89,6 +90,7 @@ REGISTER_OP("Tfcompress>Encode")
     .Input("seed: int64")
     .Input("spec: string")
     .Output("frame: uint8")
+    .Output("num_sent: int64")
     .Output("nanoseconds: int64")
     .Output("new_slots: num_slots * float")
     .Attr("T: {float, half, bfloat16}")
@@ -116,6 +118,7 @@ spec: Scalar. `[memory|]sparsifier|index|value` or `[memory|]sparsifier|joint`, 
   part `name[:key=value,...]`, e.g. `residual|topk:ratio=0.01|bloom|dexp`. May
   change from step to step.
 frame: 1-D. One self-delimiting frame; frames laid end to end make a packet.
+num_sent: Scalar. Number of elements in the frame.
 nanoseconds: Scalar. Time spent compressing.
 new_slots: Of the shapes of `slots`.
 num_slots: Number of slots of the spec's memory, e.g. 0 for `none` and 1 for

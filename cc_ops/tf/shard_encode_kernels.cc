@@ -7,6 +7,7 @@
 #include "core/pieces.h"
 #include "core/stopwatch.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tf/encode_io.h"
 #include "tf/frame_pool.h"
 #include "tf/pool_executor.h"
 #include "tf/shard_io.h"
@@ -68,7 +69,7 @@ class EncodeSumKernel : public tensorflow::OpKernel {
     }
     const int64_t nanoseconds = stopwatch.nanoseconds();
     FramePool::Output(frames_, ctx, std::move(frame));
-    OP_REQUIRES_OK(ctx, OutputSumCounts(ctx, num_sent, nanoseconds));
+    OP_REQUIRES_OK(ctx, OutputFrameCounts(ctx, num_sent, nanoseconds));
   }
 
  private:

@@ -112,11 +112,6 @@ absl::Status ReadOwnPieceInputs(OpKernelContext* ctx, CompressorCache* compresso
   return CopyIfElsewhere(copy, *others, &inputs->others);
 }
 
-absl::Status OutputSumCounts(OpKernelContext* ctx, int64_t num_sent, int64_t nanoseconds) {
-  TF_RETURN_IF_ERROR(OutputScalar(ctx, 1, num_sent));
-  return OutputScalar(ctx, 2, nanoseconds);
-}
-
 absl::Status ReadOwnSums(OpKernelContext* ctx, KeptOutputs* kept, OwnSums* sums) {
   const Tensor *packets, *sizes;
   int32_t num_ranks = 0, own = 0;

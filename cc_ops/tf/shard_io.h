@@ -54,9 +54,6 @@ using CopyTensor = std::function<absl::Status(const tensorflow::Tensor& from, vo
 // Reads the inputs, and makes the outputs of them, by `copy` where someone else holds them.
 absl::Status ReadOwnPieceInputs(tensorflow::OpKernelContext* ctx, CompressorCache* compressors,
                                 const CopyTensor& copy, OwnPieceInputs* inputs);
-// Sets the outputs between the frame and the slots.
-absl::Status OutputSumCounts(tensorflow::OpKernelContext* ctx, int64_t num_sent,
-                             int64_t nanoseconds);
 
 // Of SumPieces: the sums of the pieces that have elements, and which tensors these are of.
 struct OwnSums {
@@ -82,6 +79,11 @@ struct CutSums {
   float scale = 0;
   std::vector<SumTarget> targets;
   std::vector<CutTensor> tensors;  // The same, with their cuts.
+
+  // At least as many as there are frames.
+  uint64_t num_pieces() const {
+    return tensors.empty() ? 0 : tensors.size() * (tensors[0].cuts.size() - 1);
+  }
 };
 
 // Reads the inputs, and allocates the sums; `kept` may be null.

@@ -89,7 +89,7 @@ class TestFrames:
             spec = "residual|" + spec
             slot, variable = np.ones(1000, np.float32), tf.Variable(tf.ones(1000))
             found = _core.encode(gradient, "float32", spec, seed=3, slots=[slot])
-            frame, _, [new_slot] = ops.encode(gradient, [variable], tf.constant(3, tf.int64), spec)
+            frame, *_, [new_slot] = ops.encode(gradient, [variable], tf.constant(3, tf.int64), spec)
             assert found == frame.numpy().tobytes()
             np.testing.assert_array_equal(slot, new_slot)
 

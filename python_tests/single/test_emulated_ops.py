@@ -45,12 +45,19 @@ def run_program(program: str, **variables: str) -> subprocess.CompletedProcess:
     return result
 
 
+# Where packets are, and the tests that have some; payloads of linear codecs are on the device always.
+TESTS_OF_OPS = {
+    "host": ("test_ops.py", "test_shard_ops.py", "test_linear_ops.py"),
+    "device": ("test_ops.py", "test_shard_ops.py"),
+}
+
+
+@pytest.mark.parametrize("place", TESTS_OF_OPS)
 @pytest.mark.parametrize("options", [["--first-parameters"], pytest.param([], marks=pytest.mark.long)])
-def test_the_tests_of_the_ops_pass(options):
-    tests = [str(HERE / name) for name in ("test_ops.py", "test_linear_ops.py", "test_shard_ops.py")]
-    result = run_emulated(
-        "-m", "pytest", "-p", "emulated_ops", "-p", "no:cacheprovider", "-q", *options, *tests
-    )
+def test_the_tests_of_the_ops_pass(options, place):
+    tests = [str(HERE / name) for name in TESTS_OF_OPS[place]]
+    plugins = ("-p", "emulated_ops", "-p", "no:cacheprovider")
+    result = run_emulated("-m", "pytest", *plugins, "-q", *options, *tests, TFC_PACKETS=place)
     assert result.returncode == 0, result.stdout[-4000:]
 
 
@@ -78,7 +85,9 @@ for number, codecs in enumerate({all_codecs!r}):
     for _ in range(2):
         gradient = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
         slot = np.random.default_rng(2).standard_normal(1000).astype(np.float32)
-        frame, nanoseconds, (new_slot,) = ops.encode(gradient, [slot], tf.constant(7, tf.int64), spec)
+        seed = tf.constant(7, tf.int64)
+        frame, num_sent, nanoseconds, (new_slot,) = ops.encode(gradient, [slot], seed, spec)
+        assert num_sent.numpy().astype("<u4").tobytes() == frame.numpy()[16:20].tobytes()
         assert frame.numpy().tobytes() == _core.encode(gradient, "float32", spec, seed=7, slots=[slot])
         assert new_slot.numpy().tobytes() == slot.tobytes() and nanoseconds > 0
         sums, num_bytes, nanoseconds, finite = decode_sum(frame, number)
@@ -172,11 +181,11 @@ def step(gradients, slots):
     return [ops.encode(gradient, [slot], seed, SPEC) for gradient, slot in zip(gradients, slots)]
 
 encoded = step(tf.unstack(gradients), tf.unstack(slots))
-for (frame, _, (new_slot,)), gradient, slot in zip(encoded, gradients, slots):
+for (frame, _, _, (new_slot,)), gradient, slot in zip(encoded, gradients, slots):
     assert frame.numpy().tobytes() == _core.encode(gradient, "float32", SPEC, seed=7, slots=[slot])
     assert new_slot.numpy().tobytes() == slot.tobytes()
 # Tensors of one size that are encoded together have equal shares of its time.
-print(len({float(nanoseconds) for _, nanoseconds, _ in encoded}), "encodings")
+print(len({float(nanoseconds) for _, _, nanoseconds, _ in encoded}), "encodings")
 """
 
 
@@ -230,7 +239,7 @@ def check(number):
         assert spec == SPECS[2] and "'topk:ratio'" in str(error), error
         return
     assert spec != SPECS[2]
-    for (frame, _, (new_slot,)), gradient, slot in zip(encoded, gradients, slots):
+    for (frame, _, _, (new_slot,)), gradient, slot in zip(encoded, gradients, slots):
         assert frame.numpy().tobytes() == _core.encode(gradient, "float32", spec, seed=7, slots=[slot])
         assert new_slot.numpy().tobytes() == slot.tobytes()
 
@@ -239,9 +248,10 @@ with ThreadPoolExecutor(6) as threads:
 """
 
 
-def test_many_encodings_at_once_are_those_of_the_core():
+@pytest.mark.parametrize("place", TESTS_OF_OPS)
+def test_many_encodings_at_once_are_those_of_the_core(place):
     """Eight ops, each called from six threads with specs that take turns; one of them is an error."""
-    run_program(AT_ONCE)
+    run_program(AT_ONCE, TFC_PACKETS=place)
 
 
 def test_what_has_no_way_over_the_host_has_variants_of_everything():
@@ -250,14 +260,28 @@ def test_what_has_no_way_over_the_host_has_variants_of_everything():
     assert all(entry.device for entry in [*tfc.memories(), *linear])
 
 
-# By op: what its kernel for GPUs has in host memory.
+# By op: what its kernel for GPUs has in host memory, besides packets.
 ON_HOST = {
-    "Encode": {"seed", "spec", "frame", "nanoseconds"},
-    "DecodeSum": {"packets", "num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"},
+    "Encode": {"seed", "spec", "num_sent", "nanoseconds"},
+    "DecodeSum": {"num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"},
+    "EncodePieces": {"cuts", "own", "seed", "spec", "num_bytes", "num_sent", "nanoseconds"},
+    "SumPieces": {"num_ranks", "own", "sizes", "num_bytes", "nanoseconds", "finite", "error"},
+    "EncodeSum": {"begin", "seed", "spec", "num_sent", "nanoseconds"},
+    "DecodePieces": {"scale", "cuts", "shapes", "num_bytes", "nanoseconds", "finite"},
     "Compensate": {"spec"},
     "LinearEncode": {"seed", "spec", "nanoseconds"},
     "LinearRecover": {"n", "seed", "spec", "nanoseconds"},
     "SelectLargest": {"count"},
+}
+
+# Inputs and outputs that are packets, or frames that they are made of.
+PACKETS = {
+    "Encode": "frame",
+    "DecodeSum": "packets",
+    "EncodePieces": "frames",
+    "SumPieces": "packets",
+    "EncodeSum": "frame",
+    "DecodePieces": "packets",
 }
 
 KERNELS = """
@@ -269,10 +293,16 @@ for op in {ops!r}:
 """
 
 
-def test_kernels_for_gpus_have_in_host_memory_what_the_host_reads():
-    result = run_program(KERNELS.format(ops=list(ON_HOST)))
+@pytest.mark.parametrize("place", TESTS_OF_OPS)
+def test_kernels_for_gpus_have_in_host_memory_what_the_host_reads(place):
+    result = run_program(KERNELS.format(ops=list(ON_HOST)), TFC_PACKETS=place)
     found = [line.split() for line in result.stdout.splitlines()]
-    assert {op: set(names) for op, *names in found} == ON_HOST
+    expected = ON_HOST if place == "device" else {op: ON_HOST[op] | packets_of(op) for op in ON_HOST}
+    assert {op: set(names) for op, *names in found} == expected
+
+
+def packets_of(op: str) -> set[str]:
+    return {PACKETS[op]} if op in PACKETS else set()
 
 
 @pytest.mark.skipif(cuda._cuda is None, reason="built without CUDA")

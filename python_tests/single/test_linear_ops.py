@@ -201,7 +201,7 @@ class TestCompensate:
     def test_same_as_a_whole_frame_that_sends_nothing(self):
         gradient, slots = vector_of(1000), [vector_of(1000, 1), vector_of(1000, 2)]
         back = "threshold:tau=1e9|raw|raw"
-        _, _, expected = ops.encode(gradient, slots, seed_of(), f"momentum:nesterov=1|{back}")
+        *_, expected = ops.encode(gradient, slots, seed_of(), f"momentum:nesterov=1|{back}")
         found, _ = ops.compensate(gradient, slots, f"momentum:nesterov=1|{SKETCH}")
         for a, b in zip(found, expected, strict=True):
             assert_same_bits(a, b)
@@ -232,7 +232,7 @@ class TestMomentumFrames:
     def test_encode_keeps_two_slots(self):
         gradient, slots = vector_of(1000), [vector_of(1000, 1), vector_of(1000, 2)]
         spec = "momentum:rate=0.5|topk:ratio=0.1|raw|raw"
-        frame, _, (residual, velocity) = ops.encode(gradient, slots, seed_of(), spec)
+        frame, *_, (residual, velocity) = ops.encode(gradient, slots, seed_of(), spec)
         (decoded,), *_ = ops.decode_sum(frame, 1, 1.0, [[1000]], [tf.float32])
         sent = decoded.numpy() != 0
         assert np.count_nonzero(sent) == 100
@@ -244,7 +244,7 @@ class TestMomentumFrames:
         slots, velocity = [tf.zeros(50), tf.zeros(50)], np.zeros(50, np.float32)
         for step in range(4):
             gradient = vector_of(50, step)
-            frame, _, slots = ops.encode(gradient, slots, seed_of(), "momentum|dense|raw|raw")
+            frame, *_, slots = ops.encode(gradient, slots, seed_of(), "momentum|dense|raw|raw")
             velocity = np.float32(0.9) * velocity + gradient
             assert_same_bits(ops.decode_sum(frame, 1, 1.0, [[50]], [tf.float32])[0][0], velocity)
             assert_same_bits(slots[0], np.zeros(50, np.float32))

@@ -26,8 +26,8 @@ def slot_of(n: int, seed: int | None = None) -> tf.Variable:
 
 
 def encode_with_slots(gradient: tf.Tensor, slots, spec: str | tf.Tensor, seed: int = 7):
-    frame, nanoseconds, new_slots = ops.encode(gradient, slots, tf.constant(seed, tf.int64), spec)
-    assert nanoseconds.shape == []
+    frame, num_sent, nanoseconds, new_slots = ops.encode(gradient, slots, tf.constant(seed, tf.int64), spec)
+    assert num_sent.shape == nanoseconds.shape == []
     assert [new.shape for new in new_slots] == [slot.shape for slot in slots]
     return frame, *new_slots
 
@@ -61,6 +61,12 @@ class TestEncode:
         frame, new_slot = encode_with_slots(gradient, [slot], spec)
         (decoded,) = decode_sum(frame)
         np.testing.assert_array_equal(new_slot, (gradient + slot) - decoded)
+
+    @pytest.mark.parametrize("spec", SPECS)
+    def test_number_of_elements_is_that_of_the_frame(self, spec):
+        seed = tf.constant(7, tf.int64)
+        frame, num_sent, *_ = ops.encode(gradient_of(1000), [slot_of(1000)], seed, spec)
+        assert num_sent.numpy().astype("<u4").tobytes() == frame.numpy()[16:20].tobytes()
 
     def test_exact_codec_keeps_the_very_bits_that_it_does_not_send(self):
         gradient, slot = gradient_of(1000), slot_of(1000, seed=1)
@@ -99,7 +105,7 @@ class TestEncode:
     def test_graph_and_eager_agree(self, spec):
         @tf.function
         def step(gradient, slot, seed):
-            frame, _, (new_slot,) = ops.encode(gradient, [slot], seed, spec)
+            frame, *_, (new_slot,) = ops.encode(gradient, [slot], seed, spec)
             slot.assign(new_slot)
             return frame
 
@@ -115,7 +121,7 @@ class TestEncode:
 
         @tf.function
         def step(gradient, succeeded):
-            frame, _, (new_slot,) = ops.encode(gradient, [slot], tf.constant(0, tf.int64), EXACT)
+            frame, *_, (new_slot,) = ops.encode(gradient, [slot], tf.constant(0, tf.int64), EXACT)
             slot.assign(tf.where(succeeded, new_slot, slot))
             return frame
 
@@ -205,7 +211,9 @@ class TestEncode:
     def test_shape_inference(self, slots):
         @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(slots)])
         def step(gradient, slot):
-            frame, nanoseconds, new_slots = ops.encode(gradient, [slot], tf.constant(0, tf.int64), EXACT)
+            frame, num_sent, nanoseconds, new_slots = ops.encode(
+                gradient, [slot], tf.constant(0, tf.int64), EXACT
+            )
             assert frame.shape.as_list() == [None]
             assert nanoseconds.shape.as_list() == []
             assert [new.shape.as_list() for new in new_slots] == [slots]

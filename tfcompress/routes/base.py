@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfcompress import comm
+from tfcompress import comm, devices
 from tfcompress.comm import Ranks
 from tfcompress.options import Options
 from tfcompress.route import Route
 from tfcompress.wire import allgather_bytes, allreduce_bytes
-
-# Packets, seeds, specs and counts are made there, also where gradients, and what encodes them, are on a GPU.
-HOST = "CPU:0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +24,7 @@ class Context:
       step: int64 scalar, different at every step and equal on all ranks.
       has_memory: Whether any gradient of the step has a memory or a factor, which a gradient that is not
         finite rolls back.
+      packets: The device of packets.
     """
 
     ranks: Ranks
@@ -34,6 +32,7 @@ class Context:
     options: Options
     step: tf.Tensor
     has_memory: bool
+    packets: str = dataclasses.field(default_factory=lambda: devices.packets())
 
     def scale(self) -> tf.Tensor:
         """Returns the factor that the result has over the sum of all ranks: float32 scalar."""
@@ -162,6 +161,12 @@ def seeds_of(context: Context, members: Sequence[Member]) -> list[tf.Tensor]:
     lanes = [(member.route.seed * 0x9E37 + member.number) % (1 << 16) for member in members]
     own = context.step * tf.constant(1 << 32, tf.int64) + tf.cast(context.ranks.rank_tensor(), tf.int64)
     return tf.unstack(own + tf.constant([lane << 16 for lane in lanes], tf.int64))
+
+
+def num_packet_bytes(packet: tf.Tensor, device: str) -> tf.Tensor:
+    """Returns the length of frames or a packet that are on a device, int64 scalar, without copying them."""
+    with tf.device(device):
+        return tf.size(packet, out_type=tf.int64)
 
 
 def num_bytes(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

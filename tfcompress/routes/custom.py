@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tfcompress import clock
 from tfcompress.custom_packets import CustomPackets
+from tfcompress.devices import HOST
 from tfcompress.routes.base import (
-    HOST,
     Context,
     Counts,
     Member,

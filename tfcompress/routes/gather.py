@@ -8,17 +8,16 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock, ops
+from tfcompress.devices import HOST
 from tfcompress.routes import rows
-from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, seeds_of
+from tfcompress.routes.base import Context, Counts, Member, Outcome, num_packet_bytes, seeds_of
 from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 
-# In a frame's header (FORMAT.md, "Frame"): where the number of elements begins, and its bytes.
-_COUNT, _COUNT_BYTES = 16, 4
-
 # Packets up to this size are padded, to multiples of a 16th of the next lower power of two, within limits.
 # A length that changes makes Horovod negotiate again, for about 1.5 kB and 30 packets; beyond 128 KiB lengths
-# change by more than what is worth padding (docs/design.md has the measurement).
+# change by more than what is worth padding (docs/design.md has the measurement). Where packets are on a GPU,
+# cc_ops/cuda/header_finder.cu expects fewer than 4096 zeros.
 _PADDED_BYTES = 128 * 1024
 _SMALLEST_QUANTUM, _LARGEST_QUANTUM = 64, 2048
 
@@ -29,20 +28,15 @@ class _Encoded:
 
     Attributes:
       frames: uint8, one frame.
+      sent_elements: int64 scalar.
       nanoseconds: int64 scalar.
       updates: Slots, and what they become if the step succeeds.
     """
 
     frames: tf.Tensor
+    sent_elements: tf.Tensor
     nanoseconds: tf.Tensor
     updates: list[tuple[tf.Variable, tf.Tensor]]
-
-    @property
-    def sent_elements(self) -> tf.Tensor:
-        """What the frame's header says: int64 scalar."""
-        with tf.device(HOST):
-            count = tf.slice(self.frames, tf.constant([_COUNT]), tf.constant([_COUNT_BYTES]))
-            return tf.cast(tf.bitcast(count, tf.int32), tf.int64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,14 +66,20 @@ def exchange(
     with tf.device(HOST):
         seeds = seeds_of(context, members)
     encoded = [_encode(*arguments) for arguments in zip(members, gradients, seeds, strict=True)]
+    # Rows are encoded and decoded on the host.
+    device = context.packets if any(isinstance(each, tf.Tensor) for each in gradients) else HOST
     with tf.device(HOST):
-        packet = _pad(tf.concat([each.frames for each in encoded], axis=0))
+        payload = tf.stack([_length(each, device) for each in encoded])
+        padding = _padding(tf.reduce_sum(payload))
+    with tf.device(device):
+        zeros = tf.zeros([padding], tf.uint8)
+        packet = tf.concat([*(each.frames for each in encoded), zeros], axis=0)
         packets, elapsed = clock.timed(
             packet, functools.partial(context.ranks.allgather_packet, name=context.name)
         )
     decoded = _decode(packets, context.ranks.size_tensor(), context.scale(), gradients)
-    counts = _count(encoded, decoded)
-    sent, gathered = (tf.size(each, out_type=tf.int64) for each in (packet, packets))
+    counts = _count(payload, encoded, decoded)
+    sent, gathered = (num_packet_bytes(each, device) for each in (packet, packets))
     frames = tf.reduce_sum(tf.stack([counts.payload_bytes, counts.wire_bytes]), axis=1)
     return Outcome(
         [each.total for each in decoded],
@@ -95,15 +95,20 @@ def exchange(
     )
 
 
-def _pad(packet: tf.Tensor) -> tf.Tensor:
-    """Appends zeros up to a length that changes seldom, or nothing."""
-    length = tf.size(packet, out_type=tf.int64)
+def _length(encoded: _Encoded | rows.Encoded, device: str) -> tf.Tensor:
+    """Returns the bytes of frames, int64 scalar."""
+    if isinstance(encoded, rows.Encoded):
+        return tf.reduce_sum(encoded.num_bytes)
+    return num_packet_bytes(encoded.frames, device)
+
+
+def _padding(length: tf.Tensor) -> tf.Tensor:
+    """Returns how many zeros make of a packet one of a length that changes seldom: int64 scalar."""
     power = tf.bitwise.left_shift(
         tf.constant(1, tf.int64), tf.cast(tf.math.log(tf.cast(length, tf.float64)) / math.log(2.0), tf.int64)
     )
     quantum = tf.clip_by_value(power // 16, _SMALLEST_QUANTUM, _LARGEST_QUANTUM)
-    padding = tf.where(length < _PADDED_BYTES, -length % quantum, tf.constant(0, tf.int64))
-    return tf.pad(packet, [[0, padding]])
+    return tf.where(length < _PADDED_BYTES, -length % quantum, tf.constant(0, tf.int64))
 
 
 def _encode(
@@ -111,8 +116,8 @@ def _encode(
 ) -> _Encoded | rows.Encoded:
     if isinstance(gradient, tf.IndexedSlices):
         return rows.encode(member, gradient, seed, member.spec, member.route.row_sparsifier)
-    frame, nanoseconds, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
-    return _Encoded(frame, nanoseconds, list(zip(member.slots, new_slots, strict=True)))
+    *encoded, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
+    return _Encoded(*encoded, list(zip(member.slots, new_slots, strict=True)))
 
 
 def _decode(
@@ -143,8 +148,11 @@ def _decode(
     return results
 
 
-def _count(encoded: Sequence[_Encoded | rows.Encoded], decoded: Sequence[_Decoded | rows.Decoded]) -> Counts:
-    payload = tf.stack([tf.size(each.frames, out_type=tf.int64) for each in encoded])
+def _count(
+    payload: tf.Tensor,
+    encoded: Sequence[_Encoded | rows.Encoded],
+    decoded: Sequence[_Decoded | rows.Decoded],
+) -> Counts:
     return Counts(
         payload,
         allgather_bytes(payload, tf.stack([each.num_bytes for each in decoded])),

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfcompress import clock, comm
+from tfcompress.devices import HOST
 from tfcompress.levels import Levels
 from tfcompress.parts import Part
 from tfcompress.route import COMPRESSED_DTYPES
 from tfcompress.routes.base import (
-    HOST,
     Context,
     Counts,
     Member,
@@ -76,7 +76,9 @@ def _exchange_parts(
         sums, to_owners = _sum_inside(context, levels, part, cuts, gradients)
         owned = [_part_of(members[i], part) for i in mine]
         parts = [tf.reshape(sums[i], own.shape) for i, own in zip(mine, owned, strict=True)]
-        across = dataclasses.replace(context, ranks=levels.across, name=f"{context.name}_across")
+        across = dataclasses.replace(
+            context, ranks=levels.across, name=f"{context.name}_across", packets=HOST
+        )
         sent = send(across, owned, parts) if mine else _nothing()
         results, finite, to_all = _gather_inside(context, levels, cuts, members, mine, sent)
         counts = _placed(sent.counts, mine, len(gradients))

@@ -13,10 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfcompress import _core, clock, comm, ops
+from tfcompress.devices import HOST
 from tfcompress.notices import warn_once
 from tfcompress.route import facts_of, has_smaller_payload, payload_elements
 from tfcompress.routes.base import (
-    HOST,
     Context,
     Counts,
     Member,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock, comm, ops
+from tfcompress.devices import HOST
 from tfcompress.route import factor_elements
-from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, allreduce_wire_bytes
+from tfcompress.routes.base import Context, Counts, Member, Outcome, allreduce_wire_bytes
 from tfcompress.routes.linear import bounds_of, by_codec, reduce_payload, shared_seed, shares
 from tfcompress.routes.memory import compensate, settle
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock, ops
-from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, num_elements, seeds_of
+from tfcompress.devices import HOST
+from tfcompress.routes.base import Context, Counts, Member, Outcome, num_elements, num_packet_bytes, seeds_of
 from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 
@@ -73,11 +74,13 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         for i, (vector, member, seed) in enumerate(zip(vectors, members, seeds, strict=True))
     ]
     with tf.device(HOST):
-        packet = tf.concat([each.frames for each in pieces], axis=0)
         splits = tf.cast(tf.add_n([each.num_bytes for each in pieces]), tf.int32)
+    with tf.device(context.packets):
+        packet = tf.concat([each.frames for each in pieces], axis=0)
         received, to_owners = clock.timed(
             packet, lambda packet: ranks.alltoall_packet(packet, splits, f"{context.name}_pieces")
         )
+    with tf.device(HOST):
         sizes = cuts[:, own + 1] - cuts[:, own]
         own_pieces = [(cuts[i, own], ~seed) for i, seed in enumerate(seeds)]
     *summed, error = ops.sum_pieces(received, size, own, sizes, len(members))
@@ -89,11 +92,14 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
         )
     ]
     with tf.device(HOST):
+        failed = tf.size(error) > 0
+    with tf.device(context.packets):
         frames = tf.concat([each.frames for each in sums], axis=0)
-        packet = tf.cond(tf.size(error) > 0, lambda: error, lambda: frames)
+        packet = tf.cond(failed, lambda: error, lambda: frames)
         gathered, to_all = clock.timed(
             packet, functools.partial(ranks.allgather_packet, name=f"{context.name}_sums")
         )
+    with tf.device(HOST):
         shapes = [tf.shape(gradient, out_type=tf.int64) for gradient in gradients]
         scale = context.scale()
     totals = _Decoded(*ops.decode_pieces(gathered, scale, cuts, shapes))
@@ -107,7 +113,7 @@ def exchange(context: Context, members: Sequence[Member], gradients: Sequence[tf
             tf.cast(tf.ensure_shape(total, gradient.shape), gradient.dtype)
             for total, gradient in zip(totals.sums, gradients, strict=True)
         ],
-        _count(pieces, others, sums, totals),
+        _count(pieces, others, sums, totals, context.packets),
         to_owners + to_all,
         tf.reduce_all(totals.finite),
         functools.partial(settle, updates=updates),
@@ -132,7 +138,7 @@ def _encode_sum(
 
 
 def _count(
-    pieces: Sequence[_Encoded], others: _Decoded, sums: Sequence[_Encoded], totals: _Decoded
+    pieces: Sequence[_Encoded], others: _Decoded, sums: Sequence[_Encoded], totals: _Decoded, device: str
 ) -> Counts:
     """Counts both hops of each gradient."""
 
@@ -141,7 +147,7 @@ def _count(
 
     with tf.device(HOST):
         to_owners = tf.stack([tf.reduce_sum(each.num_bytes) for each in pieces])
-        to_all = tf.stack([tf.size(each.frames, out_type=tf.int64) for each in sums])
+        to_all = tf.stack([num_packet_bytes(each.frames, device) for each in sums])
         return Counts(
             to_owners + to_all,
             to_owners + others.num_bytes + allgather_bytes(to_all, totals.num_bytes),

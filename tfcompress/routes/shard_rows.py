@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfcompress import clock
+from tfcompress.devices import HOST
 from tfcompress.routes import rows
-from tfcompress.routes.base import HOST, Context, Counts, Member, Outcome, seeds_of
+from tfcompress.routes.base import Context, Counts, Member, Outcome, seeds_of
 from tfcompress.routes.memory import settle
 from tfcompress.wire import allgather_bytes
 

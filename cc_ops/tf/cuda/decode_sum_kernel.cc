@@ -35,8 +35,8 @@ class DeviceDecodeSumKernel : public StreamKernel {
 };
 
 [[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceDecodeSumKernel>(
-    "Tfcompress>DecodeSum",
-    {"packets", "num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"});
+    "Tfcompress>DecodeSum", {"num_ranks", "scale", "shapes", "num_bytes", "nanoseconds", "finite"},
+    "packets");
 
 }  // namespace
 }  // namespace tfcompress

@@ -101,6 +101,14 @@ Status WaitFor(cudaStream_t stream) {
   return device::FromCuda(error, "waiting for the stream");
 }
 
+Status CopyOnDevice(Span<const DeviceBytes> copies, cudaStream_t stream) {
+  for (const DeviceBytes& copy : copies) {
+    TFC_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(copy.to, copy.from_dev, copy.num_bytes, cudaMemcpyDeviceToDevice, stream));
+  }
+  return OkStatus();
+}
+
 Status CopyCompleteToHost(Span<const DeviceBytes> copies) {
   cudaStream_t stream = nullptr;
   TFC_RETURN_IF_ERROR(CopyStream(&stream));

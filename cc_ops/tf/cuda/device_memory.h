@@ -49,12 +49,14 @@ Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
 // Waits for what is on the stream, and leaves the core to other threads meanwhile.
 Status WaitFor(cudaStream_t stream);
-// Bytes on the device, and where on the host they go.
+// Bytes on the device, and where they go.
 struct DeviceBytes {
   const void* from_dev;
   size_t num_bytes;
   void* to;
 };
+// Copies on the stream from the device to the device, without waiting for it.
+Status CopyOnDevice(Span<const DeviceBytes> copies, cudaStream_t stream);
 // Copies, and waits for it, what is complete on the device: not on the kernel's stream, where ops
 // that TensorFlow launched meanwhile come first.
 Status CopyCompleteToHost(Span<const DeviceBytes> copies);

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "core/frame.h"
 #include "core/pipeline.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_slots.h"
@@ -7,7 +8,6 @@
 #include "tf/cuda/joint_encode_kernel.h"
 #include "tf/cuda/register_device_kernel.h"
 #include "tf/encode_io.h"
-#include "tf/kernel_io.h"
 #include "tf/pool_executor.h"
 #include "tf/status_conversion.h"
 
@@ -16,9 +16,7 @@ namespace {
 
 using tensorflow::OpKernelContext;
 
-constexpr int kNanoseconds = 1;  // Output.
-
-absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
+absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input, int64_t* num_sent) {
   const GradientView& given = input.gradient;
   HostCopies copies(ctx);
   void* gradient;
@@ -32,6 +30,7 @@ absl::Status EncodeOnHost(OpKernelContext* ctx, const EncodeInputs& input) {
                                               Span<float* const>(slots),
                                               {input.seed, &executor, input.grid}, &bytes)));
   TF_RETURN_IF_ERROR(copies.PutBack(slots, given.n, input.slots.after));
+  TF_RETURN_IF_ERROR(ToTensorFlow(CountSent(bytes, num_sent)));
   return OutputFrames(ctx, bytes);
 }
 
@@ -48,9 +47,11 @@ class DeviceEncodeKernel : public JointEncodeKernel {
     job->seed = inputs.seed;
     job->num_elements = inputs.gradient.n;
     job->frames = {{inputs.gradient.data, inputs.gradient.n, OnDevice(inputs.slots)}};
-    job->on_host = [ctx, inputs](EncodedCounts*) { return EncodeOnHost(ctx, inputs); };
-    job->finish = [ctx](const EncodedCounts&, int64_t nanoseconds) {
-      return OutputScalar(ctx, kNanoseconds, nanoseconds);  // The frame has the counts.
+    job->on_host = [ctx, inputs](EncodedCounts* counts) {
+      return EncodeOnHost(ctx, inputs, &counts->num_sent);
+    };
+    job->finish = [ctx](const EncodedCounts& counts, int64_t nanoseconds) {
+      return OutputFrameCounts(ctx, counts.num_sent, nanoseconds);
     };
     return absl::OkStatus();
   }
@@ -58,11 +59,8 @@ class DeviceEncodeKernel : public JointEncodeKernel {
   CompressorCache compressors_;
 };
 
-// The frame is copied to the host. The host needs its length anyway, for the shape of the output;
-// it joins, pads and checks the packet; every build of Horovod can gather there (Gloo and MPI
-// nowhere else); and DecodeSum reads headers there.
 [[maybe_unused]] const bool registered = RegisterDeviceKernel<DeviceEncodeKernel>(
-    "Tfcompress>Encode", {"seed", "spec", "frame", "nanoseconds"});
+    "Tfcompress>Encode", {"seed", "spec", "num_sent", "nanoseconds"}, "frame");
 
 }  // namespace
 }  // namespace tfcompress

@@ -15,6 +15,7 @@
 #include "cuda/parts.h"
 #include "cuda/workspace.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/register_device_kernel.h"
 #include "tf/cuda/run_on_host.h"
 #include "tf/cuda/stream_kernel.h"
 #include "tf/status_conversion.h"
@@ -57,6 +58,12 @@ struct Call {
 };
 
 using Calls = std::vector<Call*>;
+
+// Allocates output 0 where packets are; on the host in pinned memory.
+absl::Status AllocateFrames(OpKernelContext* ctx, uint64_t num_bytes, Tensor** frames) {
+  if (!PacketsAreOnDevice()) return AllocatePinnedOutput(ctx, num_bytes, frames);
+  return ctx->allocate_output(0, {static_cast<int64_t>(num_bytes)}, frames);
+}
 
 // Of the elements that each reads.
 std::vector<int64_t> ShareTimeOf(const Calls& calls, int64_t nanoseconds) {
@@ -157,7 +164,8 @@ class JointEncoding {
       calls_[i]->status = OutputFramesOf(calls_[i], first, &(*counts)[i], &copies);
       first += calls_[i]->job.frames.size();
     }
-    return ToTensorFlow(CopyCompleteToHost(copies));
+    return ToTensorFlow(PacketsAreOnDevice() ? CopyOnDevice(copies, StreamOf(ctx_))
+                                             : CopyCompleteToHost(copies));
   }
 
   // Counts the frames of a call, of which `first` is the first one, and allocates its output.
@@ -173,7 +181,7 @@ class JointEncoding {
       total += lengths[i];
     }
     Tensor* frames = nullptr;
-    TF_RETURN_IF_ERROR(AllocatePinnedOutput(call->ctx, total, &frames));
+    TF_RETURN_IF_ERROR(AllocateFrames(call->ctx, total, &frames));
     auto* to = static_cast<unsigned char*>(frames->data());
     for (size_t i = 0; i < lengths.size(); ++i) {
       copies->push_back({frames_dev_[first + i], lengths[i], to});
@@ -319,8 +327,15 @@ CallQueue* QueueOf(cudaStream_t stream) {
 
 absl::Status OutputFrames(OpKernelContext* ctx, const Bytes& frames) {
   Tensor* output;
-  TF_RETURN_IF_ERROR(AllocatePinnedOutput(ctx, frames.size(), &output));
-  if (!frames.empty()) std::memcpy(output->data(), frames.data(), frames.size());
+  TF_RETURN_IF_ERROR(AllocateFrames(ctx, frames.size(), &output));
+  if (frames.empty()) return absl::OkStatus();
+  if (PacketsAreOnDevice()) {
+    const cudaStream_t stream = StreamOf(ctx);
+    TF_RETURN_IF_ERROR(
+        ToTensorFlow(CopyToDevice(frames.data(), frames.size(), output->data(), stream)));
+    return ToTensorFlow(WaitFor(stream));
+  }
+  std::memcpy(output->data(), frames.data(), frames.size());
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // Kernels that encode a tensor, or pieces of it, on threads that may wait. Those that wait at the
 // same time and have one spec and type are encoded together: many tensors take hardly more launches
-// than one, and a wait for their lengths and one for their frames.
+// than one, and a wait for their lengths and, to the host, one for their frames.
 #ifndef TFCOMPRESS_TF_CUDA_JOINT_ENCODE_KERNEL_H_
 #define TFCOMPRESS_TF_CUDA_JOINT_ENCODE_KERNEL_H_
 
@@ -51,8 +51,7 @@ struct EncodeJob {
   std::function<absl::Status(const EncodedCounts& counts, int64_t nanoseconds)> finish;
 };
 
-// Sets output 0 to frames that were made on the host: in pinned memory of the host, as all frames,
-// since the all-gather takes them there.
+// Sets output 0, which is where packets are, to frames that were made on the host.
 absl::Status OutputFrames(tensorflow::OpKernelContext* ctx, const Bytes& frames);
 
 class JointEncodeKernel : public tensorflow::AsyncOpKernel {

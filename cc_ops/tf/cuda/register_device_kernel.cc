@@ -1,5 +1,8 @@
 #include "tf/cuda/register_device_kernel.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "cuda/driver.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -15,6 +18,14 @@ bool DriverRunsKernels() {
     return status.ok();
   }();
   return runs;
+}
+
+bool PacketsAreOnDevice() {
+  static const bool on_device = [] {
+    const char* const value = std::getenv("TFC_PACKETS");
+    return value != nullptr && std::string_view(value) == "device";
+  }();
+  return on_device;
 }
 
 }  // namespace tfcompress

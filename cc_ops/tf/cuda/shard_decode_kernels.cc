@@ -61,15 +61,18 @@ class DeviceDecodePiecesKernel : public StreamKernel {
     CutSums sums;
     TF_RETURN_IF_ERROR(ReadCutSums(ctx, nullptr, &sums));
     std::vector<DecodeStats> stats(sums.tensors.size());
+    GivenPackets packets(ctx, sums.packets);
+    TF_RETURN_IF_ERROR(packets.ReadHeaders(sums.num_pieces()));
+    const auto make = [&] { return device::PieceDecoder::Make(packets.on_host(), sums.tensors); };
     const auto on_host = [&](const std::vector<SumTarget>& targets, Executor* executor) {
       std::vector<CutTensor> tensors = sums.tensors;
       for (size_t i = 0; i < tensors.size(); ++i)
         tensors[i].sums = static_cast<float*>(targets[i].data);
-      return DecodePieces(sums.packets, sums.scale, tensors, executor, Span<DecodeStats>(stats));
+      return DecodePieces(packets.on_host(), sums.scale, tensors, executor,
+                          Span<DecodeStats>(stats));
     };
-    TF_RETURN_IF_ERROR(RunTask(ctx, "decoding in '" + name() + "'",
-                               device::PieceDecoder::Make(sums.packets, sums.tensors),
-                               {sums.packets, sums.scale, sums.targets, &stats, on_host}));
+    TF_RETURN_IF_ERROR(RunTask(ctx, "decoding in '" + name() + "'", make,
+                               {&packets, sums.scale, sums.targets, &stats, on_host}));
     return OutputStats(ctx, stats);
   }
 };
@@ -77,10 +80,10 @@ class DeviceDecodePiecesKernel : public StreamKernel {
 [[maybe_unused]] const bool registered =
     RegisterDeviceKernel<DeviceSumPiecesKernel>(
         "Tfcompress>SumPieces",
-        {"packets", "num_ranks", "own", "sizes", "num_bytes", "nanoseconds", "finite", "error"}) &&
+        {"num_ranks", "own", "sizes", "num_bytes", "nanoseconds", "finite", "error"}, "packets") &&
     RegisterDeviceKernel<DeviceDecodePiecesKernel>(
         "Tfcompress>DecodePieces",
-        {"packets", "scale", "cuts", "shapes", "num_bytes", "nanoseconds", "finite"});
+        {"scale", "cuts", "shapes", "num_bytes", "nanoseconds", "finite"}, "packets");
 
 }  // namespace
 }  // namespace tfcompress

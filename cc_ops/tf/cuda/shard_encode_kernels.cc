@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "core/pieces.h"
-#include "cuda/cuda_status.h"
 #include "cuda/device_variants.h"
 #include "cuda/pieces.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -12,6 +11,7 @@
 #include "tf/cuda/host_copies.h"
 #include "tf/cuda/joint_encode_kernel.h"
 #include "tf/cuda/register_device_kernel.h"
+#include "tf/encode_io.h"
 #include "tf/pool_executor.h"
 #include "tf/shard_io.h"
 
@@ -107,12 +107,6 @@ absl::Status EncodeSumOnHost(OpKernelContext* ctx, const OwnPieceInputs& in, int
   return OutputFrames(ctx, frame);
 }
 
-absl::Status CopyOnDevice(OpKernelContext* ctx, const Tensor& from, void* to) {
-  return ToTensorFlow(device::FromCuda(
-      cudaMemcpyAsync(to, from.data(), from.TotalBytes(), cudaMemcpyDeviceToDevice, StreamOf(ctx)),
-      "copying a slot"));
-}
-
 class DeviceEncodeSumKernel : public JointEncodeKernel {
  public:
   using JointEncodeKernel::JointEncodeKernel;
@@ -120,10 +114,13 @@ class DeviceEncodeSumKernel : public JointEncodeKernel {
  private:
   absl::Status Read(OpKernelContext* ctx, EncodeJob* job) override {
     OwnPieceInputs in;
-    const auto copy = [ctx](const Tensor& from, void* to) { return CopyOnDevice(ctx, from, to); };
+    const auto copy = [ctx](const Tensor& from, void* to) {
+      const DeviceBytes bytes = {from.data(), from.TotalBytes(), to};
+      return ToTensorFlow(CopyOnDevice({&bytes, 1}, StreamOf(ctx)));
+    };
     TF_RETURN_IF_ERROR(ReadOwnPieceInputs(ctx, &compressors_, copy, &in));
     job->finish = [ctx](const EncodedCounts& counts, int64_t nanoseconds) {
-      return OutputSumCounts(ctx, counts.num_sent, nanoseconds);
+      return OutputFrameCounts(ctx, counts.num_sent, nanoseconds);
     };
     if (in.n == 0) return OutputFrames(ctx, {});
     float* const others = in.others.flat<float>().data();
@@ -151,9 +148,9 @@ class DeviceEncodeSumKernel : public JointEncodeKernel {
 [[maybe_unused]] const bool registered =
     RegisterDeviceKernel<DeviceEncodePiecesKernel>(
         "Tfcompress>EncodePieces",
-        {"cuts", "own", "seed", "spec", "frames", "num_bytes", "num_sent", "nanoseconds"}) &&
+        {"cuts", "own", "seed", "spec", "num_bytes", "num_sent", "nanoseconds"}, "frames") &&
     RegisterDeviceKernel<DeviceEncodeSumKernel>(
-        "Tfcompress>EncodeSum", {"begin", "seed", "spec", "frame", "num_sent", "nanoseconds"});
+        "Tfcompress>EncodeSum", {"begin", "seed", "spec", "num_sent", "nanoseconds"}, "frame");
 
 }  // namespace
 }  // namespace tfcompress

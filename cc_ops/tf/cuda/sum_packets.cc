@@ -1,5 +1,7 @@
 #include "tf/cuda/sum_packets.h"
 
+#include <algorithm>
+
 #include "cuda/sum_decoder.h"
 #include "tf/pool_executor.h"
 
@@ -11,11 +13,16 @@ absl::Status SumPackets(OpKernelContext* ctx, const std::string& subject,
                         const PacketsView& packets, const std::vector<int64_t>& positions,
                         float scale, const std::vector<SumTarget>& targets,
                         std::vector<DecodeStats>* stats) {
+  GivenPackets given(ctx, packets.bytes);
+  TF_RETURN_IF_ERROR(given.ReadHeaders(std::max<int64_t>(packets.num_ranks, 0) *
+                                       std::max<int64_t>(packets.num_frames, 0)));
+  PacketsView view = packets;
+  view.bytes = given.on_host();
+  const auto make = [&] { return device::SumDecoder::Make(view, positions, targets); };
   const auto on_host = [&](const std::vector<SumTarget>& sums, Executor* executor) {
-    return DecodeSum(packets, positions, scale, sums, executor, Span<DecodeStats>(*stats));
+    return DecodeSum(view, positions, scale, sums, executor, Span<DecodeStats>(*stats));
   };
-  return RunTask(ctx, subject, device::SumDecoder::Make(packets, positions, targets),
-                 {packets.bytes, scale, targets, stats, on_host});
+  return RunTask(ctx, subject, make, {&given, scale, targets, stats, on_host});
 }
 
 absl::Status DecodeOnHost(OpKernelContext* ctx, const SumTask& task) {

@@ -1,8 +1,7 @@
-// Decoding of packets that are on the host, for sums that are on the device.
+// Decoding of packets, for sums that are on the device.
 #ifndef TFCOMPRESS_TF_CUDA_SUM_PACKETS_H_
 #define TFCOMPRESS_TF_CUDA_SUM_PACKETS_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,13 +14,14 @@
 #include "core/status.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf/cuda/device_memory.h"
+#include "tf/cuda/given_packets.h"
 #include "tf/cuda/run_on_host.h"
 
 namespace tfcompress {
 
 // Packets, and what becomes of them.
 struct SumTask {
-  ByteSpan packets;
+  GivenPackets* packets;
   float scale;
   const std::vector<SumTarget>& targets;  // On the device.
   std::vector<DecodeStats>* stats;        // Of the targets.
@@ -29,7 +29,8 @@ struct SumTask {
   std::function<Status(const std::vector<SumTarget>& sums, Executor* executor)> on_host;
 };
 
-// Sums the frames at `positions`, with one target each, by RunTask. Fails as DecodeSum does.
+// Sums the frames at `positions`, with one target each, by RunTask. `packets` are those that the
+// kernel was given. Fails as DecodeSum does.
 absl::Status SumPackets(tensorflow::OpKernelContext* ctx, const std::string& subject,
                         const PacketsView& packets, const std::vector<int64_t>& positions,
                         float scale, const std::vector<SumTarget>& targets,
@@ -39,24 +40,24 @@ absl::Status SumPackets(tensorflow::OpKernelContext* ctx, const std::string& sub
 template <typename Decoder>
 absl::Status DecodeOnDevice(tensorflow::OpKernelContext* ctx, const Decoder& decoder,
                             const SumTask& task, int64_t* nanoseconds) {
-  const ByteSpan packets = task.packets;
-  OwnedBuffer workspace, packets_dev;
-  tensorflow::Tensor pinned, host;
+  OwnedBuffer workspace;
+  tensorflow::Tensor host;
   TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, decoder.workspace_bytes(), &workspace));
-  TF_RETURN_IF_ERROR(AllocateOnDevice(ctx, packets.size(), &packets_dev));
-  // From other memory than pinned, a copy would first wait for all that is on the stream.
-  TF_RETURN_IF_ERROR(AllocatePinned(ctx, packets.size(), &pinned));
-  std::copy(packets.begin(), packets.end(), static_cast<unsigned char*>(pinned.data()));
+  TF_RETURN_IF_ERROR(task.packets->AllocateCopy());
   TF_RETURN_IF_ERROR(AllocatePinned(ctx, decoder.host_bytes(), &host));
   const auto launch = [&]() -> absl::Status {
-    const cudaStream_t stream = StreamOf(ctx);
-    TF_RETURN_IF_ERROR(
-        ToTensorFlow(CopyToDevice(pinned.data(), packets.size(), packets_dev.data_dev, stream)));
-    return ToTensorFlow(decoder.Launch(static_cast<const unsigned char*>(packets_dev.data_dev),
-                                       task.scale, workspace, stream, host.data()));
+    TF_RETURN_IF_ERROR(task.packets->CopyToDevice());
+    return ToTensorFlow(decoder.Launch(task.packets->data_dev(), task.scale, workspace,
+                                       StreamOf(ctx), host.data()));
   };
   TF_RETURN_IF_ERROR(TimeOnStream(ctx, launch, nanoseconds));
-  return ToTensorFlow(decoder.Report(host.data(), Span<DecodeStats>(*task.stats)));
+  const Span<DecodeStats> stats(*task.stats);
+  const Status status = decoder.Report(host.data(), stats);
+  if (status.ok() || task.packets->is_complete()) return ToTensorFlow(status);
+  // What is wrong is told from the sections.
+  TF_RETURN_IF_ERROR(task.packets->Complete());
+  task.stats->assign(stats.size(), {});
+  return ToTensorFlow(decoder.Report(host.data(), stats));
 }
 
 // Decodes on the host, and copies the sums to the device.
@@ -65,13 +66,18 @@ absl::Status DecodeOnHost(tensorflow::OpKernelContext* ctx, const SumTask& task)
 // Divides the measured time among the targets in proportion to their elements.
 void ShareTime(int64_t nanoseconds, const SumTask& task);
 
-// Decodes on the device or, if no decoder was made because of an InvalidArgument, on the host:
-// either a codec has no device variant, which is logged once as the `subject`, or the argument is
-// bad and the host refuses it, too.
-template <typename Decoder>
-absl::Status RunTask(tensorflow::OpKernelContext* ctx, const std::string& subject,
-                     const Result<Decoder>& decoder, const SumTask& task) {
+// Decodes on the device, by the decoder that make() makes of the packets, or, if it makes none
+// because of an InvalidArgument, on the host: either a codec has no device variant, which is logged
+// once as the `subject`, or the argument is bad and the host refuses it, too.
+template <typename Make>
+absl::Status RunTask(tensorflow::OpKernelContext* ctx, const std::string& subject, const Make& make,
+                     const SumTask& task) {
   int64_t nanoseconds = 0;
+  auto decoder = make();
+  if (!decoder.ok() && !task.packets->is_complete()) {
+    TF_RETURN_IF_ERROR(task.packets->Complete());
+    decoder = make();
+  }
   if (decoder.ok()) {
     TF_RETURN_IF_ERROR(DecodeOnDevice(ctx, decoder.value(), task, &nanoseconds));
   } else if (decoder.status().code() == StatusCode::kInvalidArgument) {
@@ -80,7 +86,7 @@ absl::Status RunTask(tensorflow::OpKernelContext* ctx, const std::string& subjec
   } else {
     return ToTensorFlow(decoder.status());
   }
-  ShareTime(nanoseconds, task);
+  ShareTime(task.packets->nanoseconds() + nanoseconds, task);
   return absl::OkStatus();
 }
 
