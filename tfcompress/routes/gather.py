@@ -116,8 +116,8 @@ def _encode(
 ) -> _Encoded | rows.Encoded:
     if isinstance(gradient, tf.IndexedSlices):
         return rows.encode(member, gradient, seed, member.spec, member.route.row_sparsifier)
-    *encoded, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
-    return _Encoded(*encoded, list(zip(member.slots, new_slots, strict=True)))
+    frame, num_sent, nanoseconds, new_slots = ops.encode(gradient, member.slots, seed, member.spec)
+    return _Encoded(frame, num_sent, nanoseconds, list(zip(member.slots, new_slots, strict=True)))
 
 
 def _decode(
