@@ -3,9 +3,9 @@
 #include <memory>
 #include <numeric>
 
-#include "cuda/header_finder.h"
 #include "cuda/sum_decoder.h"
 #include "fuzz/frame_fields.h"
+#include "shown_packets.h"
 
 namespace tfcompress {
 namespace device {
@@ -30,23 +30,6 @@ Sums SumOnHost(const Bytes& packets, int num_ranks, float scale,
   sums.status = DecodeSum(packets, num_ranks, scale, targets, SerialExecutor(), {});
   return sums;
 }
-
-namespace {
-
-// Returns the packets as the host sees them that has only their headers; nothing if that is not
-// enough.
-Bytes HeadersOf(const Bytes& packets, const unsigned char* packets_dev, uint64_t num_frames,
-                const Stream& stream) {
-  const HeaderFinder finder(packets.size(), num_frames);
-  const DeviceVector<unsigned char> workspace(finder.workspace_bytes());
-  std::vector<uint64_t> host(finder.workspace_bytes() / sizeof(uint64_t) + 1);
-  ExpectOk(finder.Launch(packets_dev, workspace.buffer(), stream.get(), host.data()));
-  stream.Synchronize();
-  Bytes headers(packets.size(), 0);
-  return finder.CopyTo(headers.data(), host.data()) ? headers : Bytes();
-}
-
-}  // namespace
 
 Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
                  const std::vector<TensorSpec>& tensors, const Stream& stream, size_t offset,
@@ -74,10 +57,10 @@ Sums SumOnDevice(const Bytes& packets, int num_ranks, float scale,
     return decoder.DecodeSum(begin_dev, scale, workspace.buffer(), stream.get(), stats);
   };
   // The host needs the sections only to tell what is broken.
-  const Bytes headers = HeadersOf(packets, begin_dev, num_ranks * tensors.size(), stream);
-  const bool has_headers = !headers.empty() && sum(headers).ok();
-  if (!has_headers) sums.status = sum(packets);
-  EXPECT_TRUE(headers.empty() || has_headers == sums.status.ok()) << sums.status.message();
+  const ShownPackets shown = ShowHeaders(packets, begin_dev, num_ranks * tensors.size(), stream);
+  const bool is_done = shown.are_enough && sum(shown.bytes).ok();
+  if (!is_done) sums.status = sum(packets);
+  EXPECT_TRUE(!shown.are_enough || is_done == sums.status.ok()) << sums.status.message();
   if (!sums.status.ok()) return sums;
   for (const auto& tensor : memory) sums.tensors.push_back(tensor->ToHost(stream));
   return sums;

@@ -4,18 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "core/frame.h"
 #include "core/packets.h"
 #include "device_memory.h"
+#include "shown_packets.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr uint64_t kFramesOfPacket = 3;  // Of a packet.
+constexpr uint64_t kFramesOfPacket = 3;
 
 // Appends a frame with a section of so many bytes, `filler` repeated.
 void AppendFilled(size_t num_section_bytes, const std::string& filler, Bytes* packets) {
@@ -42,26 +42,13 @@ Bytes FilledPackets(int num_ranks, const Bytes& padding, const std::string& fill
   return packets;
 }
 
-struct Shown {
-  bool enough;
-  Bytes bytes;
-};
-
-// Searches packets that begin `shift` bytes after an aligned address.
-Shown Show(const Bytes& packets, uint64_t num_expected, size_t shift = 0) {
+// Shows packets that begin `shift` bytes after an aligned address.
+ShownPackets Show(const Bytes& packets, uint64_t num_expected, size_t shift = 0) {
   const Stream stream;
   Bytes shifted(shift, 0xAA);
   shifted.insert(shifted.end(), packets.begin(), packets.end());
   const DeviceVector<unsigned char> packets_dev(shifted, stream);
-  const HeaderFinder finder(packets.size(), num_expected);
-  const DeviceVector<unsigned char> workspace(finder.workspace_bytes());
-  std::vector<uint64_t> host(finder.workspace_bytes() / sizeof(uint64_t) + 1);
-  ExpectOk(
-      finder.Launch(packets_dev.data_dev() + shift, workspace.buffer(), stream.get(), host.data()));
-  stream.Synchronize();
-  Shown found{false, Bytes(packets.size(), 0)};
-  found.enough = finder.CopyTo(found.bytes.data(), host.data());
-  return found;
+  return ShowHeaders(packets, packets_dev.data_dev() + shift, num_expected, stream);
 }
 
 // Returns where frames begin and end, and what a reader says.
@@ -83,8 +70,8 @@ TEST(HeaderFinder, ShowsTheHeadersOfAllFramesAndNothingElse) {
     for (size_t padding : {0, 1, 64, 2047}) {
       const Bytes packets = FilledPackets(num_ranks, Bytes(padding, 0));
       for (size_t shift : {0, 1, 2, 3}) {
-        const Shown found = Show(packets, num_ranks * kFramesOfPacket, shift);
-        EXPECT_TRUE(found.enough);
+        const ShownPackets found = Show(packets, num_ranks * kFramesOfPacket, shift);
+        EXPECT_TRUE(found.are_enough);
         EXPECT_EQ(PlacesIn(found.bytes, num_ranks), PlacesIn(packets, num_ranks));
         const std::string shown(found.bytes.begin(), found.bytes.end());
         EXPECT_EQ(shown.find("secti"), std::string::npos);  // Four bytes are shown.
@@ -95,37 +82,37 @@ TEST(HeaderFinder, ShowsTheHeadersOfAllFramesAndNothingElse) {
 
 TEST(HeaderFinder, CopiesWhatLooksLikeAHeaderInASection) {
   const Bytes packets = FilledPackets(4, Bytes(5, 0), std::string("xTFCF12345"));
-  const Shown found = Show(packets, 4 * kFramesOfPacket);
-  EXPECT_TRUE(found.enough);
+  const ShownPackets found = Show(packets, 4 * kFramesOfPacket);
+  EXPECT_TRUE(found.are_enough);
   EXPECT_EQ(PlacesIn(found.bytes, 4), PlacesIn(packets, 4));
 }
 
 TEST(HeaderFinder, IsNotEnoughWhereThereAreTooManyToCopy) {
   Bytes packets;
   for (int i = 0; i < 3; ++i) AppendFilled(4000, "TFCF", &packets);
-  EXPECT_FALSE(Show(packets, kFramesOfPacket).enough);
+  EXPECT_FALSE(Show(packets, kFramesOfPacket).are_enough);
 }
 
 TEST(HeaderFinder, IsNotEnoughWhereSomethingElseIsBetweenFrames) {
   for (const Bytes& padding : {Bytes{1}, Bytes{0, 0, 255}, Bytes{7, 0, 0, 0}})
-    EXPECT_FALSE(Show(FilledPackets(3, padding), 3 * kFramesOfPacket).enough);
+    EXPECT_FALSE(Show(FilledPackets(3, padding), 3 * kFramesOfPacket).are_enough);
   Bytes packets = FilledPackets(3, Bytes(8, 0));
   packets.back() = 1;
-  EXPECT_FALSE(Show(packets, 3 * kFramesOfPacket).enough);
+  EXPECT_FALSE(Show(packets, 3 * kFramesOfPacket).are_enough);
 }
 
 // More zeros than are counted may be no padding of ours, and are no error.
 TEST(HeaderFinder, IsNotEnoughForMoreZerosThanRanksAppend) {
   const Bytes packets = FilledPackets(2, Bytes(5000, 0));
-  EXPECT_FALSE(Show(packets, 2 * kFramesOfPacket).enough);
+  EXPECT_FALSE(Show(packets, 2 * kFramesOfPacket).are_enough);
 }
 
 TEST(HeaderFinder, BrokenPacketsReadAsBroken) {
   const Bytes packets = FilledPackets(2, Bytes(3, 0));
   for (size_t length = 0; length < packets.size(); ++length) {
     const Bytes truncated(packets.begin(), packets.begin() + static_cast<ptrdiff_t>(length));
-    const Shown found = Show(truncated, 2 * kFramesOfPacket);
-    if (!found.enough) continue;
+    const ShownPackets found = Show(truncated, 2 * kFramesOfPacket);
+    if (!found.are_enough) continue;
     EXPECT_EQ(PlacesIn(found.bytes, 2).find('+') == std::string::npos,
               PlacesIn(truncated, 2).find('+') == std::string::npos)
         << length;
@@ -133,7 +120,7 @@ TEST(HeaderFinder, BrokenPacketsReadAsBroken) {
 }
 
 TEST(HeaderFinder, IsNotEnoughForPacketsThatAreNoFrames) {
-  for (size_t size : {1, 3, 4, 43, 44, 45}) EXPECT_FALSE(Show(Bytes(size, 9), 1).enough);
+  for (size_t size : {1, 3, 4, 43, 44, 45}) EXPECT_FALSE(Show(Bytes(size, 9), 1).are_enough);
 }
 
 // A wrong number of frames makes no huge workspace.

@@ -215,9 +215,9 @@ class TestEncode:
                 gradient, [slot], tf.constant(0, tf.int64), EXACT
             )
             assert frame.shape.as_list() == [None]
-            assert nanoseconds.shape.as_list() == []
+            assert num_sent.shape.as_list() == nanoseconds.shape.as_list() == []
             assert [new.shape.as_list() for new in new_slots] == [slots]
-            assert (frame.dtype, nanoseconds.dtype) == (tf.uint8, tf.int64)
+            assert (frame.dtype, num_sent.dtype, nanoseconds.dtype) == (tf.uint8, tf.int64, tf.int64)
             assert [new.dtype for new in new_slots] == [tf.float32]
             return frame
 
