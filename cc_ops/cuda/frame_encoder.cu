@@ -9,6 +9,7 @@
 #include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/dense_encoder.h"
 #include "cuda/encoded_frame.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/frame_keys.h"
@@ -79,6 +80,13 @@ bool FrameEncoder::selects_by_magnitude() const {
 
 bool FrameEncoder::moves_values() const {
   return spec_.index == IndexKind::kBloom && !GathersDecoded(spec_.policy);
+}
+
+bool FrameEncoder::encodes_in_one_pass() const {
+  const auto fits = [&](const Tensor& tensor) {
+    return kFrameHeaderBytes + spec_.value.SectionBytes(tensor.n) <= tensor.max_frame_bytes;
+  };
+  return EncodesInOnePass(spec_) && std::all_of(tensors_.begin(), tensors_.end(), fits);
 }
 
 bool FrameEncoder::needs_marks() const { return spec_.sparsifier != SparsifierKind::kDense; }
@@ -295,6 +303,7 @@ Status FrameEncoder::ForEach(const Body& body) const {
 
 Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
   const Parts<EncodedFrame> frames = encoding.frames();
+  if (encodes_in_one_pass()) return EncodeDense(spec_, frames, stream);
   const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
   if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(frames, stream));
   TFC_RETURN_IF_ERROR(Inspect(frames, stream));
@@ -419,6 +428,7 @@ Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream
 }
 
 Status FrameEncoder::EncodeSections(const Encoding& encoding, cudaStream_t stream) const {
+  if (encodes_in_one_pass()) return OkStatus();
   if (spec_.joint.kind != JointKind::kNone) {
     return ForEach([&](size_t i) {
       const EncodedFrame& frame = encoding.frames_on_host[i];

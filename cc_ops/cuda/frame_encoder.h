@@ -81,6 +81,7 @@ class FrameEncoder {
   bool selects_by_magnitude() const;
   bool needs_marks() const;
   bool moves_values() const;
+  bool encodes_in_one_pass() const;
   // Upper bound of the elements that all tensors select together; 0 if they send all they have.
   uint64_t MaxSelected() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
@@ -97,7 +98,8 @@ class FrameEncoder {
   // Calls body(i) for each tensor that has elements.
   template <typename Body>
   Status ForEach(const Body& body) const;
-  // Runs the two passes over the elements; with a memory, they write the compensated vectors.
+  // Runs the passes over the elements. If there are two, they write the compensated vectors with a
+  // memory; one writes all that EncodeSections does, too.
   Status Compensate(const Encoding& encoding, cudaStream_t stream) const;
   Status MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const;
   Status ListMarked(const Encoding& encoding, cudaStream_t stream) const;

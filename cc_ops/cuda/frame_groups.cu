@@ -67,11 +67,11 @@ std::vector<FrameGroups::Group> FrameGroups::Ranks(Span<const FrameTask> tasks,
   return ranks;
 }
 
-// Bytes of the workspace, without what does not grow with the sections.
+// Bytes of the workspace that frames of a group need each.
 uint64_t FrameGroups::BytesOf(const Group& group) const {
   // Words, and the notes, starts and sums of the tiles that they are walked in.
   constexpr uint64_t kWalkBytes = 5;
-  return sizeof(uint32_t) * group.num_keys +
+  return sizeof(ValueParams) * group.num_frames + sizeof(uint32_t) * group.num_keys +
          (HasPrefixedDeltas(common_.index) ? kWalkBytes * group.num_index_bytes : 0);
 }
 

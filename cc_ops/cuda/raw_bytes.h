@@ -57,6 +57,25 @@ __device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
   }
 }
 
+// Stores the bytes of words, by the lanes of a warp: whole words of the section, bytes at its ends.
+__device__ inline void StoreByWarp(const uint32_t* words, uint32_t num_bytes,
+                                   unsigned char* section) {
+  const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
+  unsigned char* const begin = section - lead;
+  const uint32_t end = lead + num_bytes;
+  for (uint32_t i = ThisLane(); i * 4 < end; i += kWarpThreads) {
+    uint32_t word = words[i];
+    if (lead > 0) word = word << (8 * lead) | (i > 0 ? words[i - 1] >> (32 - 8 * lead) : 0);
+    if (i * 4 >= lead && i * 4 + 4 <= end) {
+      reinterpret_cast<uint32_t*>(begin)[i] = word;
+      continue;
+    }
+    const uint32_t first = i > 0 ? 0 : lead;
+    for (uint32_t byte = first; byte < 4 && i * 4 + byte < end; ++byte)
+      begin[i * 4 + byte] = static_cast<unsigned char>(word >> (8 * byte));
+  }
+}
+
 // Loads bytes into words, by all threads of a grid; fills the last word with zeros.
 __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_bytes,
                                  uint64_t num_words, uint32_t* words) {
@@ -66,6 +85,26 @@ __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_byte
       word = LoadAt<uint32_t>(section, i);
     } else {
       for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+    }
+    words[i] = word;
+  }
+}
+
+// Loads bytes into words, by the lanes of a warp: whole words, and bytes at the end. The first word
+// may begin before the section, with bytes of its frame.
+__device__ inline void LoadByWarp(const unsigned char* section, uint32_t num_bytes,
+                                  uint32_t* words) {
+  const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
+  const uint32_t needed = lead > 0 ? 8 - lead : 4;  // Bytes up to the end of the last word read.
+  const auto* const from = reinterpret_cast<const uint32_t*>(section - lead);
+  for (uint32_t i = ThisLane(); i * 4 < num_bytes; i += kWarpThreads) {
+    uint32_t word = 0;
+    if (i * 4 + needed <= num_bytes) {
+      word = from[i] >> (8 * lead);
+      if (lead > 0) word |= from[i + 1] << (32 - 8 * lead);
+    } else {
+      for (uint32_t byte = i * 4; byte < num_bytes && byte < i * 4 + 4; ++byte)
         word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
     }
     words[i] = word;

@@ -9,6 +9,7 @@
 #include "core/seeded_permutation.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/dense_sum.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
@@ -374,6 +375,10 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
   }
+  if (groups_.sums_in_one_pass()) {
+    return SumDense(values.Slice(first, count), num_tensors(), /*add=*/group > 0, scale,
+                    kValueError, stream);
+  }
   for (size_t rank = first; rank < first + count; rank += num_tensors())
     TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, num_tensors()), scale, kValueError, stream));
   return OkStatus();
@@ -381,10 +386,12 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
 
 Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
                              const Tables& tables, cudaStream_t stream) const {
-  const PartItems elements =
-      CountItems(Span<const SumTarget>(targets_), [](const SumTarget& target) { return target.n; });
-  TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, elements, num_tensors(), stream,
-                                  buffers.tables_dev.values));
+  if (!groups_.sums_in_one_pass()) {
+    const PartItems elements = CountItems(Span<const SumTarget>(targets_),
+                                          [](const SumTarget& target) { return target.n; });
+    TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, elements, num_tensors(), stream,
+                                    buffers.tables_dev.values));
+  }
   for (size_t group = 0; group < groups_.size(); ++group)
     TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
   return OkStatus();

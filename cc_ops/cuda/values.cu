@@ -1,34 +1,11 @@
-#include "core/value/half_formats.h"
-#include "cuda/dense_vector.h"
 #include "cuda/launch.h"
 #include "cuda/launch_frames.h"
-#include "cuda/raw_bytes.h"
+#include "cuda/numbers.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
-
-// ---- Numbers of fixed width: raw, fp16, bf16 ----------------------------------------------------
-
-// Writes the i-th value of a section and returns what it decodes to.
-__device__ float EncodeValue(ValueKind kind, float value, uint64_t i, unsigned char* section) {
-  if (kind == ValueKind::kRaw) {
-    StoreAt(section, i, FloatBits(value));
-    return value;
-  }
-  const bool is_fp16 = kind == ValueKind::kFp16;
-  const uint16_t half = is_fp16 ? SaturatingHalf(value) : SaturatingBFloat16(value);
-  StoreAt(section, i, half);
-  return is_fp16 ? WidenHalf(half) : BFloat16ToFloat(half);
-}
-
-// Reads the i-th value of a section, which is untrusted: it may be NaN or Inf.
-__device__ float DecodeValue(ValueKind kind, const unsigned char* section, uint64_t i) {
-  if (kind == ValueKind::kRaw) return FloatFromBits(LoadAt<uint32_t>(section, i));
-  const auto half = LoadAt<uint16_t>(section, i);
-  return kind == ValueKind::kFp16 ? WidenHalf(half) : BFloat16ToFloat(half);
-}
 
 __global__ void EncodeValuesKernel(const EncodedFrame* frames, ValueKind kind) {
   const EncodedFrame& frame = frames[blockIdx.y];
@@ -37,7 +14,7 @@ __global__ void EncodeValuesKernel(const EncodedFrame* frames, ValueKind kind) {
   const uint32_t k = frame.state_dev->k;
   unsigned char* const section = frame.ValueSection();
   for (uint64_t i = ThisThread(); i < k; i += NumThreads())
-    residual.TakeOut(i, EncodeValue(kind, values.At(i), i, section));
+    residual.TakeOut(i, EncodeNumber(kind, values.At(i), i, section));
 }
 
 __global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, float* gathered) {
@@ -49,7 +26,7 @@ __global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32
   if (*added.error_dev != 0) return;
   const uint32_t* indices = added.indices_dev;
   for (uint64_t i = ThisThread(); i < added.section.k; i += NumThreads()) {
-    const float value = DecodeValue(added.section.kind, added.section.data_dev, i);
+    const float value = DecodeNumber(added.section.kind, added.section.data_dev, i);
     if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
     added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
   }

@@ -28,9 +28,10 @@ __device__ inline uint32_t SumOfLanes(uint32_t value) {
     value += __shfl_xor_sync(kAllLanes, value, lanes);
   return value;
 }
-__device__ inline uint32_t MaxOfLanes(uint32_t value) {
-  for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2) {
-    const uint32_t other = __shfl_xor_sync(kAllLanes, value, lanes);
+// Largest of each `num_lanes` lanes, a power of two.
+__device__ inline uint32_t MaxOfLanes(uint32_t value, uint32_t num_lanes = kWarpThreads) {
+  for (uint32_t lanes = 1; lanes < num_lanes; lanes *= 2) {
+    const uint32_t other = __shfl_xor_sync(kAllLanes, value, static_cast<int>(lanes));
     if (other > value) value = other;
   }
   return value;

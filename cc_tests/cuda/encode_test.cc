@@ -93,12 +93,12 @@ TEST_P(FrameOfSomeSpecs, EncodesLargerInputsToTheSameBytes) {
 
 // Encodes tensors side by side.
 void ExpectThoseOfTheCore(const Compressor& compressor, const std::vector<HostGradient>& gradients,
-                          const std::vector<Slots>& slots) {
+                          const std::vector<Slots>& slots, const EncodeOptions& options = {5}) {
   const Stream stream;
   const std::vector<Encoded> actual =
-      EncodeSideBySide(compressor, gradients, slots, EncodeOptions{5}, stream);
+      EncodeSideBySide(compressor, gradients, slots, options, stream);
   for (size_t i = 0; i < gradients.size(); ++i) {
-    const Encoded expected = EncodeOnHost(compressor, gradients[i], slots[i], 5 + i);
+    const Encoded expected = EncodeOnHost(compressor, gradients[i], slots[i], options.seed + i);
     ASSERT_TRUE(actual[i].status.ok()) << actual[i].status.message();
     ASSERT_TRUE(actual[i].frame == expected.frame) << "tensor " << i;
     ASSERT_TRUE(SameBits(actual[i].slots, expected.slots)) << "tensor " << i;
@@ -116,6 +116,40 @@ TEST_P(FrameOfSomeSpecs, EncodesTensorsSideBySide) {
     slots.push_back(SomeSlots(*compressor, n));
   }
   ASSERT_NO_FATAL_FAILURE(ExpectThoseOfTheCore(*compressor, gradients, slots));
+}
+
+// Vectors that are found not to be finite while they are encoded, beside others.
+TEST_P(FrameOfSomeSpecs, PutsTheSlotsBackOfTheTensorsThatAreNotFinite) {
+  const Stream stream;
+  const auto compressor = Parse(GetParam());
+  EncodeOptions options;
+  options.in_place = false;
+  std::vector<HostGradient> gradients;
+  std::vector<Slots> slots;
+  for (size_t n : {3000, 5000, 40, 2048}) {
+    std::vector<float> values = Gradient(n, n);
+    if (n % 3 == 2) values[n - 1] = kInfinity;
+    gradients.emplace_back(values, DType::kFloat32);
+    slots.push_back(SomeSlots(*compressor, n));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectThoseOfTheCore(*compressor, gradients, slots, options));
+}
+
+// Blocks of 16 to 1,024 values and codes of 3 to 8 bits are written by tiles of 1,024 values, at
+// any alignment.
+TEST(DenseBlocks, OfEverySizeAndWidthHaveTheBytesOfTheCore) {
+  const Stream stream;
+  uint64_t seed = 0;
+  for (int bits = 3; bits <= 8; ++bits) {
+    for (int block = 16; block <= 1024; block *= 4) {
+      const Input& input = Inputs()[++seed % Inputs().size()];
+      const std::string spec = "residual|dense|raw|block_int:bits=" + std::to_string(bits) +
+                               ",block=" + std::to_string(block) +
+                               ",levels=" + (seed % 3 == 0 ? "even" : "square");
+      const size_t n = 1024 * (1 + seed % 3) + seed * 7 % 1024;
+      ASSERT_NO_FATAL_FAILURE(ExpectSameFrameOfInput(spec, input, n, seed, stream));
+    }
+  }
 }
 
 // More than a warp places at once, of one to several blocks of codes.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -46,7 +47,9 @@ class SumGroups : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Device, SumGroups,
-                         testing::Values("dense|raw|raw", "dense|raw|block_int:bits=4",
+                         testing::Values("dense|raw|raw", "dense|raw|fp16", "dense|raw|qsgd",
+                                         "dense|raw|block_int:bits=4",
+                                         "dense|raw|block_int:bits=3,block=16,levels=square",
                                          "topk:ratio=0.1|delta_adaptive|fp16",
                                          "topk:ratio=0.1|delta_flag|qsgd",
                                          "topk:ratio=0.3|delta_binary|raw",
@@ -82,6 +85,23 @@ TEST_P(SumGroups, NameTheBrokenFrame) {
   EXPECT_EQ(actual.status.code(), expected.status.code()) << actual.status.message();
   if (expected.status.ok()) return;
   EXPECT_NE(actual.status.message().find(name), std::string::npos) << actual.status.message();
+}
+
+// A tile of the sum is decoded for each rank by the parameters of its own section.
+TEST(DenseSums, OfRanksWithOtherBlocksAndWidthsAreThoseOfTheHost) {
+  const Stream stream;
+  const char* const specs[] = {"block_int", "block_int:bits=3,block=16",
+                               "block_int:bits=5,block=1024,levels=square",
+                               "block_int:bits=2,block=64", "block_int:bits=7,block=64"};
+  const std::vector<TensorSpec> tensors = {{DType::kFloat32, 5003}, {DType::kFloat32, 1023}};
+  Bytes packets;
+  for (uint64_t rank = 0; rank < std::size(specs); ++rank) {
+    for (const TensorSpec& tensor : tensors) {
+      const HostGradient gradient(Gradient(tensor.n, 3 * rank), DType::kFloat32);
+      Append(std::string("dense|raw|") + specs[rank], gradient, rank, &packets);
+    }
+  }
+  ExpectSameSums(packets, std::size(specs), 0.3f, tensors, stream);
 }
 
 }  // namespace
