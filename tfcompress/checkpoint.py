@@ -7,8 +7,10 @@ summed, so are residuals, and every rank starts with its part.
 A Keras file has them among its assets, where Keras without this package does not look.
 """
 
+import functools
 import io
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,17 +105,23 @@ def deserialize(state: StepState, data: bytes) -> None:
         state.resume_pending(int(arrays[_STEPS]), memories)
 
 
-class MemoryState(tf.train.experimental.PythonState):
-    """The residuals as `tf.train.Checkpoint` sees them."""
+class SavedBytes(tf.train.experimental.PythonState):
+    """What `tf.train.Checkpoint` saves and restores as bytes."""
 
-    def __init__(self, state: StepState) -> None:
-        """Takes the state whose residuals are saved and restored."""
-        self._state = state
+    def __init__(self, save: Callable[[], bytes], restore: Callable[[bytes], None]) -> None:
+        """Takes what returns the bytes that a checkpoint holds, and what restores them."""
+        self._save = save
+        self._restore = restore
 
     def serialize(self) -> bytes:
         """Returns what the checkpoint holds."""
-        return serialize(self._state)
+        return self._save()
 
     def deserialize(self, string_value: bytes) -> None:
         """Restores what the checkpoint held."""
-        deserialize(self._state, string_value)
+        self._restore(string_value)
+
+
+def saved_memories(state: StepState) -> SavedBytes:
+    """Returns the residuals as `tf.train.Checkpoint` sees them."""
+    return SavedBytes(functools.partial(serialize, state), functools.partial(deserialize, state))

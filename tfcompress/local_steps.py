@@ -9,9 +9,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
-from tfcompress import comm, keras_objects
+from tfcompress import checkpoint, comm, keras_objects
 from tfcompress.auto import Auto
 from tfcompress.notices import warn
 from tfcompress.options import Options
@@ -188,7 +186,7 @@ def wrap(
         ),
         _tfcompress_rounds=rounds,
     )
-    optimizer._tfcompress_round = RoundState(rounds)
+    optimizer._tfcompress_round = _saved_round(rounds)
     return optimizer
 
 
@@ -199,21 +197,14 @@ def load_assets(optimizer: Any, variables: Iterable, filepath: Any) -> None:
         keras_objects.rounds_of(optimizer).deserialize(data)
 
 
-class RoundState(tf.train.experimental.PythonState):
-    """The round as `tf.train.Checkpoint` sees it."""
+def _saved_round(rounds: Rounds) -> checkpoint.SavedBytes:
+    """Returns the round as `tf.train.Checkpoint` sees it."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        """Takes the rounds whose state is saved and restored."""
-        self._rounds = rounds
+    def save() -> bytes:
+        _warn_within_a_round(rounds)
+        return rounds.serialize()
 
-    def serialize(self) -> bytes:
-        """Returns what the checkpoint holds."""
-        _warn_within_a_round(self._rounds)
-        return self._rounds.serialize()
-
-    def deserialize(self, string_value: bytes) -> None:
-        """Restores what the checkpoint held."""
-        self._rounds.deserialize(string_value)
+    return checkpoint.SavedBytes(save, rounds.deserialize)
 
 
 def _warn_within_a_round(rounds: Rounds) -> None:

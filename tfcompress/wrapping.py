@@ -109,4 +109,4 @@ def attach(
     keras_objects.put_in_front(optimizer, wrapped, keras, remade=remade)
     for name, value in {"_tfcompress_step": step, **attributes}.items():
         object.__setattr__(optimizer, name, value)  # Keras would track them as its own variables.
-    optimizer._tfcompress_memory = checkpoint.MemoryState(step.state)  # Seen by tf.train.Checkpoint.
+    optimizer._tfcompress_memory = checkpoint.saved_memories(step.state)  # Seen by tf.train.Checkpoint.
