@@ -16,7 +16,7 @@ CUDA_ARCHITECTURES ?=
 CXX_FILES = $$(find cc_ops cc_tests -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := help
-.PHONY: help tools setup demo test test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench gpu-bundle wheels wheel-test sdist matrix clean
+.PHONY: help tools setup demo test test-ci test-all bench docs lint format asan aarch64 fuzz cuda gpu-test gpu-bench gpu-bundle wheels wheel-test sdist matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 17
@@ -30,10 +30,13 @@ setup:  ## .venv with TensorFlow, Horovod and this package (PYTHON=python3.12 TF
 demo: setup  ## train with and without compression on this machine (DEMO_ARGS="--quick")
 	python examples/demo.py $(DEMO_ARGS)
 
-test: setup  ## the tests, in stages: C++, Python in one process, under horovodrun, whole jobs (RANKS="2 3 4")
+test: setup  ## the tests, in stages: C++, Python in one process, Python under horovodrun (RANKS="2 3 4")
 	@scripts/test.sh
 
-test-all: test asan  ## `make test` and what takes long: other ranks and tf_keras, killed ranks, convergence, long fuzzing
+test-ci: setup  ## what CI runs beside `make test`: variants for GPUs over an emulator, 3 ranks, tf_keras, whole jobs
+	@scripts/test.sh ci
+
+test-all: test test-ci asan  ## both, and what takes long: other ranks and tf_keras, killed ranks, convergence, long fuzzing
 	@scripts/test.sh long
 	$(MAKE) fuzz FUZZ_SECONDS=$(LONG_FUZZ_SECONDS)
 

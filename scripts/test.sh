@@ -2,10 +2,11 @@
 # Runs the tests in stages and prints what each took; `make setup` must have run.
 #
 #   scripts/test.sh          the tests of `make test`
-#   scripts/test.sh long     those that `make test-all` runs beside: everything that `make test` leaves out, no more
+#   scripts/test.sh ci       those of `make test-ci`: what CI runs beside
+#   scripts/test.sh long     those that `make test-all` runs beside both: everything that they leave out, no more
 #
-#   RANKS="2 3 4"  numbers of ranks under horovodrun: `make test` runs all tests on the first, those marked `ranks` on
-#                  the second; `make test-all` the others on the second, and those marked `ranks` on all further ones
+#   RANKS="2 3 4"  numbers of ranks under horovodrun: `make test` runs all tests on the first, `make test-ci` those marked
+#                  `ranks` on the second, `make test-all` the others on the second, and those marked `ranks` on all further ones
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/stages.sh
@@ -16,6 +17,8 @@ num_cores=$(nproc)
 # Horovod looks every millisecond for what is to be sent, on all ranks: where cores are busy, that takes most of the time.
 export HOROVOD_CYCLE_TIME=${HOROVOD_CYCLE_TIME:-4}
 parallel=python_tests/parallel
+# Variants for GPUs over the emulator, which takes as long to compile and run as all else in C++.
+gpu_files=(python_tests/single/test_{cuda,emulated_ops,gpu_bundle}.py)
 
 # TF_USE_LEGACY_KERAS=1 chooses tf_keras for a whole run. These files are about what Keras itself does,
 keras_files=("$parallel"/test_{tf_keras,checkpoint}.py)
@@ -43,12 +46,20 @@ has_tf_keras() {
   return 1
 }
 
+# By file: fixtures of a module are made once.
+in_one_process() { python -m pytest -n "$num_cores" --dist loadfile -m "not long" "$@"; }
+
 quick() {
-  stage "C++: compile" compile
-  stage "C++: ctest" run_ctest build/release -LE long
-  # By file: fixtures of a module are made once.
-  stage "Python: one process" python -m pytest -n "$num_cores" --dist loadfile -m "not long" python_tests/single
+  stage "C++: compile" compile --target core_tests
+  stage "C++: ctest" run_ctest build/release -LE long -R '^core_'
+  stage "Python: one process" in_one_process python_tests/single "${gpu_files[@]/#/--ignore=}"
   stage "Python: ${all_ranks[0]} ranks" under_horovodrun "${all_ranks[0]}" -m "not long" "$parallel"
+}
+
+ci() {
+  stage "emulated CUDA: compile" compile
+  stage "emulated CUDA: ctest" run_ctest build/release -LE long -R '^cuda_'
+  stage "emulated CUDA: Python" in_one_process "${gpu_files[@]}"
   local ranks=${all_ranks[1]:-}
   if [[ $ranks ]]; then
     stage "Python: $ranks ranks, where their number matters" under_horovodrun "$ranks" -m "ranks and not long" "$parallel"
@@ -89,7 +100,7 @@ long() {
 }
 
 case $part in
-  quick | long) "$part" ;;
-  *) echo "usage: scripts/test.sh [quick|long]" >&2 && exit 2 ;;
+  quick | ci | long) "$part" ;;
+  *) echo "usage: scripts/test.sh [quick|ci|long]" >&2 && exit 2 ;;
 esac
 print_stage_times

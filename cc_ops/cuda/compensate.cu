@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source, Di
   bool finite = true;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
-    for (uint32_t word = 0; word < kTileWords; word += kAtOnce) {
-      typename Memory::State states[kAtOnce];
-      Load(gradient, memory, first + word * 32, states);
-      for (uint32_t j = 0; j < kAtOnce; ++j) {
+    for (uint32_t word = 0; word < kTileWords; word += kLoadsAtOnce) {
+      typename Memory::State states[kLoadsAtOnce];
+      LoadStates(gradient, memory, first + word * 32, states);
+      for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
         const float value = CompensatedOf(states[j]);
         finite &= IsFiniteBits(FloatBits(value));
         if (histogram == nullptr) continue;
@@ -70,10 +70,10 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
     const uint64_t first = tile * kTileElements + ThisLane();
     uint32_t own_word = 0;
     uint32_t count = 0;
-    for (uint32_t word = 0; word < kTileWords; word += kAtOnce) {
-      typename Memory::State states[kAtOnce];
-      Load(gradient, memory, first + word * 32, states);
-      for (uint32_t j = 0; j < kAtOnce; ++j) {
+    for (uint32_t word = 0; word < kTileWords; word += kLoadsAtOnce) {
+      typename Memory::State states[kLoadsAtOnce];
+      LoadStates(gradient, memory, first + word * 32, states);
+      for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
         const uint64_t i = first + (word + j) * 32;
         const bool exists = i < gradient.n;
         if (exists) memory.Write(static_cast<uint32_t>(i), states[j], finite);

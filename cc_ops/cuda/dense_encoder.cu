@@ -28,8 +28,7 @@ struct DensePass {
   }
 };
 
-// Tells of an element that is not finite. Without inspection, other warps may have told before.
-__device__ void TellFinite(bool finite, EncodeState* state) {
+__device__ void NoteNonfinite(bool finite, EncodeState* state) {
   if (!finite) atomicOr(&state->nonfinite, 1u);
 }
 
@@ -43,10 +42,10 @@ __global__ void __launch_bounds__(kBlockThreads)
   bool finite = true;
   for (uint64_t tile = ThisWarp(); tile < NumTiles(gradient.n); tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
-    for (uint32_t row = 0; row < kTileElements; row += kAtOnce * kWarpThreads) {
-      typename Memory::State states[kAtOnce];
-      Load(gradient, memory, first + row, states);
-      for (uint32_t j = 0; j < kAtOnce; ++j) {
+    for (uint32_t row = 0; row < kTileElements; row += kLoadsAtOnce * kWarpThreads) {
+      typename Memory::State states[kLoadsAtOnce];
+      LoadStates(gradient, memory, first + row, states);
+      for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
         const uint64_t i = first + row + j * kWarpThreads;
         if (i >= gradient.n) break;
         memory.WriteVelocity(static_cast<uint32_t>(i), states[j]);
@@ -57,7 +56,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       }
     }
   }
-  TellFinite(finite, pass.state);
+  NoteNonfinite(finite, pass.state);
 }
 
 // ---- Blocks of integers -------------------------------------------------------------------------
@@ -67,7 +66,7 @@ static_assert(kTileElements % (1u << BlockIntLevels::kMaxBlockBits) == 0,
               "a tile has whole blocks");
 
 // What a warp keeps of its tile. The words are the bits of values first. Then their codes are in
-// the first quarter, a byte each, and the bytes that are sent in the second half.
+// the first quarter, a byte each, and those of fewer than 8 bits, packed, in the second half.
 struct BlockTile {
   static constexpr uint32_t kSentBegin = kTileElements / 2;
 
@@ -82,11 +81,11 @@ template <typename Memory>
 __device__ bool LoadTile(const DenseVector& gradient, const Memory& memory, uint64_t begin,
                          uint32_t* words) {
   bool finite = true;
-  for (uint32_t row = 0; row < kTileElements; row += kAtOnce * kWarpThreads) {
-    typename Memory::State states[kAtOnce];
+  for (uint32_t row = 0; row < kTileElements; row += kLoadsAtOnce * kWarpThreads) {
+    typename Memory::State states[kLoadsAtOnce];
     const uint64_t first = begin + row + ThisLane();
-    Load(gradient, memory, first, states);
-    for (uint32_t j = 0; j < kAtOnce; ++j) {
+    LoadStates(gradient, memory, first, states);
+    for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
       const uint64_t i = first + j * kWarpThreads;
       const uint32_t bits = FloatBits(CompensatedOf(states[j]));
       finite &= IsFiniteBits(bits);
@@ -195,7 +194,7 @@ __global__ void __launch_bounds__(kBlockThreads)
                 codes + PackedBytes(begin, spec.num_bits));
     __syncwarp();
   }
-  TellFinite(finite, pass.state);
+  NoteNonfinite(finite, pass.state);
 }
 
 // Puts the slots back if the vector was not finite.
@@ -209,9 +208,14 @@ __global__ void RestoreKernel(Source source) {
     memory.Write(static_cast<uint32_t>(i), typename Memory::State{}, /*finite=*/false);
 }
 
+// Whether a slot that the pass writes is updated in place. Of a sum, that is the residual alone.
 bool IsInPlace(const EncodedFrame& frame) {
+  const MemorySpec& memory = frame.compensation.memory;
   const DeviceSlot* slots = frame.compensation.slots;
-  return std::any_of(slots, slots + NumSlots(frame.compensation.memory.kind),
+  const int num_slots = NumSlots(memory.kind);
+  const int num_written = memory.rule == MemoryRule::kPlainSum ? std::min(num_slots, 1) : num_slots;
+  return frame.compensation.gradient.n > 0 &&
+         std::any_of(slots, slots + num_written,
                      [](const DeviceSlot& slot) { return slot.before_dev == slot.after_dev; });
 }
 
@@ -245,10 +249,13 @@ Status EncodeDense(const DeviceSpec& spec, const Parts<EncodedFrame>& frames, cu
     const bool any_in_place = std::any_of(frames.on_host.begin(), frames.on_host.end(), IsInPlace);
     if (any_in_place) TFC_RETURN_IF_ERROR(Inspect(frames, stream));
     TFC_RETURN_IF_ERROR(EncodeSections<Memory>(spec.value, frames, any_in_place, stream));
-    if (std::is_same_v<Memory, NoMemory>) return OkStatus();
-    return LaunchViews<DensePass>(
-        "restore slots", [](auto source) { return RestoreKernel<Memory, decltype(source)>; },
-        frames, TileThreadsOf, stream);
+    if constexpr (std::is_same_v<Memory, NoMemory>) {
+      return OkStatus();
+    } else {
+      return LaunchViews<DensePass>(
+          "restore slots", [](auto source) { return RestoreKernel<Memory, decltype(source)>; },
+          frames, TileThreadsOf, stream);
+    }
   });
 }
 

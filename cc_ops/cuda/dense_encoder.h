@@ -20,9 +20,10 @@ namespace device {
 bool EncodesInOnePass(const DeviceSpec& spec);
 
 // Writes the value sections, which hold all elements and begin after the headers, and the slots
-// after the step. Sets `nonfinite` in the states of vectors that are not finite; their slots are
-// those before the step, and their sections unspecified. Slots that are updated in place could not
-// be put back, so that with any the vectors are inspected first. All sections fit the frames.
+// after the step. No frame may be longer than its buffer. Sets `nonfinite` in the states of vectors
+// that are not finite; their slots are those before the step, and their sections unspecified. Slots
+// that are updated in place could not be put back, so that with any the vectors are inspected
+// first.
 Status EncodeDense(const DeviceSpec& spec, const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device

@@ -36,25 +36,28 @@ __global__ void __launch_bounds__(kBlockThreads) SumNumbersKernel(DenseValues de
   float* const out = dense.First().sum_dev;
   for (uint64_t tile = ThisWarp(); tile < NumTiles(n); tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
-    for (uint32_t row = 0; row < kTileElements; row += kAtOnce * kWarpThreads) {
-      float sums[kAtOnce] = {};
+    for (uint32_t row = 0; row < kTileElements; row += kLoadsAtOnce * kWarpThreads) {
+      float sums[kLoadsAtOnce] = {};
       const auto for_each = [&](const auto& body) {
-        for (uint32_t j = 0; j < kAtOnce; ++j) {
-          const uint64_t i = first + row + j * kWarpThreads;
-          if (i < n) body(i, sums[j]);
-        }
+        for (uint32_t j = 0; j < kLoadsAtOnce; ++j)
+          if (first + row + j * kWarpThreads < n) body(first + row + j * kWarpThreads, j);
       };
-      for_each([&](uint64_t i, float& sum) { sum = dense.Begin(i); });
+      for_each([&](uint64_t i, uint32_t j) { sums[j] = dense.Begin(i); });
       dense.ForEachRank([&](const AddedValues& added) {
+        const ValueSectionView& section = added.section;
+        uint32_t loaded[kLoadsAtOnce];
+        for_each([&](uint64_t i, uint32_t j) {
+          loaded[j] = LoadNumber(section.kind, section.data_dev, i);
+        });
         bool finite = true;
-        for_each([&](uint64_t i, float& sum) {
-          const float value = DecodeNumber(added.section.kind, added.section.data_dev, i);
+        for_each([&](uint64_t, uint32_t j) {
+          const float value = DecodeNumber(section.kind, loaded[j]);
           finite &= IsFiniteBits(FloatBits(value));
-          sum += dense.scale * value;
+          sums[j] += dense.scale * value;
         });
         if (!finite) atomicOr(added.error_dev, dense.bits);
       });
-      for_each([&](uint64_t i, float& sum) { out[i] = sum; });
+      for_each([&](uint64_t i, uint32_t j) { out[i] = sums[j]; });
     }
   }
 }

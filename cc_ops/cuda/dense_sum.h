@@ -20,8 +20,9 @@ namespace device {
 inline bool SumsInOnePass(ValueKind kind) { return !IsCoded(kind) || kind == ValueKind::kBlockInt; }
 
 // As AddScaled of values.h, for the values of several ranks, of `num_tensors` tensors each, in rank
-// order; a frame has all elements or none. The sums are those of the first rank's tensors. If it
-// does not `add` to what they are, they begin as 0, so that they need not be cleared.
+// order; a frame has all elements or none. Numbers of a frame whose error is set are added, too.
+// The sums are those of the first rank's tensors. If it does not `add` to what they are, they begin
+// as 0, so that they need not be cleared.
 Status SumDense(const Parts<AddedValues>& values, size_t num_tensors, bool add, float scale,
                 uint32_t bits, cudaStream_t stream);
 

@@ -16,8 +16,8 @@ namespace tfcompress {
 namespace device {
 
 // Each memory computes the state of an element after the step, including the compensated element,
-// and writes it, or the state before the step if the vector is not finite; or the residual and what
-// it keeps beside that, one by one.
+// and writes it, or the state before the step if the vector is not finite; or writes the residual
+// and what it keeps beside that one by one.
 struct NoMemory {
   using State = float;
 
@@ -74,9 +74,9 @@ __device__ inline float CompensatedOf(const MomentumState& state) { return state
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
 // end are 0.
 template <typename Memory>
-__device__ void Load(const DenseVector& gradient, const Memory& memory, uint64_t begin,
-                     typename Memory::State* states) {
-  for (uint32_t j = 0; j < kAtOnce; ++j) {
+__device__ void LoadStates(const DenseVector& gradient, const Memory& memory, uint64_t begin,
+                           typename Memory::State* states) {
+  for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
     const auto i = static_cast<uint32_t>(begin + j * kWarpThreads);
     states[j] = begin + j * kWarpThreads < gradient.n ? memory.Next(gradient.At(i), i)
                                                       : typename Memory::State{};

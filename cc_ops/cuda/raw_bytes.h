@@ -58,6 +58,7 @@ __device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
 }
 
 // Stores the bytes of words, by the lanes of a warp: whole words of the section, bytes at its ends.
+// Reads a word behind those of the bytes where the section begins within a word.
 __device__ inline void StoreByWarp(const uint32_t* words, uint32_t num_bytes,
                                    unsigned char* section) {
   const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
@@ -95,19 +96,27 @@ __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_byte
 // may begin before the section, with bytes of its frame.
 __device__ inline void LoadByWarp(const unsigned char* section, uint32_t num_bytes,
                                   uint32_t* words) {
+  constexpr uint32_t kAtOnce = 4;  // Words that a lane loads before it stores the first.
   const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
   const uint32_t needed = lead > 0 ? 8 - lead : 4;  // Bytes up to the end of the last word read.
   const auto* const from = reinterpret_cast<const uint32_t*>(section - lead);
-  for (uint32_t i = ThisLane(); i * 4 < num_bytes; i += kWarpThreads) {
+  const auto load = [&](uint32_t i) {
     uint32_t word = 0;
     if (i * 4 + needed <= num_bytes) {
       word = from[i] >> (8 * lead);
-      if (lead > 0) word |= from[i + 1] << (32 - 8 * lead);
-    } else {
-      for (uint32_t byte = i * 4; byte < num_bytes && byte < i * 4 + 4; ++byte)
-        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+      return lead > 0 ? word | from[i + 1] << (32 - 8 * lead) : word;
     }
-    words[i] = word;
+    for (uint32_t byte = i * 4; byte < num_bytes && byte < i * 4 + 4; ++byte)
+      word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+    return word;
+  };
+  for (uint32_t first = ThisLane(); first * 4 < num_bytes; first += kAtOnce * kWarpThreads) {
+    uint32_t loaded[kAtOnce];
+    for (uint32_t j = 0; j < kAtOnce; ++j) loaded[j] = load(first + j * kWarpThreads);
+    for (uint32_t j = 0; j < kAtOnce; ++j) {
+      const uint32_t i = first + j * kWarpThreads;
+      if (i * 4 < num_bytes) words[i] = loaded[j];
+    }
   }
 }
 

@@ -15,7 +15,7 @@ inline constexpr uint32_t kTileElements = 1024;
 inline constexpr uint32_t kTileWords = kTileElements / 32;
 
 // Elements that a lane loads before it uses the first, so that the loads overlap.
-inline constexpr uint32_t kAtOnce = 4;
+inline constexpr uint32_t kLoadsAtOnce = 4;
 
 TFC_HOST_DEVICE inline uint64_t NumTiles(uint64_t num_elements) {
   return CeilDiv(num_elements, kTileElements);

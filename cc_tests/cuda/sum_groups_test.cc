@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract_inputs.h"
@@ -102,6 +103,36 @@ TEST(DenseSums, OfRanksWithOtherBlocksAndWidthsAreThoseOfTheHost) {
     }
   }
   ExpectSameSums(packets, std::size(specs), 0.3f, tensors, stream);
+}
+
+// Bytes of a section that no frame may have, in a tile after the first, under a right checksum.
+TEST(DenseSums, NameTheFrameWithValuesThatAreNotValid) {
+  const Stream stream;
+  const std::vector<TensorSpec> tensors = {{DType::kFloat32, 1500}, {DType::kFloat32, 3000}};
+  constexpr size_t kBlock = 64, kElement = 2500, kScalesBegin = 2;
+  const std::pair<std::string, size_t> broken[] = {
+      {"dense|raw|raw", kElement * sizeof(float)},
+      {"dense|raw|fp16", kElement * sizeof(uint16_t)},
+      {"dense|raw|block_int:bits=5,block=64", kScalesBegin + kElement / kBlock * sizeof(uint16_t)}};
+  for (const auto& [spec, begin] : broken) {
+    Bytes packets;
+    for (uint64_t rank = 0; rank < 3; ++rank) {
+      for (const TensorSpec& tensor : tensors) {
+        Bytes frame;
+        Append(spec, HostGradient(Gradient(tensor.n, rank), DType::kFloat32), rank, &frame);
+        if (rank == 1 && tensor.n == tensors[1].n) {
+          const size_t width = spec == "dense|raw|raw" ? sizeof(float) : sizeof(uint16_t);
+          std::fill_n(frame.begin() + frame_fields::kHeaderBytes + static_cast<int64_t>(begin),
+                      width, static_cast<unsigned char>(0xFF));
+          RepairChecksum(&frame);
+        }
+        packets.insert(packets.end(), frame.begin(), frame.end());
+      }
+    }
+    const Status status = SumOnDevice(packets, 3, 1, tensors, stream).status;
+    ExpectDataLoss(status, "value section");
+    EXPECT_EQ(status.message().find("rank 1, tensor 1: "), 0u) << status.message();
+  }
 }
 
 }  // namespace

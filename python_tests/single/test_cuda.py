@@ -25,7 +25,7 @@ SPECS = [
 def load_emulated():
     paths = sorted(FOLDER.glob("_cuda_emulated.*.so"))
     if not paths:
-        pytest.skip(f"no _cuda_emulated in {FOLDER}: `make test` builds it", allow_module_level=True)
+        pytest.skip(f"no _cuda_emulated in {FOLDER}: `make test-ci` builds it", allow_module_level=True)
     specification = importlib.util.spec_from_file_location("_cuda_emulated", paths[0])
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

@@ -26,7 +26,7 @@ from tfcompress import _core, ops
 def run_emulated(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
     """Runs Python in a process of its own, since two libraries cannot register one op."""
     if not LIBRARY.exists():
-        pytest.skip(f"no {LIBRARY}: `make test` builds it")
+        pytest.skip(f"no {LIBRARY}: `make test-ci` builds it")
     path = os.pathsep.join([str(HERE), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {
         **os.environ,

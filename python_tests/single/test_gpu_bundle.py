@@ -198,7 +198,7 @@ def test_says_where_there_is_no_gpu(folder):
 def test_times_of_the_benchmark_itself():
     program = ROOT / "build" / "release" / "cc_tests" / "cuda" / "cuda_benchmark_emulated"
     if not program.exists():
-        pytest.skip(f"no {program}: `make test` builds it")
+        pytest.skip(f"no {program}: `make test-ci` builds it")
     printed = subprocess.run([program, "2000"], capture_output=True, text=True, check=True).stdout
     found = gpu_report.benchmark(printed)
     assert found["elements"] == 2000

@@ -295,10 +295,10 @@ Status RunOnce(const char* spec, const StepArrays& arrays, cudaStream_t stream) 
   return step.CheckSum();
 }
 
-// One rank encodes, and its frame alone is summed.
+// Two ranks encode, and their frames are summed as those of more.
 Status Profile(uint64_t n, cudaStream_t stream, bool* failed) {
   StepArrays arrays;
-  TFC_RETURN_IF_ERROR(arrays.Allocate({n}, DType::kFloat32, 1, stream));
+  TFC_RETURN_IF_ERROR(arrays.Allocate({n}, DType::kFloat32, 2, stream));
   for (const char* spec : kSpecs) {
     std::printf("## %s\n", spec);
     const Status status = RunOnce(spec, arrays, stream);

@@ -53,7 +53,7 @@ Status ShardStep::Make(const std::string& spec) {
 
 std::vector<DeviceSlot> ShardStep::WholeSlots() const {
   std::vector<DeviceSlot> slots;
-  for (int i = 0; i < num_slots_; ++i) slots.push_back(arrays_.slot(i, 0));
+  for (int i = 0; i < num_slots_; ++i) slots.push_back(arrays_.slot_in_place(i, 0));
   return slots;
 }
 

@@ -58,7 +58,10 @@ Status StepArrays::Allocate(std::vector<uint64_t> sizes, DType dtype, int num_ra
     end_ += (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
   }
   TFC_RETURN_IF_ERROR(sums_.Allocate(end_ * DTypeBytes(dtype_)));
-  for (OwnedMemory& slot : slots_) TFC_RETURN_IF_ERROR(slot.Allocate(end_ * sizeof(float)));
+  for (int i = 0; i < kMaxSlots; ++i) {
+    TFC_RETURN_IF_ERROR(slots_[i].Allocate(end_ * sizeof(float)));
+    TFC_RETURN_IF_ERROR(slots_after_[i].Allocate(end_ * sizeof(float)));
+  }
   for (int rank = 0; rank < num_ranks; ++rank) {
     TFC_RETURN_IF_ERROR(gradients_[rank].Allocate(end_ * DTypeBytes(dtype_)));
     TFC_RETURN_IF_ERROR(Upload(rank, stream));

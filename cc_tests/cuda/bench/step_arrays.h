@@ -37,7 +37,12 @@ class StepArrays {
   const void* gradient_dev(int rank, size_t tensor) const {
     return At(gradients_[rank], tensor, DTypeBytes(dtype_));
   }
+  // A slot with another vector for after the step, as variables of TensorFlow have it.
   DeviceSlot slot(int i, size_t tensor) const {
+    return {static_cast<float*>(At(slots_[i], tensor, sizeof(float))),
+            static_cast<float*>(At(slots_after_[i], tensor, sizeof(float)))};
+  }
+  DeviceSlot slot_in_place(int i, size_t tensor) const {
     auto* const slot_dev = static_cast<float*>(At(slots_[i], tensor, sizeof(float)));
     return {slot_dev, slot_dev};
   }
@@ -55,7 +60,7 @@ class StepArrays {
   uint64_t end_ = 0;
   DType dtype_ = DType::kFloat32;
   int num_ranks_ = 0;
-  OwnedMemory gradients_[kRanks], slots_[kMaxSlots], sums_;
+  OwnedMemory gradients_[kRanks], slots_[kMaxSlots], slots_after_[kMaxSlots], sums_;
 };
 
 // Returns the median in milliseconds; the first run, which is slower, hardly changes it.

@@ -89,13 +89,13 @@ TEST_P(Schedule, WaitsOnce) {
 }
 
 // Launches of the encoding of so many pieces of a gradient.
-int64_t LaunchesOfPieces(const std::string& spec, size_t num_pieces) {
+int64_t LaunchesOfPieces(const std::string& spec, size_t num_pieces, bool in_place = true) {
   const Stream stream;
   const auto compressor = Parse(spec);
   const std::vector<uint64_t> sizes(num_pieces, 300);
   const FrameEncoder encoder = FrameEncoder::Make(*compressor, DType::kFloat32, sizes).value();
   const DeviceVector<float> gradient(Gradient(300 * num_pieces, 1), stream);
-  const DeviceSlots slots(SomeSlots(*compressor, 300 * num_pieces), true, stream);
+  const DeviceSlots slots(SomeSlots(*compressor, 300 * num_pieces), in_place, stream);
   const DeviceVector<unsigned char> workspace(encoder.workspace_bytes());
   const DeviceVector<unsigned char> frames(encoder.max_frame_bytes() * num_pieces);
   std::vector<std::vector<DeviceSlot>> of_pieces;
@@ -127,6 +127,16 @@ TEST(LaunchesOfPieces, DependOnTheirNumberByTheChunksOfTheTableAlone) {
     EXPECT_LE(few, 40) << spec;
     EXPECT_EQ(LaunchesOfPieces(spec, 7), few) << spec;
     EXPECT_EQ(LaunchesOfPieces(spec, 17), few + 1) << spec;
+  }
+}
+
+// Those that begin, encode, restore slots, set sizes, lay out, add up remainders, and finish.
+TEST(LaunchesOfPieces, InOnePassAreThoseOfNoOther) {
+  EXPECT_EQ(LaunchesOfPieces("none|dense|raw|raw", 2), 6);
+  for (const char* spec : {"residual|dense|raw|fp16", "momentum|dense|raw|bf16",
+                           "residual|dense|raw|block_int:bits=4"}) {
+    EXPECT_EQ(LaunchesOfPieces(spec, 2, /*in_place=*/false), 7) << spec;
+    EXPECT_EQ(LaunchesOfPieces(spec, 2), 8) << spec << ": inspects";
   }
 }
 
