@@ -200,7 +200,7 @@ class Compression(PaperPresets):
 
         The same elements, coded by `rowcol` and `ecsq`: 31 to 108 times fewer bytes than without compression
         in what was measured. Under Adam it was mostly ahead, under SGD 0.2 points behind on Fashion-MNIST and
-        1.2 and 3.1 with two seeds of ResNet-20 after three epochs (docs/no_loss.md). Costs some 5 bits an
+        1.4 with ResNet-20 after three epochs (docs/no_loss.md). Costs some 5 bits an
         element sent, index included, 50 ns to encode and as much to decode it, and the memory of `sparse`.
         Not on faster links, where `sparse` takes less time, nor for embeddings: tables that were dense
         tensors lost three points.

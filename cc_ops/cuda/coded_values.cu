@@ -391,33 +391,6 @@ __global__ void AddCodesKernel(const AddedValues* sections, float scale, uint32_
   if (!finite) atomicOr(added.error_dev, bits);
 }
 
-// Calls body(Codes*) with the code type of the kind.
-template <typename Body>
-Status WithCodes(ValueKind kind, const Body& body) {
-  switch (kind) {
-    case ValueKind::kBlockInt:
-      return body(static_cast<BlockIntCodes*>(nullptr));
-    case ValueKind::kQsgd:
-      return body(static_cast<QsgdCodes*>(nullptr));
-    case ValueKind::kUniform:
-      return body(static_cast<UniformCodes*>(nullptr));
-    case ValueKind::kLogquant:
-      return body(static_cast<LogquantCodes*>(nullptr));
-    case ValueKind::kTernary:
-      return body(static_cast<TernaryCodes*>(nullptr));
-    case ValueKind::kSign:
-      return body(static_cast<SignCodes*>(nullptr));
-    case ValueKind::kQuantile:
-      return body(static_cast<QuantileCodes*>(nullptr));
-    case ValueKind::kLog:
-      return body(static_cast<LogCodes*>(nullptr));
-    case ValueKind::kDexp:
-      return body(static_cast<RankCodes*>(nullptr));
-    default:
-      return Internal("these values have no codes");
-  }
-}
-
 // Extremes and sums over the values of a frame.
 Status CollectStatistics(const ValueSpec& spec, const EncodedFrame& frame,
                          const CodedBuffers& buffers, cudaStream_t stream) {

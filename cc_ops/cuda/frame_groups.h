@@ -13,7 +13,6 @@
 #include "core/status.h"
 #include "cuda/coded_values.h"
 #include "cuda/delta_bytes.h"
-#include "cuda/dense_sum.h"
 #include "cuda/device_variants.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/workspace.h"
@@ -74,7 +73,6 @@ class FrameGroups {
   // Of all frames.
   bool has_indices() const { return common_.index != IndexKind::kImplied; }
   ValueKind value_kind() const { return common_.value; }
-  bool sums_in_one_pass() const { return !has_indices() && SumsInOnePass(common_.value); }
   // Maxima over the groups.
   size_t max_frames() const { return most_.num_frames; }
   uint32_t max_keys() const { return static_cast<uint32_t>(most_.num_keys); }

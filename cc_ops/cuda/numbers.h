@@ -27,15 +27,10 @@ __device__ inline float EncodeNumber(ValueKind kind, float value, uint64_t i,
   return is_fp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }
 
-// The bits of the i-th value of a section.
-__device__ inline uint32_t LoadNumber(ValueKind kind, const unsigned char* section, uint64_t i) {
-  return kind == ValueKind::kRaw ? LoadAt<uint32_t>(section, i) : LoadAt<uint16_t>(section, i);
-}
-
-// The value of these bits, which are untrusted: it may be NaN or Inf.
-__device__ inline float DecodeNumber(ValueKind kind, uint32_t bits) {
-  if (kind == ValueKind::kRaw) return FloatFromBits(bits);
-  const auto half = static_cast<uint16_t>(bits);
+// Reads the i-th value of a section, which is untrusted: it may be NaN or Inf.
+__device__ inline float DecodeNumber(ValueKind kind, const unsigned char* section, uint64_t i) {
+  if (kind == ValueKind::kRaw) return FloatFromBits(LoadAt<uint32_t>(section, i));
+  const auto half = LoadAt<uint16_t>(section, i);
   return kind == ValueKind::kFp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }
 

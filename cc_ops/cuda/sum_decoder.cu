@@ -9,13 +9,13 @@
 #include "core/seeded_permutation.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
-#include "cuda/dense_sum.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/sum_decoder.h"
+#include "cuda/tile_sums.h"
 #include "cuda/values.h"
 
 namespace tfcompress {
@@ -94,13 +94,6 @@ __global__ void NarrowKernel(const float* sum, uint64_t n, DType dtype, uint16_t
 template <typename T>
 __global__ void FillKernel(T value, uint64_t n, T* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads()) out[i] = value;
-}
-
-// The sums of the tensors; their first rank's elements of the table name them and their sizes.
-__global__ void ClearSumsKernel(const AddedValues* values) {
-  const uint32_t n = values[blockIdx.y].n;
-  float* const sum = values[blockIdx.y].sum_dev;
-  for (uint64_t i = ThisThread(); i < n; i += NumThreads()) sum[i] = 0;
 }
 
 }  // namespace
@@ -375,23 +368,12 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
     TFC_RETURN_IF_ERROR(
         ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
   }
-  if (groups_.sums_in_one_pass()) {
-    return SumDense(values.Slice(first, count), num_tensors(), /*add=*/group > 0, scale,
-                    kValueError, stream);
-  }
-  for (size_t rank = first; rank < first + count; rank += num_tensors())
-    TFC_RETURN_IF_ERROR(AddScaled(values.Slice(rank, num_tensors()), scale, kValueError, stream));
-  return OkStatus();
+  return SumTiles(values.Slice(first, count), num_tensors(), groups_.has_indices(),
+                  /*add=*/group > 0, scale, kValueError, stream);
 }
 
 Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
                              const Tables& tables, cudaStream_t stream) const {
-  if (!groups_.sums_in_one_pass()) {
-    const PartItems elements = CountItems(Span<const SumTarget>(targets_),
-                                          [](const SumTarget& target) { return target.n; });
-    TFC_RETURN_IF_ERROR(LaunchParts("clear sums", ClearSumsKernel, elements, num_tensors(), stream,
-                                    buffers.tables_dev.values));
-  }
   for (size_t group = 0; group < groups_.size(); ++group)
     TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
   return OkStatus();

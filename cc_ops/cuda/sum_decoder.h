@@ -6,8 +6,8 @@
 // name the frame that is broken.
 //
 // The frames of a step, which are mostly float32 and of the same codecs, are decoded side by side
-// (frame_groups.h says which): the number of launches does not depend on the tensors, nor on the
-// ranks, but for one launch for each rank that adds its elements where dense_sum.h does not.
+// (frame_groups.h says which): the number of launches depends neither on the tensors nor on the
+// ranks.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 

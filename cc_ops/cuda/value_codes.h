@@ -11,6 +11,7 @@
 #include "core/bit_io.h"
 #include "core/byte_io.h"
 #include "core/float_order.h"
+#include "core/status.h"
 #include "core/value/block_int_levels.h"
 #include "core/value/double_exponential.h"
 #include "core/value/fixed_point.h"
@@ -299,6 +300,33 @@ class TernaryCodes : public TritPacking {
   double steps_per_unit_;
   RoundingNoise noise_;
 };
+
+// Calls body(Codes*) with the code type of the kind.
+template <typename Body>
+Status WithCodes(ValueKind kind, const Body& body) {
+  switch (kind) {
+    case ValueKind::kBlockInt:
+      return body(static_cast<BlockIntCodes*>(nullptr));
+    case ValueKind::kQsgd:
+      return body(static_cast<QsgdCodes*>(nullptr));
+    case ValueKind::kUniform:
+      return body(static_cast<UniformCodes*>(nullptr));
+    case ValueKind::kLogquant:
+      return body(static_cast<LogquantCodes*>(nullptr));
+    case ValueKind::kTernary:
+      return body(static_cast<TernaryCodes*>(nullptr));
+    case ValueKind::kSign:
+      return body(static_cast<SignCodes*>(nullptr));
+    case ValueKind::kQuantile:
+      return body(static_cast<QuantileCodes*>(nullptr));
+    case ValueKind::kLog:
+      return body(static_cast<LogCodes*>(nullptr));
+    case ValueKind::kDexp:
+      return body(static_cast<RankCodes*>(nullptr));
+    default:
+      return Internal("these values have no codes");
+  }
+}
 
 }  // namespace device
 }  // namespace tfcompress

@@ -26,8 +26,7 @@ __global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32
   if (*added.error_dev != 0) return;
   const uint32_t* indices = added.indices_dev;
   for (uint64_t i = ThisThread(); i < added.section.k; i += NumThreads()) {
-    const ValueSectionView& section = added.section;
-    const float value = DecodeNumber(section.kind, LoadNumber(section.kind, section.data_dev, i));
+    const float value = DecodeNumber(added.section.kind, added.section.data_dev, i);
     if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
     added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
   }

@@ -155,21 +155,14 @@ int64_t LaunchesOfSum(const std::string& spec, int num_ranks, size_t num_tensors
   return emulator::NumLaunches() - before;
 }
 
-TEST(LaunchesOfSum, AreOneMoreForEachRankAndNoneForATensor) {
-  for (const char* spec : {"dense|raw|qsgd", "topk:ratio=0.1|delta_adaptive|fp16",
-                           "topk:ratio=0.1|delta_binary|raw"}) {
-    const int64_t few = LaunchesOfSum(spec, 2, 2);
-    EXPECT_EQ(LaunchesOfSum(spec, 2, 30), few) << spec;
-    EXPECT_EQ(LaunchesOfSum(spec, 6, 3), few + 4) << spec;
-    EXPECT_LE(few, 20) << spec;
-  }
-}
-
-TEST(LaunchesOfSum, InOnePassAreNoMoreForARank) {
-  for (const char* spec : {"dense|raw|raw", "dense|raw|fp16", "dense|raw|block_int:bits=4"}) {
+TEST(LaunchesOfSum, AreNoMoreForARankOrATensor) {
+  for (const char* spec : {"dense|raw|fp16", "dense|raw|qsgd", "dense|raw|block_int:bits=4",
+                           "topk:ratio=0.1|delta_adaptive|fp16", "topk:ratio=0.1|delta_binary|raw",
+                           "topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64"}) {
     const int64_t few = LaunchesOfSum(spec, 2, 2);
     EXPECT_EQ(LaunchesOfSum(spec, 6, 30), few) << spec;
-    EXPECT_LE(few, 8) << spec;
+    EXPECT_EQ(LaunchesOfSum(spec, 40, 3), few) << spec << ": more ranks than lanes";
+    EXPECT_LE(few, 20) << spec;
   }
 }
 
