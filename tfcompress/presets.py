@@ -172,7 +172,8 @@ class Compression(PaperPresets):
 
         Args:
           ratio: Share of the elements that is sent after the warm-up, in (0, 1]. With less, training has to
-            be longer, and its warm-up, too (docs/no_loss.md).
+            be longer, and its warm-up, too; 0.3 keeps more of a ResNet's accuracy in few epochs
+            (docs/no_loss.md).
           warmup_steps: In its parts, which are equally long, 30, 10 and 3 % of the elements are sent, where
             that is more than `ratio`. 0 for none; for epochs, their number times the steps of one.
           momentum: Of the memory, in [0, 1), for optimizers without. None (default): as above; without an
@@ -198,12 +199,11 @@ class Compression(PaperPresets):
     ) -> Schedule:
         """`sparse` in two fifths fewer bytes, for links of less than some 25 Mbit/s.
 
-        The same elements, coded by `rowcol` and `ecsq`: 31 to 108 times fewer bytes than without compression
+        The same elements, coded by `rowcol` and `ecsq`: 32 to 108 times fewer bytes than without compression
         in what was measured. Under Adam it was mostly ahead, under SGD 0.2 points behind on Fashion-MNIST and
-        1.4 with ResNet-20 after three epochs (docs/no_loss.md). Costs some 5 bits an
-        element sent, index included, 50 ns to encode and as much to decode it, and the memory of `sparse`.
-        Not on faster links, where `sparse` takes less time, nor for embeddings: tables that were dense
-        tensors lost three points.
+        1.4 with ResNet-20 after three epochs (docs/no_loss.md). Costs some 5 bits an element sent, index
+        included, 50 ns to encode and as much to decode it, and the memory of `sparse`. Not on faster links,
+        where `sparse` takes less time, nor for embeddings: tables that were dense tensors lost three points.
 
         Args:
           ratio, warmup_steps, momentum: See `sparse`.
