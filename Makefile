@@ -36,7 +36,8 @@ test: setup  ## the tests, in stages: C++, Python in one process, Python under h
 test-ci: setup  ## what CI runs beside `make test`: variants for GPUs over an emulator, 3 ranks, tf_keras, whole jobs
 	@scripts/test.sh ci
 
-test-all: test test-ci asan  ## both, and what takes long: other ranks and tf_keras, killed ranks, convergence, long fuzzing
+test-all: test asan  ## both, and what takes long: other ranks and tf_keras, killed ranks, convergence, long fuzzing
+	@scripts/test.sh ci
 	@scripts/test.sh long
 	$(MAKE) fuzz FUZZ_SECONDS=$(LONG_FUZZ_SECONDS)
 

@@ -17,7 +17,7 @@ num_cores=$(nproc)
 # Horovod looks every millisecond for what is to be sent, on all ranks: where cores are busy, that takes most of the time.
 export HOROVOD_CYCLE_TIME=${HOROVOD_CYCLE_TIME:-4}
 parallel=python_tests/parallel
-# Variants for GPUs over the emulator, which takes as long to compile and run as all else in C++.
+# About the variants for GPUs, mostly over the emulator, which takes as long to compile and run as all else in C++.
 gpu_files=(python_tests/single/test_{cuda,emulated_ops,gpu_bundle}.py)
 
 # TF_USE_LEGACY_KERAS=1 chooses tf_keras for a whole run. These files are about what Keras itself does,

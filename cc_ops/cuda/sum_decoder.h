@@ -7,7 +7,7 @@
 //
 // The frames of a step, which are mostly float32 and of the same codecs, are decoded side by side
 // (frame_groups.h says which): the number of launches depends neither on the tensors nor on the
-// ranks.
+// ranks of a group.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <type_traits>
 
 #include "core/bit_io.h"
@@ -32,9 +31,11 @@ struct SummedFrames {
 
 // ---- Any values ---------------------------------------------------------------------------------
 
-// Readers of the i-th value of a section.
+// Readers of the i-th value of a section; of so many, a lane reads all before it adds the first.
 class NumberReader {
  public:
+  static constexpr uint32_t kAtOnce = kLoadsAtOnce;
+
   __device__ explicit NumberReader(const AddedValues& added) : section_(added.section) {}
   __device__ float operator()(uint64_t i) {
     return DecodeNumber(section_.kind, section_.data_dev, i);
@@ -47,6 +48,8 @@ class NumberReader {
 template <typename Codes>
 class CodeReader {
  public:
+  static constexpr uint32_t kAtOnce = 1;  // More take too many registers.
+
   // The codec only loads here.
   __device__ explicit CodeReader(const AddedValues& added)
       : codec_(*added.params_dev, const_cast<unsigned char*>(added.section.data_dev), 0) {}
@@ -69,12 +72,13 @@ __device__ Positions FindPositions(const AddedValues& added, uint64_t tile_begin
   const uint32_t* indices = added.indices_dev;
   if (indices == nullptr)
     return {static_cast<uint32_t>(tile_begin), static_cast<uint32_t>(tile_end)};
-  const auto first_from = [&](uint64_t position, uint64_t element) {
-    return static_cast<uint32_t>(
-        FirstAfter(position, k, [&](uint64_t i) { return indices[i] >= element; }));
+  const auto first_from = [&](uint64_t element, uint64_t position, uint64_t end) {
+    return FirstAfter(position, end, [&](uint64_t i) { return indices[i] >= element; });
   };
-  const uint32_t begin = first_from(0, tile_begin);
-  return {begin, first_from(begin, tile_end)};
+  const uint64_t begin = first_from(tile_begin, 0, k);
+  const uint64_t most = begin + (tile_end - tile_begin);  // Indices are distinct.
+  const uint64_t end = first_from(tile_end, begin, most < k ? most : k);
+  return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
 }
 
 // Adds a frame's values at these positions to the sums of the tile that begins at `begin`.
@@ -84,16 +88,27 @@ __device__ void AddPositions(const AddedValues& added, Positions positions, uint
   Reader reader(added);
   const uint32_t* indices = added.indices_dev;
   bool finite = true;
-  for (uint32_t i = positions.begin + ThisLane(); i < positions.end; i += kWarpThreads) {
-    const float value = reader(i);
-    finite &= IsFiniteBits(FloatBits(value));
-    sums[(indices == nullptr ? i : indices[i]) - begin] += frames.scale * value;
+  for (uint32_t first = positions.begin + ThisLane(); first < positions.end;
+       first += Reader::kAtOnce * kWarpThreads) {
+    // Values past the last position are 0 at the tile's first element, and not added.
+    float values[Reader::kAtOnce];
+    uint32_t elements[Reader::kAtOnce];
+    for (uint32_t j = 0; j < Reader::kAtOnce; ++j) {
+      const uint32_t i = first + j * kWarpThreads;
+      const bool exists = i < positions.end;
+      elements[j] = !exists ? begin : indices == nullptr ? i : indices[i];
+      values[j] = exists ? reader(i) : 0;
+    }
+    for (uint32_t j = 0; j < Reader::kAtOnce && first + j * kWarpThreads < positions.end; ++j) {
+      finite &= IsFiniteBits(FloatBits(values[j]));
+      sums[elements[j] - begin] += frames.scale * values[j];
+    }
   }
   if (!finite) atomicOr(added.error_dev, frames.bits);
 }
 
 // The lanes find the positions of as many ranks; then all add those of one rank after the other.
-// Four blocks on a multiprocessor leave 64 registers, with which nothing spills.
+// Registers for four blocks on a multiprocessor are enough for nothing to spill.
 template <typename Reader>
 __global__ void __launch_bounds__(kBlockThreads, 4) SumTilesKernel(SummedFrames frames) {
   __shared__ float sums_of_warps[kBlockWarps][kTileElements];
@@ -175,7 +190,7 @@ __device__ void AddTile(const AddedValues& added, float scale, uint64_t begin, u
 }
 
 // Scales have been checked, so that all values are finite, and no error is set meanwhile.
-__global__ void __launch_bounds__(kBlockThreads) SumBlocksKernel(SummedFrames frames) {
+__global__ void __launch_bounds__(kBlockThreads) SumBlockIntsKernel(SummedFrames frames) {
   __shared__ BlockSumTile tiles[kBlockWarps];
   BlockSumTile* const tile = &tiles[threadIdx.x / kWarpThreads];
   const uint32_t n = frames.First().n;
@@ -206,7 +221,7 @@ Status SumTiles(const Parts<AddedValues>& values, size_t num_tensors, bool have_
                                     static_cast<uint32_t>(values.size()), add, scale, bits});
   };
   const ValueKind kind = values.on_host[0].section.kind;
-  if (kind == ValueKind::kBlockInt && !have_indices) return launch(SumBlocksKernel);
+  if (kind == ValueKind::kBlockInt && !have_indices) return launch(SumBlockIntsKernel);
   if (!IsCoded(kind)) return launch(SumTilesKernel<NumberReader>);
   return WithCodes(kind, [&](auto* codes) {
     return launch(SumTilesKernel<CodeReader<std::remove_pointer_t<decltype(codes)>>>);

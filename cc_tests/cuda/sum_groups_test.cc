@@ -105,6 +105,22 @@ TEST(DenseSums, OfRanksWithOtherBlocksAndWidthsAreThoseOfTheHost) {
   ExpectSameSums(packets, std::size(specs), 0.3f, tensors, stream);
 }
 
+// The lanes of a warp find what 32 ranks have of a tile.
+TEST(TileSums, OfMoreRanksThanLanesAreThoseOfTheHost) {
+  const Stream stream;
+  constexpr int kNumRanks = 40;
+  const std::vector<TensorSpec> tensors = {{DType::kFloat32, 3000}, {DType::kFloat32, 33}};
+  for (const char* spec : {"dense|raw|fp16", "dense|raw|block_int:bits=4",
+                           "topk:ratio=0.1|delta_adaptive|fp16", "nonzero|delta_binary|raw"}) {
+    Bytes packets;
+    for (uint64_t rank = 0; rank < kNumRanks; ++rank) {
+      for (const TensorSpec& tensor : tensors)
+        Append(spec, HostGradient(Gradient(tensor.n, rank), DType::kFloat32), rank, &packets);
+    }
+    ExpectSameSums(packets, kNumRanks, 1.0f / kNumRanks, tensors, stream);
+  }
+}
+
 // Bytes of a section that no frame may have, in a tile after the first, under a right checksum.
 TEST(DenseSums, NameTheFrameWithValuesThatAreNotValid) {
   const Stream stream;

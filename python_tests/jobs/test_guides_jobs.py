@@ -25,7 +25,7 @@ SLURM_NTASKS=2 SLURM_PROCID=0 "$@" && wait $other
 
 
 def jobs() -> list:
-    """The commands of all pages that start ranks; one is for `make test`, too."""
+    """The commands of all pages that start ranks; one is for `make test-ci`, too."""
     return [
         pytest.param(page, block, marks=() if page == GET_STARTED else pytest.mark.long)
         for page in PAGES
