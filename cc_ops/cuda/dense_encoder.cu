@@ -11,6 +11,7 @@
 #include "cuda/numbers.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/tiles.h"
+#include "cuda/value_codes.h"
 #include "cuda/warp.h"
 
 namespace tfcompress {
@@ -141,21 +142,17 @@ __device__ void MakeCodes(const BlockIntLevels& levels, int block_bits, uint32_t
   }
 }
 
-// Packs the codes of a tile, eight in as many bytes as one has bits; returns where they are.
+// Packs the codes of a tile; returns where they are.
 __device__ const uint32_t* PackCodes(int num_bits, BlockTile* tile) {
   if (num_bits == 8) return tile->words;
   uint32_t* const sent = tile->words + BlockTile::kSentBegin;
-  for (uint32_t group = ThisLane(); group < kTileElements / 8; group += kWarpThreads) {
-    uint64_t packed = 0;
-    for (int half = 1; half >= 0; --half) {
-      const uint32_t four = tile->words[2 * group + static_cast<uint32_t>(half)];
-      for (int code = 3; code >= 0; --code)
-        packed = packed << num_bits | (four >> (8 * code) & 0xFF);
-    }
-    auto* const to =
-        reinterpret_cast<unsigned char*>(sent) + group * static_cast<uint32_t>(num_bits);
-    for (int byte = 0; byte < num_bits; ++byte)
-      to[byte] = static_cast<unsigned char>(packed >> (8 * byte));
+  const BitPacking packing(reinterpret_cast<unsigned char*>(sent), num_bits);
+  for (uint32_t group = ThisLane(); group < kTileElements / BitPacking::kGroup;
+       group += kWarpThreads) {
+    uint32_t codes[BitPacking::kGroup];
+    for (uint32_t i = 0; i < BitPacking::kGroup; ++i)
+      codes[i] = tile->words[2 * group + i / 4] >> (8 * (i % 4)) & 0xFF;
+    packing.Store(group, codes, BitPacking::kGroup);
   }
   return sent;
 }

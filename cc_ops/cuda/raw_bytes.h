@@ -44,75 +44,72 @@ __device__ T LoadAt(const unsigned char* section, uint64_t i) {
   return LoadUnaligned<T>(&bits);
 }
 
-// Stores the bytes of words, by all threads of a grid: whole words, then the bytes of the last one.
-__device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
-                                  unsigned char* section) {
-  for (uint64_t i = ThisThread(); i * 4 < num_bytes; i += NumThreads()) {
-    if (i * 4 + 4 <= num_bytes) {
-      StoreAt(section, i, words[i]);
-      continue;
-    }
-    for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
-      section[byte] = static_cast<unsigned char>(words[i] >> (8 * (byte % 4)));
-  }
+// Words of memory that a section of so many bytes has bytes of.
+__device__ inline uint64_t NumTouchedWords(const unsigned char* section, uint64_t num_bytes) {
+  return (reinterpret_cast<uintptr_t>(section) % 4 + num_bytes + 3) / 4;
 }
 
-// Stores the bytes of words, by the lanes of a warp: whole words of the section, bytes at its ends.
-// Reads a word behind those of the bytes where the section begins within a word.
-__device__ inline void StoreByWarp(const uint32_t* words, uint32_t num_bytes,
-                                   unsigned char* section) {
+// Stores, of the bytes of words, those of the i-th word of memory that the section has bytes of: as
+// a whole, or byte by byte at the ends of the section.
+__device__ inline void StoreTouchedWord(const uint32_t* words, uint64_t num_bytes,
+                                        unsigned char* section, uint64_t i) {
   const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
   unsigned char* const begin = section - lead;
-  const uint32_t end = lead + num_bytes;
-  for (uint32_t i = ThisLane(); i * 4 < end; i += kWarpThreads) {
-    uint32_t word = words[i];
-    if (lead > 0) word = word << (8 * lead) | (i > 0 ? words[i - 1] >> (32 - 8 * lead) : 0);
-    if (i * 4 >= lead && i * 4 + 4 <= end) {
-      reinterpret_cast<uint32_t*>(begin)[i] = word;
-      continue;
-    }
-    const uint32_t first = i > 0 ? 0 : lead;
-    for (uint32_t byte = first; byte < 4 && i * 4 + byte < end; ++byte)
-      begin[i * 4 + byte] = static_cast<unsigned char>(word >> (8 * byte));
+  const uint64_t end = lead + num_bytes;
+  uint32_t word = i * 4 < num_bytes ? words[i] : 0;
+  if (lead > 0) word = word << (8 * lead) | (i > 0 ? words[i - 1] >> (32 - 8 * lead) : 0);
+  if (i * 4 >= lead && i * 4 + 4 <= end) {
+    reinterpret_cast<uint32_t*>(begin)[i] = word;
+    return;
   }
+  for (uint32_t byte = i > 0 ? 0 : lead; byte < 4 && i * 4 + byte < end; ++byte)
+    begin[i * 4 + byte] = static_cast<unsigned char>(word >> (8 * byte));
 }
 
-// Loads bytes into words, by all threads of a grid; fills the last word with zeros.
+// Stores the bytes of words, by all threads of a grid, or by the lanes of a warp.
+__device__ inline void StoreBytes(const uint32_t* words, uint64_t num_bytes,
+                                  unsigned char* section) {
+  const uint64_t num_words = NumTouchedWords(section, num_bytes);
+  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads())
+    StoreTouchedWord(words, num_bytes, section, i);
+}
+__device__ inline void StoreByWarp(const uint32_t* words, uint64_t num_bytes,
+                                   unsigned char* section) {
+  const uint64_t num_words = NumTouchedWords(section, num_bytes);
+  for (uint64_t i = ThisLane(); i < num_words; i += kWarpThreads)
+    StoreTouchedWord(words, num_bytes, section, i);
+}
+
+// Returns the i-th four bytes of a section of so many, as far as there are any, and zeros. Loads
+// whole words but at the end; the first may begin before the section, with bytes of its frame.
+__device__ inline uint32_t LoadWord(const unsigned char* section, uint64_t num_bytes, uint64_t i) {
+  const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
+  const uint32_t needed = lead > 0 ? 8 - lead : 4;  // Bytes up to the end of the last word read.
+  if (i * 4 + needed <= num_bytes) {
+    const auto* const from = reinterpret_cast<const uint32_t*>(section - lead) + i;
+    return lead > 0 ? from[0] >> (8 * lead) | from[1] << (32 - 8 * lead) : from[0];
+  }
+  uint32_t word = 0;
+  for (uint64_t byte = i * 4; byte < num_bytes && byte < i * 4 + 4; ++byte)
+    word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
+  return word;
+}
+
+// Loads bytes into words, by all threads of a grid; fills the last words with zeros.
 __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_bytes,
                                  uint64_t num_words, uint32_t* words) {
-  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {
-    uint32_t word = 0;
-    if (i * 4 + 4 <= num_bytes) {
-      word = LoadAt<uint32_t>(section, i);
-    } else {
-      for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
-        word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
-    }
-    words[i] = word;
-  }
+  for (uint64_t i = ThisThread(); i < num_words; i += NumThreads())
+    words[i] = LoadWord(section, num_bytes, i);
 }
 
-// Loads bytes into words, by the lanes of a warp: whole words, and bytes at the end. The first word
-// may begin before the section, with bytes of its frame.
+// Loads bytes into as many words as they need, by the lanes of a warp.
 __device__ inline void LoadByWarp(const unsigned char* section, uint32_t num_bytes,
                                   uint32_t* words) {
   constexpr uint32_t kAtOnce = 4;  // Words that a lane loads before it stores the first.
-  const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(section) % 4);
-  const uint32_t needed = lead > 0 ? 8 - lead : 4;  // Bytes up to the end of the last word read.
-  const auto* const from = reinterpret_cast<const uint32_t*>(section - lead);
-  const auto load = [&](uint32_t i) {
-    uint32_t word = 0;
-    if (i * 4 + needed <= num_bytes) {
-      word = from[i] >> (8 * lead);
-      return lead > 0 ? word | from[i + 1] << (32 - 8 * lead) : word;
-    }
-    for (uint32_t byte = i * 4; byte < num_bytes && byte < i * 4 + 4; ++byte)
-      word |= static_cast<uint32_t>(section[byte]) << (8 * (byte % 4));
-    return word;
-  };
   for (uint32_t first = ThisLane(); first * 4 < num_bytes; first += kAtOnce * kWarpThreads) {
     uint32_t loaded[kAtOnce];
-    for (uint32_t j = 0; j < kAtOnce; ++j) loaded[j] = load(first + j * kWarpThreads);
+    for (uint32_t j = 0; j < kAtOnce; ++j)
+      loaded[j] = LoadWord(section, num_bytes, first + j * kWarpThreads);
     for (uint32_t j = 0; j < kAtOnce; ++j) {
       const uint32_t i = first + j * kWarpThreads;
       if (i * 4 < num_bytes) words[i] = loaded[j];

@@ -153,15 +153,6 @@ struct BlockSumTile {
   float steps[kTileElements >> BlockIntLevels::kMinBlockBits];
 };
 
-// The code at a position among packed ones, of which it may have bits of two words.
-__device__ uint32_t CodeAt(const uint32_t* words, uint32_t i, int num_bits) {
-  const uint32_t bit = i * static_cast<uint32_t>(num_bits);
-  const uint32_t shift = bit % 32;
-  uint32_t code = words[bit / 32] >> shift;
-  if (shift + static_cast<uint32_t>(num_bits) > 32) code |= words[bit / 32 + 1] << (32 - shift);
-  return code & ((1u << num_bits) - 1);
-}
-
 // Adds the values of a rank to the sums of the `size` elements of the tile that begins at `begin`.
 __device__ void AddTile(const AddedValues& added, float scale, uint64_t begin, uint32_t size,
                         BlockSumTile* tile) {
@@ -177,10 +168,11 @@ __device__ void AddTile(const AddedValues& added, float scale, uint64_t begin, u
   LoadByWarp(added.section.data_dev + params.codes_begin + PackedBytes(begin, num_bits),
              static_cast<uint32_t>(PackedBytes(size, num_bits)), tile->words);
   __syncwarp();
+  const BitPacking codes(reinterpret_cast<unsigned char*>(tile->words), num_bits);
   const bool are_square = levels.are_square();
   const float middle = levels.Middle();
   for (uint32_t j = ThisLane(); j < size; j += kWarpThreads) {
-    const uint32_t code = CodeAt(tile->words, j, num_bits);
+    const uint32_t code = codes.Load(j);
     const float step = tile->steps[j >> block_bits];
     const float value = are_square ? BlockIntLevels::ValueOfSquare(code, middle, step)
                                    : BlockIntLevels::ValueOfEven(code, middle, step);
