@@ -4,7 +4,6 @@
 #include "core/float_order.h"
 #include "core/host_device.h"
 #include "cuda/compensate.h"
-#include "cuda/digits.h"
 #include "cuda/launch_frames.h"
 #include "cuda/memories.h"
 #include "cuda/tiles.h"
@@ -18,54 +17,42 @@ namespace {
 struct Pass {
   Compensation step;
   EncodeState* state;
-  uint32_t* histogram;
   uint32_t* words;
   uint64_t* counts;
 
   TFC_HOST_DEVICE static Pass Of(const EncodedFrame& frame) {
-    return {frame.compensation, frame.state_dev, frame.select.histograms_dev,
+    return {frame.compensation, frame.state_dev,
             frame.marks_by_magnitude ? frame.marks.words_dev : nullptr, frame.marks.ends_dev};
   }
 };
 
 template <typename Memory, typename Source>
-__global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source, Digit digit) {
+__global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source) {
   const Pass pass = source.Get();
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
-  uint32_t* const histogram = pass.histogram;
-  const uint64_t num_tiles = NumTiles(gradient.n);
-  if (blockIdx.x * kBlockWarps >= num_tiles) return;
-  __shared__ uint32_t counts[kMaxBuckets];
-  ClearCounts(counts);
   bool finite = true;
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+  for (uint64_t tile = ThisWarp(); tile < NumTiles(gradient.n); tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
-    for (uint32_t word = 0; word < kTileWords; word += kLoadsAtOnce) {
+    for (uint32_t row = 0; row < kTileElements; row += kLoadsAtOnce * kWarpThreads) {
       typename Memory::State states[kLoadsAtOnce];
-      LoadStates(gradient, memory, first + word * 32, states);
-      for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
-        const float value = CompensatedOf(states[j]);
-        finite &= IsFiniteBits(FloatBits(value));
-        if (histogram == nullptr) continue;
-        const bool exists = first + (word + j) * 32 < gradient.n;
-        CountBuckets(digit.Of(MagnitudeBits(value)), exists, counts);
-      }
+      LoadStates(gradient, memory, first + row, states);
+      for (const auto& state : states) finite &= IsFiniteBits(FloatBits(CompensatedOf(state)));
     }
   }
-  if (!finite && pass.state != nullptr) atomicOr(&pass.state->nonfinite, 1u);
-  if (histogram != nullptr) AddCounts(counts, histogram);
+  NoteNonfinite(finite, pass.state);
 }
 
 template <typename Memory, typename Source>
-__global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
+__global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source, bool inspected) {
   const Pass pass = source.Get();
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
   uint32_t* const words = pass.words;
-  const bool finite = pass.state == nullptr || pass.state->nonfinite == 0;
+  const bool settles = !inspected || pass.state == nullptr || pass.state->nonfinite == 0;
   const uint32_t min_magnitude = words == nullptr ? 0 : pass.state->min_magnitude;
   const uint64_t num_tiles = NumTiles(gradient.n);
+  bool finite = true;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     const uint64_t first = tile * kTileElements + ThisLane();
     uint32_t own_word = 0;
@@ -76,10 +63,12 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
       for (uint32_t j = 0; j < kLoadsAtOnce; ++j) {
         const uint64_t i = first + (word + j) * 32;
         const bool exists = i < gradient.n;
-        if (exists) memory.Write(static_cast<uint32_t>(i), states[j], finite);
+        const uint32_t bits = FloatBits(CompensatedOf(states[j]));
+        finite &= IsFiniteBits(bits);
+        if (exists) memory.Write(static_cast<uint32_t>(i), states[j], settles);
         if (words == nullptr) continue;
         const bool marked =
-            exists && finite && MagnitudeBits(CompensatedOf(states[j])) >= min_magnitude;
+            exists && settles && (bits & kFloatMagnitudeBits) >= min_magnitude;
         const uint32_t marks = __ballot_sync(kAllLanes, marked);
         if (ThisLane() == word + j) own_word = marks;
         count += static_cast<uint32_t>(__popc(marks));
@@ -89,6 +78,18 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source) {
     words[tile * kTileWords + ThisLane()] = own_word;
     if (ThisLane() == 0) pass.counts[tile] = count;
   }
+  if (!inspected) NoteNonfinite(finite, pass.state);
+}
+
+// Puts the slots back if the vector was not finite.
+template <typename Memory, typename Source>
+__global__ void RestoreKernel(Source source) {
+  const Pass pass = source.Get();
+  if (pass.state->nonfinite == 0) return;
+  const Memory memory(pass.step);
+  const uint32_t n = pass.step.gradient.n;
+  for (uint64_t i = ThisThread(); i < n; i += NumThreads())
+    memory.Write(static_cast<uint32_t>(i), typename Memory::State{}, /*finite=*/false);
 }
 
 __global__ void ForgetSentKernel(const EncodedFrame* frames) {
@@ -129,22 +130,54 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
   return OkStatus();
 }
 
+bool WritesSlots(const Parts<EncodedFrame>& frames, bool in_place) {
+  return std::any_of(frames.on_host.begin(), frames.on_host.end(), [&](const EncodedFrame& frame) {
+    const MemorySpec& memory = frame.compensation.memory;
+    const DeviceSlot* slots = frame.compensation.slots;
+    const int num_slots = NumSlots(memory.kind);
+    // The step of a sum does not touch the velocity.
+    const int num_written =
+        memory.rule == MemoryRule::kPlainSum ? std::min(num_slots, 1) : num_slots;
+    return frame.compensation.gradient.n > 0 &&
+           std::any_of(slots, slots + num_written, [&](const DeviceSlot& slot) {
+             return (slot.before_dev == slot.after_dev) == in_place;
+           });
+  });
+}
+
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
     using Memory = std::remove_pointer_t<decltype(kind)>;
     return LaunchViews<Pass>(
         "inspect", [](auto source) { return InspectKernel<Memory, decltype(source)>; }, frames,
-        TileThreadsOf, stream, kDigits[0]);
+        TileThreadsOf, stream);
   });
 }
 
-Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+Status Settle(const Parts<EncodedFrame>& frames, bool inspected, cudaStream_t stream) {
   return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
     using Memory = std::remove_pointer_t<decltype(kind)>;
     return LaunchViews<Pass>(
         "settle", [](auto source) { return SettleKernel<Memory, decltype(source)>; }, frames,
-        TileThreadsOf, stream);
+        TileThreadsOf, stream, inspected);
   });
+}
+
+Status RestoreSlots(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
+    using Memory = std::remove_pointer_t<decltype(kind)>;
+    return LaunchViews<Pass>(
+        "restore slots", [](auto source) { return RestoreKernel<Memory, decltype(source)>; },
+        frames, TileThreadsOf, stream);
+  });
+}
+
+Status Compensate(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  const EncodedFrame& first = frames.on_host[0];
+  if (first.compensation.memory.kind == MemoryKind::kNone && !first.marks_by_magnitude)
+    return Inspect(frames, stream);
+  return InOnePass(frames, stream,
+                   [&](bool inspected) { return Settle(frames, inspected, stream); });
 }
 
 SentSlots SentSlotsOf(const Compensation& step) {

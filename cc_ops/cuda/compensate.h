@@ -1,6 +1,5 @@
-// The two passes over a dense vector, or over those of several frames, Inspect and Settle. Fused
-// into them are the addition of the memory, the finite check, the first histogram of a top-k and
-// the marking of elements above a bound.
+// The pass over a dense vector, or over those of several frames, that adds the memory, notes what is
+// not finite and marks the elements above a bound.
 #ifndef TFCOMPRESS_CUDA_COMPENSATE_H_
 #define TFCOMPRESS_CUDA_COMPENSATE_H_
 
@@ -35,15 +34,35 @@ Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
 // Subtracts sent values from the slots after the step.
 SentSlots SentSlotsOf(const Compensation& step);
 
-// First pass, reads only: with `state_dev`, sets its `nonfinite` if an element is not finite; with
-// histograms, adds the first digits of all magnitudes to the first one. The slots are not written,
-// since they must stay unchanged if the vector is not finite.
+// Reads only: sets `nonfinite` in the states of vectors that are not finite.
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
-// Second pass, writes: the slots after the step, or before it if the vector is not finite; with
+// Writes the slots after the step, or before it if the vector is known not to be finite; with
 // `marks_by_magnitude`, marks and counts the elements of at least state_dev->min_magnitude, none if
-// the vector is not finite. Without a state, and then without marks, the vector counts as finite.
-Status Settle(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// the vector is known not to be finite. Unless `inspected`, what is not finite is not known, but
+// noted in the states. Without a state, and then without marks, the vector counts as finite.
+Status Settle(const Parts<EncodedFrame>& frames, bool inspected, cudaStream_t stream);
+
+// Whether the step of some vector updates a slot in place, or, otherwise, writes it elsewhere.
+bool WritesSlots(const Parts<EncodedFrame>& frames, bool in_place);
+
+// Writes the slots before the step, if the vector is noted not to be finite.
+Status RestoreSlots(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+
+// Runs a pass over vectors that writes slots after the step and notes what is not finite, as Settle
+// does: pass(inspected). What it wrote is put back then; slots that are updated in place could not
+// be, so that with any the vectors are inspected first.
+template <typename Pass>
+Status InOnePass(const Parts<EncodedFrame>& frames, cudaStream_t stream, const Pass& pass) {
+  const bool inspects = WritesSlots(frames, /*in_place=*/true);
+  if (inspects) TFC_RETURN_IF_ERROR(Inspect(frames, stream));
+  TFC_RETURN_IF_ERROR(pass(inspects));
+  return WritesSlots(frames, /*in_place=*/false) ? RestoreSlots(frames, stream) : OkStatus();
+}
+
+// Settles vectors in one pass, and notes which are not finite: their slots are those before the
+// step, and what they mark is unspecified. Without memory and marks, inspects them.
+Status Compensate(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Clears state of sent elements other than the residual: momentum clears the velocity at the
 // indices that are sent, unless everything was.

@@ -42,8 +42,7 @@ Status Compensator::Compensate(const void* gradient_dev, Span<const DeviceSlot> 
   std::copy(slots.begin(), slots.end(), vector.compensation.slots);
   vector.state_dev = state_dev;
   TFC_RETURN_IF_ERROR(BeginState(0, state_dev, stream));
-  TFC_RETURN_IF_ERROR(Inspect(Alone(vector), stream));
-  if (memory_.kind != MemoryKind::kNone) TFC_RETURN_IF_ERROR(Settle(Alone(vector), stream));
+  TFC_RETURN_IF_ERROR(device::Compensate(Alone(vector), stream));
   return Launch("tell finite", TellFiniteKernel, 1, kWarpThreads, stream, state_dev, finite_dev);
 }
 

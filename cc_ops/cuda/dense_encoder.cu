@@ -29,10 +29,6 @@ struct DensePass {
   }
 };
 
-__device__ void NoteNonfinite(bool finite, EncodeState* state) {
-  if (!finite) atomicOr(&state->nonfinite, 1u);
-}
-
 template <typename Memory, typename Source>
 __global__ void __launch_bounds__(kBlockThreads)
     EncodeNumbersKernel(Source source, ValueKind kind, bool inspected) {
@@ -194,28 +190,6 @@ __global__ void __launch_bounds__(kBlockThreads)
   NoteNonfinite(finite, pass.state);
 }
 
-// Puts the slots back if the vector was not finite.
-template <typename Memory, typename Source>
-__global__ void RestoreKernel(Source source) {
-  const DensePass pass = source.Get();
-  if (pass.state->nonfinite == 0) return;
-  const Memory memory(pass.step);
-  const uint32_t n = pass.step.gradient.n;
-  for (uint64_t i = ThisThread(); i < n; i += NumThreads())
-    memory.Write(static_cast<uint32_t>(i), typename Memory::State{}, /*finite=*/false);
-}
-
-// Whether a slot that the pass writes is updated in place. Of a sum, that is the residual alone.
-bool IsInPlace(const EncodedFrame& frame) {
-  const MemorySpec& memory = frame.compensation.memory;
-  const DeviceSlot* slots = frame.compensation.slots;
-  const int num_slots = NumSlots(memory.kind);
-  const int num_written = memory.rule == MemoryRule::kPlainSum ? std::min(num_slots, 1) : num_slots;
-  return frame.compensation.gradient.n > 0 &&
-         std::any_of(slots, slots + num_written,
-                     [](const DeviceSlot& slot) { return slot.before_dev == slot.after_dev; });
-}
-
 template <typename Memory>
 Status EncodeSections(const ValueSpec& spec, const Parts<EncodedFrame>& frames, bool inspected,
                       cudaStream_t stream) {
@@ -241,18 +215,11 @@ bool EncodesInOnePass(const DeviceSpec& spec) {
 }
 
 Status EncodeDense(const DeviceSpec& spec, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithMemory(spec.memory, [&](auto* kind) -> Status {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    const bool any_in_place = std::any_of(frames.on_host.begin(), frames.on_host.end(), IsInPlace);
-    if (any_in_place) TFC_RETURN_IF_ERROR(Inspect(frames, stream));
-    TFC_RETURN_IF_ERROR(EncodeSections<Memory>(spec.value, frames, any_in_place, stream));
-    if constexpr (std::is_same_v<Memory, NoMemory>) {
-      return OkStatus();
-    } else {
-      return LaunchViews<DensePass>(
-          "restore slots", [](auto source) { return RestoreKernel<Memory, decltype(source)>; },
-          frames, TileThreadsOf, stream);
-    }
+  return InOnePass(frames, stream, [&](bool inspected) {
+    return WithMemory(spec.memory, [&](auto* kind) {
+      using Memory = std::remove_pointer_t<decltype(kind)>;
+      return EncodeSections<Memory>(spec.value, frames, inspected, stream);
+    });
   });
 }
 

@@ -30,6 +30,12 @@ inline constexpr int kNumDigits = 3;
 inline constexpr Digit kDigits[kNumDigits] = {{20, 11}, {10, 10}, {0, 10}};
 inline constexpr uint32_t kMaxBuckets = 1u << 11;
 
+// How many elements have each value of a digit, and how many blocks have added theirs.
+struct DigitCounts {
+  uint32_t buckets[kMaxBuckets];
+  uint32_t num_done;
+};
+
 // Counts the bucket of every lane that has one. Equal values, zeros above all, put most lanes of a
 // warp into one bucket: the lanes that share the first lane's bucket are counted at once.
 __device__ inline void CountBuckets(uint32_t bucket, bool has_one, uint32_t* counts) {
@@ -41,19 +47,6 @@ __device__ inline void CountBuckets(uint32_t bucket, bool has_one, uint32_t* cou
   const uint32_t num_shared = __popc(__ballot_sync(kAllLanes, shared));
   if (static_cast<int>(ThisLane()) == first) atomicAdd(&counts[bucket], num_shared);
   if (has_one && !shared) atomicAdd(&counts[bucket], 1u);
-}
-
-// The histogram of a block: cleared before counting, then added to that of the device.
-__device__ inline void ClearCounts(uint32_t* counts) {
-  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += blockDim.x)
-    counts[bucket] = 0;
-  __syncthreads();
-}
-__device__ inline void AddCounts(const uint32_t* counts, uint32_t* histogram_dev) {
-  __syncthreads();
-  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += blockDim.x) {
-    if (counts[bucket] != 0) atomicAdd(&histogram_dev[bucket], counts[bucket]);
-  }
 }
 
 }  // namespace device

@@ -19,6 +19,7 @@
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/reciprocal_log_levels.h"
+#include "cuda/sampled_bound.h"
 #include "cuda/select_largest.h"
 #include "cuda/tiles.h"
 #include "cuda/values.h"
@@ -304,12 +305,8 @@ Status FrameEncoder::ForEach(const Body& body) const {
 Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
   const Parts<EncodedFrame> frames = encoding.frames();
   if (encodes_in_one_pass()) return EncodeDense(spec_, frames, stream);
-  const bool is_topk = spec_.sparsifier == SparsifierKind::kTopK;
-  if (is_topk) TFC_RETURN_IF_ERROR(BeginSelect(frames, stream));
-  TFC_RETURN_IF_ERROR(Inspect(frames, stream));
-  if (is_topk) TFC_RETURN_IF_ERROR(FindBucket(frames, stream));
-  if (spec_.memory.kind == MemoryKind::kNone && !selects_by_magnitude()) return OkStatus();
-  return Settle(frames, stream);
+  if (spec_.sparsifier == SparsifierKind::kTopK) TFC_RETURN_IF_ERROR(FindBounds(frames, stream));
+  return device::Compensate(frames, stream);
 }
 
 Status FrameEncoder::MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const {

@@ -9,6 +9,7 @@
 #include "core/memory/momentum_step.h"
 #include "core/status.h"
 #include "cuda/compensation.h"
+#include "cuda/encode_state.h"
 #include "cuda/launch.h"
 #include "cuda/tiles.h"
 
@@ -70,6 +71,10 @@ struct MomentumMemory {
 
 __device__ inline float CompensatedOf(float state) { return state; }
 __device__ inline float CompensatedOf(const MomentumState& state) { return state.residual; }
+
+__device__ inline void NoteNonfinite(bool finite, EncodeState* state) {
+  if (!finite) atomicOr(&state->nonfinite, 1u);
+}
 
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
 // end are 0.

@@ -1,14 +1,14 @@
-#include <algorithm>
 #include <type_traits>
 
 #include "core/float_order.h"
 #include "core/host_device.h"
 #include "cuda/compensate.h"
-#include "cuda/cuda_status.h"
 #include "cuda/digits.h"
 #include "cuda/for_each_marked.h"
+#include "cuda/last_block.h"
 #include "cuda/launch_frames.h"
 #include "cuda/scan.h"
+#include "cuda/sampled_bound.h"
 #include "cuda/select_largest.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
@@ -16,10 +16,6 @@
 namespace tfcompress {
 namespace device {
 namespace {
-
-// Spare room for candidates, beside twice the wanted elements: a bucket is an eighth of an octave
-// wide.
-constexpr uint32_t kSpareCandidates = 4096;
 
 // What the selection from a vector works on.
 struct Selection {
@@ -35,22 +31,19 @@ struct Selection {
   }
 };
 
-__device__ uint32_t* HistogramOf(const Selection& selection, int digit) {
-  return selection.space.histograms_dev + digit * kMaxBuckets;
-}
-
-// The remaining elements to choose from, in ascending order of indices.
+// The elements to choose from, in ascending order of indices.
 class Candidates {
  public:
   __device__ explicit Candidates(const Selection& selection)
       : dense_(selection.dense),
         num_marked_(selection.marks.NumMarked()),
-        capacity_(selection.space.capacity),
+        are_listed_(num_marked_ >= selection.state_dev->k &&
+                    num_marked_ <= selection.space.sample.capacity),
         indices_(selection.space.indices_dev),
         magnitudes_(selection.space.magnitudes_dev) {}
 
-  __device__ bool AreListed() const { return num_marked_ <= capacity_; }
-  __device__ uint64_t Size() const { return AreListed() ? num_marked_ : dense_.n; }
+  __device__ bool AreListed() const { return are_listed_; }
+  __device__ uint64_t Size() const { return are_listed_ ? num_marked_ : dense_.n; }
   __device__ uint32_t Index(bool listed, uint64_t i) const {
     return listed ? indices_[i] : static_cast<uint32_t>(i);
   }
@@ -61,43 +54,39 @@ class Candidates {
  private:
   DenseVector dense_;
   uint64_t num_marked_;
-  uint32_t capacity_;
+  bool are_listed_;
   const uint32_t* indices_;
   const uint32_t* magnitudes_;
 };
 
-// Finds the digit of the num_wanted-th largest: one warp reads the histogram from its top. After
-// the last digit the prefix is the whole magnitude; before, it is the begin of the next bucket.
-template <typename Source>
-__global__ void PickBucketKernel(Source source, int number, Digit digit) {
-  const Selection selection = source.Get();
-  const uint32_t* const histogram = HistogramOf(selection, number);
-  EncodeState* const state = selection.state_dev;
-  if (state->nonfinite != 0) return;
-  const uint32_t top = (1u << digit.num_bits) - 1;
-  const uint32_t per_lane = (top + 1) / kWarpThreads;
-  const uint32_t own_top = top - ThisLane() * per_lane;
+// Finds the digit of the num_wanted-th largest: the threads of a block read the counts from the top.
+// The prefix is known by one digit more then; after the last one, it is the whole magnitude.
+__device__ void PickBucket(const uint32_t* counts, Digit digit, EncodeState* state) {
+  constexpr uint32_t kOwnBuckets = kMaxBuckets / kBlockThreads;
+  __shared__ uint32_t warp_sums[kBlockWarps];
+  const uint32_t own_top = kMaxBuckets - 1 - threadIdx.x * kOwnBuckets;
   uint32_t own = 0;
-  for (uint32_t i = 0; i < per_lane; ++i) own += histogram[own_top - i];
-  const uint32_t up_to_own = InclusiveSum(own);
+  for (uint32_t i = 0; i < kOwnBuckets; ++i) own += counts[own_top - i];
+  const uint32_t warp = threadIdx.x / kWarpThreads;
+  uint32_t up_to_own = InclusiveSum(own);
+  if (ThisLane() == kWarpThreads - 1) warp_sums[warp] = up_to_own;
   uint32_t wanted = state->num_wanted;
-  const uint32_t prefix = state->prefix;
-  __syncwarp();
-  if (up_to_own < wanted || up_to_own - own >= wanted) return;  // Another lane finds it.
+  __syncthreads();
+  for (uint32_t before = 0; before < warp; ++before) up_to_own += warp_sums[before];
+  if (up_to_own < wanted || up_to_own - own >= wanted) return;  // Another thread finds it.
   wanted -= up_to_own - own;
   uint32_t bucket = own_top;
-  for (; histogram[bucket] < wanted; --bucket) wanted -= histogram[bucket];
+  for (; counts[bucket] < wanted; --bucket) wanted -= counts[bucket];
   state->num_wanted = wanted;
-  state->prefix = prefix << digit.num_bits | bucket;
-  state->min_magnitude = state->prefix << digit.shift;
+  state->prefix = state->prefix << digit.num_bits | bucket;
 }
 
-// Lists the candidates with their magnitudes, unless there are too many.
+// Lists the candidates with their magnitudes, unless the dense vector is read.
 template <typename Source>
 __global__ void ListCandidatesKernel(Source source) {
   const Selection selection = source.Get();
   const SelectSpace& space = selection.space;
-  if (selection.marks.NumMarked() > space.capacity) return;
+  if (!Candidates(selection).AreListed()) return;
   const auto magnitude = [&](uint32_t index) { return MagnitudeBits(selection.dense.At(index)); };
   ForEachMarked(selection.marks, magnitude,
                 [&](uint64_t position, uint32_t index, uint32_t loaded) {
@@ -111,19 +100,29 @@ __global__ void __launch_bounds__(kBlockThreads)
     CountDigitKernel(Source source, int number, Digit digit) {
   const Selection selection = source.Get();
   const Candidates candidates(selection);
-  const EncodeState* const state = selection.state_dev;
+  EncodeState* const state = selection.state_dev;
   const bool listed = candidates.AreListed();
   const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
-  if (uint64_t{blockIdx.x} * kBlockThreads >= size) return;
+  const uint64_t num_blocks = CeilDiv(size, kBlockThreads);
+  if (blockIdx.x >= num_blocks) return;
   __shared__ uint32_t counts[kMaxBuckets];
-  ClearCounts(counts);
+  __shared__ uint32_t num_before;
+  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += kBlockThreads)
+    counts[bucket] = 0;
+  __syncthreads();
   const uint32_t prefix = state->prefix;
   for (uint64_t begin = ThisWarp() * kWarpThreads; begin < size; begin += NumThreads()) {
     const uint64_t i = begin + ThisLane();
     const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
     CountBuckets(digit.Of(magnitude), i < size && digit.PrefixOf(magnitude) == prefix, counts);
   }
-  AddCounts(counts, HistogramOf(selection, number));
+  __syncthreads();
+  DigitCounts* const sums = &selection.space.digits_dev[number];
+  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += kBlockThreads)
+    if (counts[bucket] != 0) atomicAdd(&sums->buckets[bucket], counts[bucket]);
+  const auto num_counted = static_cast<uint32_t>(num_blocks < gridDim.x ? num_blocks : gridDim.x);
+  if (IsLastBlock(num_counted, &sums->num_done, &num_before))
+    PickBucket(sums->buckets, digit, state);
 }
 
 // Calls body(i, magnitude) for the candidates of a tile, one for each lane at a time, on all lanes:
@@ -203,30 +202,23 @@ __global__ void WriteKeptKernel(Source source) {
   }
 }
 
-template <typename Source>
-Status PickBucket(const Source& source, size_t num_frames, int digit, cudaStream_t stream) {
-  return Launch("pick bucket", PickBucketKernel<Source>, dim3(1, static_cast<unsigned>(num_frames)),
-                kWarpThreads, stream, source, digit, kDigits[digit]);
-}
-
 }  // namespace
 
 std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace) {
   std::vector<SelectSpace> spaces;
   uint64_t num_tiles = 0;
   for (const SelectSize& size : sizes) num_tiles += NumTiles(size.n);
-  auto* histograms_dev = workspace->Take<uint32_t>(sizes.size() * kNumDigits * kMaxBuckets);
+  auto* digits_dev = workspace->Take<DigitCounts>(sizes.size() * kNumDigits);
   auto* kept_dev = workspace->Take<uint64_t>(num_tiles + 1);
   for (const auto& [n, k] : sizes) {
     SelectSpace space;
-    space.histograms_dev = histograms_dev;
+    space.digits_dev = digits_dev;
     space.kept_dev = kept_dev;
-    space.capacity =
-        static_cast<uint32_t>(std::min<uint64_t>(n, 2 * uint64_t{k} + kSpareCandidates));
-    space.indices_dev = workspace->Take<uint32_t>(space.capacity);
-    space.magnitudes_dev = workspace->Take<uint32_t>(space.capacity);
+    space.sample = SampleSizeOf(n, k);
+    space.indices_dev = workspace->Take<uint32_t>(space.sample.capacity);
+    space.magnitudes_dev = workspace->Take<uint32_t>(space.sample.capacity);
     spaces.push_back(space);
-    histograms_dev += kNumDigits * kMaxBuckets;
+    digits_dev += kNumDigits;
     kept_dev += NumTiles(n);
   }
   return spaces;
@@ -234,28 +226,15 @@ std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspac
 
 Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
-  EncodedFrame values = AsTheyAre(values_dev, marks.n, nullptr);
+  EncodedFrame values = AsTheyAre(values_dev, marks.n, state_dev);
   values.marks_by_magnitude = true;
   values.marks = marks;
   values.select = space;
   values.support_dev = selected_dev;
-  TFC_RETURN_IF_ERROR(BeginSelect(Alone(values), stream));
-  TFC_RETURN_IF_ERROR(Inspect(Alone(values), stream));  // What is not finite is large here.
-  values.state_dev = state_dev;
-  TFC_RETURN_IF_ERROR(FindBucket(Alone(values), stream));
-  TFC_RETURN_IF_ERROR(Settle(Alone(values), stream));
+  TFC_RETURN_IF_ERROR(FindBounds(Alone(values), stream));
+  // What is not finite is large here.
+  TFC_RETURN_IF_ERROR(Settle(Alone(values), /*inspected=*/true, stream));
   return SelectLargest(marks, Alone(values), stream);
-}
-
-Status BeginSelect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  const size_t num_bytes = frames.size() * kNumDigits * kMaxBuckets * sizeof(uint32_t);
-  return FromCuda(cudaMemsetAsync(frames.on_host[0].select.histograms_dev, 0, num_bytes, stream),
-                  "empty histograms");
-}
-
-Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithViews<Selection>(
-      frames, [&](const auto& source) { return PickBucket(source, frames.size(), 0, stream); });
 }
 
 Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
@@ -268,10 +247,9 @@ Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cuda
     TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
     TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>, tile_threads,
                                     count, stream, source));
-    for (int digit = 1; digit < kNumDigits; ++digit) {
+    for (int digit = 0; digit < kNumDigits; ++digit) {
       TFC_RETURN_IF_ERROR(LaunchParts("count digit", CountDigitKernel<Source>, elements, count,
                                       stream, source, digit, kDigits[digit]));
-      TFC_RETURN_IF_ERROR(PickBucket(source, count, digit, stream));
     }
     TFC_RETURN_IF_ERROR(
         LaunchParts("count kept", CountKeptKernel<Source>, tile_threads, count, stream, source));

@@ -1,7 +1,7 @@
-// Exact selection of the k largest magnitudes, ties by lower index: a radix selection over three
-// digits, of one vector or of several side by side. After the first digit, only the candidates
-// (elements of its bucket and above) are read; if there are too many for their buffer, the dense
-// vector is read instead.
+// Exact selection of the k largest magnitudes, ties by lower index, of one vector or of several side
+// by side: a radix selection over three digits. It reads candidates, the elements above a bound that
+// a sample tells (sampled_bound.h); if they are not enough or too many for their buffer, the dense
+// vector instead.
 #ifndef TFCOMPRESS_CUDA_SELECT_LARGEST_H_
 #define TFCOMPRESS_CUDA_SELECT_LARGEST_H_
 
@@ -12,9 +12,11 @@
 
 #include "core/span.h"
 #include "core/status.h"
+#include "cuda/digits.h"
 #include "cuda/encode_state.h"
 #include "cuda/marks.h"
 #include "cuda/parts.h"
+#include "cuda/sample_size.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -24,9 +26,9 @@ struct EncodedFrame;
 
 // What the selection from a vector takes of the workspace.
 struct SelectSpace {
-  uint32_t* histograms_dev = nullptr;  // One for each digit (digits.h), of kMaxBuckets elements.
-  uint32_t capacity = 0;               // Maximum number of candidates.
-  uint32_t* indices_dev = nullptr;     // Candidates, with their magnitudes.
+  DigitCounts* digits_dev = nullptr;  // kNumDigits of them; see FindBounds.
+  SampleSize sample;
+  uint32_t* indices_dev = nullptr;  // Candidates, with their magnitudes.
   uint32_t* magnitudes_dev = nullptr;
   uint64_t* kept_dev = nullptr;  // Kept elements of each tile of candidates.
 };
@@ -37,7 +39,7 @@ struct SelectSize {
   uint32_t k;
 };
 
-// Takes what vectors side by side need, each of its size; histograms and tiles lie end to end.
+// Takes what vectors side by side need, each of its size; tiles lie end to end.
 std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace);
 
 // Overwrites selected_dev with the indices of the state_dev->num_wanted largest of marks.n values,
@@ -46,12 +48,7 @@ std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspac
 Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream);
 
-// The same for frames, one step after another, around the passes that compensate them. BeginSelect
-// clears the histograms, of which Inspect fills the first one of each vector.
-Status BeginSelect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-// Sets the states' min_magnitude to the begin of the bucket of the k-th largest, from the first
-// histogram. Settle then marks the candidates.
-Status FindBucket(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// The same for frames, after FindBounds and the pass that compensates them and marks candidates.
 // Lists the support of each frame from the candidates; `marks` are those of all frames. Writes
 // nothing for a vector that is not finite.
 Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream);

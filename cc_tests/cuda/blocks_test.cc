@@ -10,11 +10,14 @@
 #include "core/seeded_support.h"
 #include "core/value/block_statistics.h"
 #include "cuda/crc32c.h"
+#include "cuda/compensate.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/marks.h"
 #include "cuda/scan.h"
+#include "cuda/sampled_bound.h"
 #include "cuda/value_statistics.h"
+#include "device_inputs.h"
 #include "device_memory.h"
 #include "fuzz/frame_fields.h"
 
@@ -68,6 +71,37 @@ TEST(ScanCounts, SumsWhatIsBefore) {
     const DeviceVector<unsigned char> memory(storage.num_bytes);
     ExpectOk(ScanCounts(counts_dev.data_dev(), size, memory.buffer(), stream.get()));
     EXPECT_TRUE(counts_dev.ToHost(stream) == expected) << size;
+  }
+}
+
+// Where the largest elements can be told from the others, the candidates are all of them, and no more
+// than there is room for.
+TEST(FindBounds, IsMetByTheLargestAndFewOthers) {
+  const Stream stream;
+  constexpr uint32_t kSize = 150000;
+  std::vector<float> long_tail = Gradient(kSize, 2);
+  for (float& value : long_tail) value = value * value * value;
+  for (const std::vector<float>& values : {Gradient(kSize, 1), long_tail}) {
+    std::vector<uint32_t> magnitudes;
+    for (float value : values) magnitudes.push_back(MagnitudeBits(value));
+    std::sort(magnitudes.rbegin(), magnitudes.rend());
+    const DeviceVector<float> values_dev(values, stream);
+    for (uint32_t k : {15u, 150u, 1500u, 15000u, 75000u, kSize}) {
+      for (uint64_t seed = 0; seed < 10; ++seed) {
+        const DeviceVector<EncodeState> state(1);
+        const DeviceVector<DigitCounts> digits(kNumDigits);
+        EncodedFrame vector = AsTheyAre(values_dev.data_dev(), kSize, state.data_dev());
+        vector.select.sample = SampleSizeOf(kSize, k);
+        vector.select.digits_dev = digits.data_dev();
+        vector.header.seed = seed;
+        ExpectOk(FindBounds(Alone(vector), stream.get()));
+        const uint32_t bound = state.ToHost(stream)[0].min_magnitude;
+        EXPECT_LE(bound, std::max(magnitudes[k - 1], 1u)) << k;
+        const auto others = std::partition_point(magnitudes.begin(), magnitudes.end(),
+                                                 [&](uint32_t other) { return other >= bound; });
+        EXPECT_LE(others - magnitudes.begin(), vector.select.sample.capacity) << k;
+      }
+    }
   }
 }
 

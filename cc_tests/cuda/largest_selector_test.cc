@@ -8,6 +8,7 @@
 
 #include "contract_inputs.h"
 #include "core/codec.h"
+#include "core/hash.h"
 #include "core/sparsify/select_largest.h"
 #include "device_inputs.h"
 #include "device_memory.h"
@@ -49,6 +50,19 @@ TEST(LargestSelector, TakesTheFirstOfManyTies) {
   for (size_t i = 0; i < values.size(); i += 3) values[i] = 1.0f;
   ASSERT_NO_FATAL_FAILURE(ExpectSame(values, 100, stream));
   ASSERT_NO_FATAL_FAILURE(ExpectSame(values, 15000, stream));
+}
+
+// The bound that a sample tells leaves out zeros, and what only few elements of the vector exceed.
+TEST(LargestSelector, TakesZerosAndWhatASampleOverlooks) {
+  const Stream stream;
+  for (size_t num_large : {size_t{3}, size_t{40}, size_t{2000}}) {
+    std::vector<float> values(30000, 0.0f);
+    for (size_t i = 0; i < num_large; ++i) values[HashKey(i, 3) % values.size()] = 1.0f + i;
+    for (size_t count : {size_t{1}, size_t{50}, size_t{1500}, size_t{25000}})
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(values, count, stream));
+    for (float& value : values) value += 1e-3f;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(values, 50, stream));
+  }
 }
 
 TEST(LargestSelector, TakesNaNBeforeInfBeforeNumbers) {

@@ -197,6 +197,7 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 inline void __syncthreads() { emulator::WaitForBlock(); }
+inline void __threadfence() {}  // What a thread writes, all see.
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
   emulator::ExchangeInWarp("syncwarp", mask, 0);
 }
