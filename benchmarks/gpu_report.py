@@ -42,8 +42,8 @@ _MILLISECONDS = {
     "second": 1e3,
 }
 _BYTES = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
-# Begins the encoding of a spec, and is launched nowhere else.
-_FIRST_KERNEL = "WritePartsKernel"
+# Begins the encoding of a gradient, and is launched nowhere else; the ranks that encode one with each spec.
+_FIRST_KERNEL, _NUM_RANKS = "WritePartsKernel", 2
 # Shares of the time below which the page, and a spec's list, leave out a kernel.
 _LEAST_SHARE, _LEAST_SHARE_OF_SPEC = 0.01, 0.05
 
@@ -118,11 +118,12 @@ def profile(text: str) -> list[dict]:
     rows = csv.DictReader(line for line in text[text.find('"ID"') :].splitlines() if line.startswith('"'))
     units = next(rows, {})
     launches = []
-    spec = ""
+    spec, num_encoded = "", 0
     for row in rows:
         kernel = _kernel_name(row["Kernel Name"])
         if kernel == _FIRST_KERNEL:
-            spec = next(specs, "")
+            spec = next(specs, "") if num_encoded % _NUM_RANKS == 0 else spec
+            num_encoded += 1
         moved = sum(_number(row[each]) * _BYTES[units[each]] for each in (_READ, _WRITTEN))
         milliseconds = _number(row[_TIME]) * _MILLISECONDS[units[_TIME]]
         launches.append({"spec": spec, "kernel": kernel, "ms": milliseconds, "bytes": moved})

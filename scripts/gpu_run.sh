@@ -25,7 +25,7 @@ STEP_SECONDS=${STEP_SECONDS:-570}
 sanitizers=(memcheck racecheck synccheck initcheck)
 all_steps=(machine tests large benchmark sanitizers profile)
 # One spec of each kind of kernel: under a sanitizer a test takes a hundred times as long.
-sanitized='*EveryMemory.MakesTheSameSlots*:*FrameOfSomeSpecs.KeepsTheSameSlotsOverSteps*:*SumOfSomeSpecs*:*EncodesTensorsSideBySide*:*PiecesOfSomeSpecs.AreEncodedToTheSameBytes*:*PiecesOfSomeSpecs.HaveSums*:LargestSelector.*:LinearCoder.*:DenseBlocks.*:DenseSums.*:TileSums.*:*PutsTheSlotsBack*block_int*:*SumGroups.AreAdded*dense*:DeltaLists.*:PrefixedDeltas.EqualTheCores*:GroupedSketch.*'
+sanitized='*EveryMemory.MakesTheSameSlots*:*FrameOfSomeSpecs.KeepsTheSameSlotsOverSteps*:*SumOfSomeSpecs*:*EncodesTensorsSideBySide*:*PiecesOfSomeSpecs.AreEncodedToTheSameBytes*:*PiecesOfSomeSpecs.HaveSums*:LargestSelector.*:FindBounds.*:LinearCoder.*:*EveryLinearSpec*:HeaderFinder.*:DenseBlocks.*:DenseSums.*:TileSums.*:*PutsTheSlotsBack*block_int*:*SumGroups.AreAdded*dense*:DeltaLists.*:PrefixedDeltas.EqualTheCores*:GroupedSketch.*'
 
 # say <step> <status> <text>: the status is passed, failed, stopped or skipped.
 say() {
@@ -48,7 +48,7 @@ machine() {
   {
     uname -srm
     grep -m 1 'model name' /proc/cpuinfo | cut -d: -f2
-    nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader
+    timeout 60 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader
   } >"$RESULTS/machine.txt" 2>&1
   say machine passed "$(tail -n 1 "$RESULTS/machine.txt")"
 }
@@ -58,7 +58,7 @@ passed() { cat "$folder/$1"*.log 2>/dev/null | sed -nE 's/^\[ +(OK|SKIPPED) \] (
 failed() { cat "$folder/$1"*.log 2>/dev/null | sed -nE 's/^\[  FAILED  \] ([^ ,]+).*/\1/p'; }
 
 list_tests() {
-  ./cuda_device_tests --gtest_list_tests |
+  timeout 60 ./cuda_device_tests --gtest_list_tests |
     awk '/^[^ ].*\.( |$)/ { suite = $1; next } /^  / { print suite $1 }' | sort
 }
 
@@ -185,7 +185,7 @@ main() {
 }
 
 # Exit status 77, as of a skipped test: without a GPU there is nothing to do.
-no_gpu=$(./cuda_benchmark help 2>/dev/null)
+no_gpu=$(timeout 60 ./cuda_benchmark help 2>/dev/null)
 if [[ $? == 77 ]]; then
   echo "$no_gpu"
   exit 77

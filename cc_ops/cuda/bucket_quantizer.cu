@@ -258,7 +258,7 @@ Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace*
   buffers->state_dev = workspace->Take<QuantizerState>(1);
   const uint32_t max_sample = std::min(max_count, kMaxSample);
   TFC_RETURN_IF_ERROR(TakeSortBuffers(max_sample, 32, false, workspace, &buffers->sample));
-  TFC_RETURN_IF_ERROR(TakeMarks(max_sample + 1, workspace, &buffers->splits));
+  TakeMarks(max_sample + 1, workspace, &buffers->splits);
   const uint32_t max_used = buffers->max_used_buckets();
   buffers->split_at_dev = workspace->Take<uint32_t>(max_used);
   buffers->splits_dev = workspace->Take<uint32_t>(max_used);

@@ -233,23 +233,21 @@ __global__ void CheckSectionEndsKernel(KeyLists lists, CodeSections sections,
 
 }  // namespace
 
-Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
-                            Workspace* workspace, CodeWriteBuffers* buffers) {
+void TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
+                          Workspace* workspace, CodeWriteBuffers* buffers) {
   buffers->max_tiles = MaxKeyTiles(num_lists, max_items);
   buffers->num_slots = NumBlockSlots(num_lists, max_items);
   buffers->words_dev = workspace->Take<uint32_t>(CeilDiv(max_bytes, 4));
   buffers->sizes_dev = workspace->Take<CodeListSize>(num_lists);
   buffers->tile_begins_dev = workspace->Take<uint32_t>(buffers->max_tiles);
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->num_slots + 1);
-  return TakeScanStorage(buffers->num_slots, workspace, &buffers->scan_storage);
 }
 
 Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers,
                        cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(LaunchWarps("place tiles", PlaceTilesKernel, buffers.num_slots, stream, lists,
                                   buffers.num_slots, buffers.tile_begins_dev, buffers.ends_dev));
-  TFC_RETURN_IF_ERROR(
-      ScanCounts(buffers.ends_dev, buffers.num_slots, buffers.scan_storage, stream));
+  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, buffers.num_slots, stream));
   return LaunchThreads("size lists", SizeListsKernel, lists.num_lists, stream, lists,
                        buffers.num_slots, buffers.ends_dev, buffers.sizes_dev);
 }

@@ -52,11 +52,10 @@ struct CodeWriteBuffers {
   uint32_t*
       tile_begins_dev;  // Bits of each tile of items; after the scan, bits before it in its block.
   uint64_t* ends_dev;   // Bytes before each block; the last one is their sum.
-  DeviceBuffer scan_storage;
 };
 
-Status TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
-                            Workspace* workspace, CodeWriteBuffers* buffers);
+void TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_bytes,
+                          Workspace* workspace, CodeWriteBuffers* buffers);
 
 // Finds the positions of tiles and blocks from the bits of the tiles, and the number of bytes of
 // each list in addition to the blocks_begin bytes before its blocks.

@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source, boo
         finite &= IsFiniteBits(bits);
         if (exists) memory.Write(static_cast<uint32_t>(i), states[j], settles);
         if (words == nullptr) continue;
-        const bool marked =
-            exists && settles && (bits & kFloatMagnitudeBits) >= min_magnitude;
+        const bool marked = exists && settles && (bits & kFloatMagnitudeBits) >= min_magnitude;
         const uint32_t marks = __ballot_sync(kAllLanes, marked);
         if (ThisLane() == word + j) own_word = marks;
         count += static_cast<uint32_t>(__popc(marks));

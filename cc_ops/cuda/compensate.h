@@ -1,5 +1,5 @@
-// The pass over a dense vector, or over those of several frames, that adds the memory, notes what is
-// not finite and marks the elements above a bound.
+// The pass over a dense vector, or over those of several frames, that adds the memory, notes what
+// is not finite and marks the elements above a bound.
 #ifndef TFCOMPRESS_CUDA_COMPENSATE_H_
 #define TFCOMPRESS_CUDA_COMPENSATE_H_
 

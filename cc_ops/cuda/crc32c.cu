@@ -1,30 +1,26 @@
+#include "cuda/checksum_kernel.h"
 #include "cuda/crc32c.h"
 #include "cuda/launch.h"
 #include "cuda/raw_bytes.h"
-#include "cuda/section_remainder.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
 
 struct CheckedFrames {
-  __device__ FrameBytes Bytes() const { return frames_dev[blockIdx.y].bytes; }
-  __device__ uint32_t* Remainder() const { return frames_dev[blockIdx.y].remainder_dev; }
-
   const CheckedFrame* frames_dev;
-};
+  uint32_t bits;
 
-// One thread per frame.
-__global__ void CheckChecksumsKernel(const CheckedFrame* frames, uint64_t num_frames,
-                                     CrcShift shift, uint32_t bits) {
-  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
-    const FrameBytes& bytes = frames[i].bytes;
+  __device__ const CheckedFrame& Frame() const { return frames_dev[blockIdx.y]; }
+  __device__ FrameBytes Bytes() const { return Frame().bytes; }
+  __device__ SectionRemainder* Remainder() const { return Frame().remainder_dev; }
+  __device__ void Finish(const CrcShift& shift) const {
+    const FrameBytes& bytes = Frame().bytes;
     const auto written = LoadAt<uint32_t>(bytes.data_dev + kChecksumOffset, 0);
-    const uint32_t remainder = *frames[i].remainder_dev;
-    if (written != FrameChecksum(bytes.data_dev, bytes.num_bytes, remainder, shift))
-      atomicOr(frames[i].error_dev, bits);
+    if (written != FrameChecksum(bytes.data_dev, bytes.num_bytes, Remainder()->crc, shift))
+      atomicOr(Frame().error_dev, bits);
   }
-}
+};
 
 }  // namespace
 
@@ -43,11 +39,8 @@ Status CheckChecksums(const Parts<CheckedFrame>& frames, const CrcShift& shift, 
                       cudaStream_t stream) {
   const PartItems threads = CountItems(
       frames.on_host, [](const CheckedFrame& frame) { return RemainderThreads(frame.bytes); });
-  TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<CheckedFrames>,
-                                  threads, frames.size(), stream, CheckedFrames{frames.data_dev},
-                                  shift));
-  return LaunchThreads("check checksums", CheckChecksumsKernel, frames.size(), stream,
-                       frames.data_dev, frames.size(), shift, bits);
+  return LaunchParts("check checksums", ChecksumKernel<CheckedFrames>, threads, frames.size(),
+                     stream, CheckedFrames{frames.data_dev, bits}, shift);
 }
 
 }  // namespace device

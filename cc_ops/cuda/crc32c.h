@@ -11,6 +11,7 @@
 #include "core/host_device.h"
 #include "core/status.h"
 #include "core/wire_header.h"
+#include "cuda/encode_state.h"
 #include "cuda/parts.h"
 
 namespace tfcompress {
@@ -58,8 +59,8 @@ struct FrameBytes {
 
 // A frame to check, and where the result goes.
 struct CheckedFrame {
-  FrameBytes bytes;         // Of a length that the host knows.
-  uint32_t* remainder_dev;  // Of the whole words of the sections.
+  FrameBytes bytes;                 // Of a length that the host knows.
+  SectionRemainder* remainder_dev;  // Of the whole words of the sections.
   uint32_t* error_dev;
 };
 

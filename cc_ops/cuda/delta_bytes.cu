@@ -225,19 +225,18 @@ __global__ void AddDistancesKernel(KeyLists lists, uint64_t max_tiles, const uin
 
 }  // namespace
 
-Status TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
-                        DeltaBuffers* buffers) {
+void TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
+                      DeltaBuffers* buffers) {
   buffers->max_tiles = MaxKeyTiles(num_lists, max_keys);
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->max_tiles + 1);
   buffers->distances_dev = workspace->Take<uint32_t>(buffers->max_tiles);
-  return TakeScanStorage(buffers->max_tiles, workspace, &buffers->scan_storage);
 }
 
 Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                      cudaStream_t stream) {
   TFC_RETURN_IF_ERROR(LaunchWarps("measure keys", MeasureKeysKernel, buffers.max_tiles, stream,
                                   lists, keys_dev, buffers.max_tiles, buffers.ends_dev));
-  return ScanCounts(buffers.ends_dev, buffers.max_tiles, buffers.scan_storage, stream);
+  return ScanCounts(buffers.ends_dev, buffers.max_tiles, stream);
 }
 
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
@@ -266,7 +265,7 @@ Status DecodeDeltas(const KeyLists& lists, const CodeSections& sections,
   const uint64_t max_tiles = MaxKeyTiles(lists.num_lists, lists.max_keys);
   TFC_RETURN_IF_ERROR(LaunchWarps("measure flags", MeasureFlagsKernel, max_tiles, stream, lists,
                                   sections, max_tiles, buffers.ends_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, max_tiles, buffers.scan_storage, stream));
+  TFC_RETURN_IF_ERROR(ScanCounts(buffers.ends_dev, max_tiles, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("sum deltas", SumDeltasKernel, max_tiles, stream, lists, sections,
                                   max_tiles, buffers.ends_dev, bits, error_dev, keys_dev,
                                   buffers.distances_dev));

@@ -21,13 +21,12 @@ struct DeltaBuffers {
   uint64_t max_tiles;
   uint64_t* ends_dev;       // Payload bytes before each tile of keys; the last one is their sum.
   uint32_t* distances_dev;  // For decoding: sum of the deltas of each tile.
-  DeviceBuffer scan_storage;
 
   const uint64_t* num_payload_bytes_dev() const { return ends_dev + max_tiles; }
 };
 
-Status TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
-                        DeltaBuffers* buffers);
+void TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspace,
+                      DeltaBuffers* buffers);
 
 // Finds the lengths of the codes of the lists: buffers.ends_dev, by tiles of `lists`.
 Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,

@@ -16,6 +16,11 @@ namespace device {
 // Widening of binary16 by the hardware's instruction. It has the values of the core's HalfToFloat;
 // the bits of a NaN may be others, so that only its class may be looked at.
 __device__ inline float WidenHalf(uint16_t half) { return __half2float(__ushort_as_half(half)); }
+// As FloatToHalf.
+__device__ inline uint16_t NarrowHalf(float value) {
+  if (value == value) return __half_as_ushort(__float2half_rn(value));
+  return static_cast<uint16_t>(FloatBits(value) >> 16 & 0x8000u) | 0x7E00u;
+}
 
 // Elements of any type, widened as they are read.
 struct DenseVector {

@@ -27,13 +27,16 @@ struct Digit {
 };
 
 inline constexpr int kNumDigits = 3;
-inline constexpr Digit kDigits[kNumDigits] = {{20, 11}, {10, 10}, {0, 10}};
+TFC_HOST_DEVICE inline Digit DigitAt(int number) {
+  return number == 0 ? Digit{20, 11} : number == 1 ? Digit{10, 10} : Digit{0, 10};
+}
 inline constexpr uint32_t kMaxBuckets = 1u << 11;
 
-// How many elements have each value of a digit, and how many blocks have added theirs.
-struct DigitCounts {
-  uint32_t buckets[kMaxBuckets];
-  uint32_t num_done;
+// What blocks count of the elements of a vector, and how many blocks have; 0 before.
+struct SelectCounts {
+  uint32_t buckets[kNumDigits][kMaxBuckets];  // Of each digit, those with each value.
+  uint32_t num_counted[kNumDigits];
+  uint32_t num_counted_kept;
 };
 
 // Counts the bucket of every lane that has one. Equal values, zeros above all, put most lanes of a

@@ -7,6 +7,12 @@
 namespace tfcompress {
 namespace device {
 
+// The sum of the remainders that blocks find, and how many have; 0 before. See crc32c.h.
+struct SectionRemainder {
+  uint32_t crc;
+  uint32_t num_done;
+};
+
 struct EncodeState {
   uint32_t nonfinite;        // Not 0 if the vector holds NaN or Inf; nothing is selected then.
   uint32_t too_long;         // Not 0 if the frame would exceed the maximum length.
@@ -17,7 +23,7 @@ struct EncodeState {
   uint32_t num_index_bytes;  // Lengths of the sections and the frame; set before they are written.
   uint32_t num_value_bytes;
   uint64_t num_bytes;
-  uint32_t section_crc;  // See crc32c.h.
+  SectionRemainder sections;
 };
 
 }  // namespace device

@@ -38,7 +38,7 @@ struct EncodedFrame {
   uint32_t max_k;           // Upper bound of its size.
   uint32_t max_sent;        // Upper bound of the values that are sent.
   bool marks_by_magnitude;  // Settle marks the elements of large magnitude.
-  MarkedTiles marks;        // Of candidates (topk), of the support, or of a filter.
+  Marks marks;              // Of candidates (topk), of the support, or of a filter.
   SelectSpace select;       // For topk.
   uint32_t* support_dev;    // Its indices; null if it is all elements.
   // The sections.

@@ -14,7 +14,7 @@ namespace device {
 // Calls store(position, index, load(index)) for every mark, after a scan. The lanes of a warp take
 // one word at a time, so that neighbouring lanes write to neighbouring positions.
 template <typename Load, typename Store>
-__device__ void ForEachMarked(const MarkedTiles& marks, const Load& load, const Store& store) {
+__device__ void ForEachMarked(const Marks& marks, const Load& load, const Store& store) {
   constexpr uint32_t kAtOnce = 8;  // Words whose marks are loaded before any is stored.
   const uint64_t num_tiles = marks.num_tiles();
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {

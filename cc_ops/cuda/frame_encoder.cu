@@ -19,6 +19,7 @@
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
 #include "cuda/reciprocal_log_levels.h"
+#include "cuda/resident_blocks.h"
 #include "cuda/sampled_bound.h"
 #include "cuda/select_largest.h"
 #include "cuda/tiles.h"
@@ -101,6 +102,7 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
                                         Span<const uint64_t> sizes, MemoryRule rule) {
   if (sizes.empty() || sizes.size() > kMaxParts)
     return InvalidArgument("an encoder has 1 to ", kMaxParts, " tensors, got ", sizes.size());
+  TFC_RETURN_IF_ERROR(CheckHasCode());
   FrameEncoder encoder;
   TFC_ASSIGN_OR_RETURN(encoder.spec_, DeviceSpecOf(compressor));
   encoder.spec_.memory.rule = rule;
@@ -169,12 +171,12 @@ Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* b
   return OkStatus();
 }
 
-Status FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const {
-  if (!needs_marks()) return OkStatus();
+void FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const {
+  if (!needs_marks()) return;
   encoding->supports_dev = workspace->Take<uint32_t>(MaxSelected());
   uint64_t num_tiles = 0;
   for (const Tensor& tensor : tensors_) num_tiles += NumTiles(tensor.n);
-  TFC_RETURN_IF_ERROR(TakeMarks(num_tiles * kTileElements, workspace, &encoding->marks));
+  TakeMarks(num_tiles * kTileElements, workspace, &encoding->marks);
   uint32_t* support_dev = encoding->supports_dev;
   num_tiles = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -184,32 +186,30 @@ Status FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) con
     support_dev += tensors_[i].max_k;
     num_tiles += NumTiles(tensors_[i].n);
   }
-  if (spec_.sparsifier != SparsifierKind::kTopK) return OkStatus();
+  if (spec_.sparsifier != SparsifierKind::kTopK) return;
   std::vector<SelectSize> sizes;
   for (const Tensor& tensor : tensors_) sizes.push_back({tensor.n, tensor.max_k});
   const std::vector<SelectSpace> spaces = TakeSelectSpaces(sizes, workspace);
   for (size_t i = 0; i < spaces.size(); ++i) encoding->frames_on_host[i].select = spaces[i];
-  return OkStatus();
 }
 
-Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
+void FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
   const auto num_lists = static_cast<uint32_t>(tensors_.size());
   const auto max_keys = static_cast<uint32_t>(MaxSelected());
   std::vector<EncodedFrame>& frames = encoding->frames_on_host;
   TakeFrameKeys(num_lists, max_keys, workspace, &encoding->keys);
   if (spec_.index == IndexKind::kDeltaBinary) {
-    TFC_RETURN_IF_ERROR(TakeDeltaBuffers(num_lists, max_keys, workspace, &encoding->deltas));
+    TakeDeltaBuffers(num_lists, max_keys, workspace, &encoding->deltas);
     for (uint32_t i = 0; i < num_lists; ++i)
       frames[i].lengths.num_payload_bytes_dev = encoding->keys.num_bytes_dev + i;
     if (num_lists == 1)
       frames[0].lengths.num_payload_bytes_dev = encoding->deltas.num_payload_bytes_dev();
-    return OkStatus();
+    return;
   }
   const DeltaCoding coding = DeltaCodingOf(spec_);
   uint64_t num_bytes = 0;
   for (const Tensor& tensor : tensors_) num_bytes += CodeBytes(coding, tensor.max_k);
-  TFC_RETURN_IF_ERROR(
-      TakeDeltaWriteBuffers(num_lists, max_keys, num_bytes, workspace, &encoding->prefixed));
+  TakeDeltaWriteBuffers(num_lists, max_keys, num_bytes, workspace, &encoding->prefixed);
   const CodeWriteBuffers& codes = encoding->prefixed.codes;
   uint32_t* words_dev = codes.words_dev;
   for (uint32_t i = 0; i < num_lists; ++i) {
@@ -217,7 +217,6 @@ Status FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const 
     frames[i].code_words_dev = words_dev;
     words_dev += CodeBytes(coding, tensors_[i].max_k) / sizeof(uint32_t);
   }
-  return OkStatus();
 }
 
 Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
@@ -226,8 +225,8 @@ Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
   encoding->frames_on_host.assign(tensors_.size(), EncodedFrame{});
   encoding->buffers.resize(tensors_.size());
   encoding->values.resize(tensors_.size());
-  TFC_RETURN_IF_ERROR(TakeSelection(workspace, encoding));
-  if (IsDeltaCode(spec_.index)) TFC_RETURN_IF_ERROR(TakeDeltas(workspace, encoding));
+  TakeSelection(workspace, encoding);
+  if (IsDeltaCode(spec_.index)) TakeDeltas(workspace, encoding);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     EncodedFrame* frame = &encoding->frames_on_host[i];
     if (IsCoded(spec_.value.kind)) {
@@ -329,8 +328,7 @@ Status FrameEncoder::Select(const Encoding& encoding, cudaStream_t stream) const
     case SparsifierKind::kDense:
       break;
     case SparsifierKind::kTopK:
-      TFC_RETURN_IF_ERROR(SelectLargest(encoding.marks, frames, stream));
-      break;
+      return SelectLargest(encoding.marks, frames, stream);
     case SparsifierKind::kRandomK:
       TFC_RETURN_IF_ERROR(MarkBySeeds(encoding, stream));
       TFC_RETURN_IF_ERROR(ListMarked(encoding, stream));

@@ -87,8 +87,8 @@ class FrameEncoder {
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
   Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
               EncodedFrame* frame) const;
-  Status TakeSelection(Workspace* workspace, Encoding* encoding) const;
-  Status TakeDeltas(Workspace* workspace, Encoding* encoding) const;
+  void TakeSelection(Workspace* workspace, Encoding* encoding) const;
+  void TakeDeltas(Workspace* workspace, Encoding* encoding) const;
   Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;

@@ -14,14 +14,14 @@ bool IsDecodedInGroups(const DeviceDecoder& decoder) {
          HasPrefixedDeltas(decoder.index);
 }
 
+uint64_t WholeWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) * 4; }
+
+}  // namespace
+
 bool HasSameKinds(const DeviceDecoder& a, const DeviceDecoder& b) {
   return a.joint == b.joint && a.index == b.index && a.value == b.value &&
          a.is_seeded == b.is_seeded;
 }
-
-uint64_t WholeWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) * 4; }
-
-}  // namespace
 
 Status DecodeDeltaSections(IndexKind index, const KeyLists& lists, const CodeSections& sections,
                            const KeyBuffers& buffers, uint32_t bits, uint32_t* error_dev,
@@ -102,14 +102,13 @@ ListTables FrameGroups::TakeTables(Workspace* workspace) const {
   return lists;
 }
 
-Status FrameGroups::TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const {
-  if (max_keys() == 0) return OkStatus();
+void FrameGroups::TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const {
+  if (max_keys() == 0) return;
   const auto num_lists = static_cast<uint32_t>(max_frames());
   if (common_.index == IndexKind::kDeltaBinary)
     return TakeDeltaBuffers(num_lists, max_keys(), workspace, &buffers->deltas);
   TakeDeltaReadBuffers(num_lists, ExtentOf(num_lists, max_keys(), most_.num_index_bytes), workspace,
                        &buffers->prefixed);
-  return OkStatus();
 }
 
 void FrameGroups::Place(Span<const FrameTask> tasks, AddedValues* values,

@@ -27,6 +27,9 @@ struct FrameTask {
   uint64_t offset;        // Position of the frame in the packets.
 };
 
+// Whether frames have codecs of the same kinds.
+bool HasSameKinds(const DeviceDecoder& a, const DeviceDecoder& b);
+
 // Buffers to decode index sections of delta bytes and of prefixed deltas.
 struct KeyBuffers {
   DeltaBuffers deltas;
@@ -78,7 +81,7 @@ class FrameGroups {
   uint32_t max_keys() const { return static_cast<uint32_t>(most_.num_keys); }
 
   ListTables TakeTables(Workspace* workspace) const;
-  Status TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const;
+  void TakeBuffers(Workspace* workspace, KeyBuffers* buffers) const;
 
   // Gives the frames of each group indices and parameters of their own, in tables where all have
   // the first ones, and lists their index sections.

@@ -4,11 +4,11 @@
 #include "core/byte_io.h"
 #include "core/entropy/delta_bytes.h"
 #include "core/index/bloom_policy.h"
+#include "cuda/checksum_kernel.h"
 #include "cuda/crc32c.h"
 #include "cuda/frame_layout.h"
 #include "cuda/launch.h"
 #include "cuda/launch_frames.h"
-#include "cuda/section_remainder.h"
 #include "cuda/write_parts.h"
 
 namespace tfcompress {
@@ -40,7 +40,7 @@ struct BeginFrame {
 __global__ void SetSupportSizesKernel(const EncodedFrame* frames, uint64_t num_frames,
                                       bool narrowed) {
   for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
-    const MarkedTiles& marks = frames[i].marks;
+    const Marks& marks = frames[i].marks;
     EncodeState* state = frames[i].state_dev;
     if (marks.n > 0 && (narrowed || frames[i].known_k == 0))
       state->k = static_cast<uint32_t>(marks.NumMarked());
@@ -99,28 +99,26 @@ TFC_HOST_DEVICE FrameBytes BytesOf(const EncodedFrame& frame) {
 }
 
 struct WrittenFrames {
-  __device__ FrameBytes Bytes() const { return BytesOf(frames_dev[blockIdx.y]); }
-  __device__ uint32_t* Remainder() const { return &frames_dev[blockIdx.y].state_dev->section_crc; }
-
   const EncodedFrame* frames_dev;
-};
 
-__global__ void FinishFramesKernel(const EncodedFrame* frames, uint64_t num_frames,
-                                   CrcShift shift) {
-  for (uint64_t i = ThisThread(); i < num_frames; i += NumThreads()) {
-    const EncodeState& state = *frames[i].state_dev;
-    unsigned char* data = frames[i].data_dev;
-    WireHeader header = frames[i].header;
+  __device__ const EncodedFrame& Frame() const { return frames_dev[blockIdx.y]; }
+  __device__ FrameBytes Bytes() const { return BytesOf(Frame()); }
+  __device__ SectionRemainder* Remainder() const { return &Frame().state_dev->sections; }
+  // Writes the header.
+  __device__ void Finish(const CrcShift& shift) const {
+    const EncodeState& state = *Frame().state_dev;
+    unsigned char* data = Frame().data_dev;
+    WireHeader header = Frame().header;
     header.flags = state.nonfinite != 0 ? kFlagNonfinite : 0;
     header.k = state.k;
     header.num_bytes = static_cast<uint32_t>(state.num_bytes);
     header.num_index_bytes = state.num_index_bytes;
     header.num_value_bytes = state.num_value_bytes;
     memcpy(data, &header, kChecksumOffset);
-    header.checksum = FrameChecksum(data, state.num_bytes, state.section_crc, shift);
+    header.checksum = FrameChecksum(data, state.num_bytes, state.sections.crc, shift);
     StoreUnaligned(data + kChecksumOffset, header.checksum);
   }
-}
+};
 
 }  // namespace
 
@@ -145,13 +143,10 @@ Status LayOut(const Parts<EncodedFrame>& frames, IndexKind index, const ValueSpe
 }
 
 Status FinishFrames(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  const CrcShift shift;
   const auto threads = [](const EncodedFrame& frame) { return RemainderThreads(BytesOf(frame)); };
-  TFC_RETURN_IF_ERROR(LaunchParts("section remainders", SectionRemainderKernel<WrittenFrames>,
-                                  CountFrameItems(frames, threads), frames.size(), stream,
-                                  WrittenFrames{frames.data_dev}, shift));
-  return LaunchThreads("finish frames", FinishFramesKernel, frames.size(), stream, frames.data_dev,
-                       frames.size(), shift);
+  return LaunchParts("finish frames", ChecksumKernel<WrittenFrames>,
+                     CountFrameItems(frames, threads), frames.size(), stream,
+                     WrittenFrames{frames.data_dev}, CrcShift());
 }
 
 }  // namespace device

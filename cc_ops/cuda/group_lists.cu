@@ -67,7 +67,7 @@ Status SplitSigns(const SelectedValues& values, const uint32_t* k_dev,
   const uint64_t num_tiles = NumTiles(buffers.max_k);
   TFC_RETURN_IF_ERROR(LaunchWarps("count negatives", CountNegativesKernel, num_tiles, stream,
                                   values, k_dev, num_tiles, buffers.negatives_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.negatives_dev, num_tiles, buffers.scan_storage, stream));
+  TFC_RETURN_IF_ERROR(ScanCounts(buffers.negatives_dev, num_tiles, stream));
   const SplitTargets to = {{buffers.magnitudes_dev[0], buffers.magnitudes_dev[1]},
                            buffers.split_keys_dev,
                            buffers.counts_dev};
@@ -143,7 +143,6 @@ Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspa
   buffers->max_k = max_k;
   buffers->config = config;
   buffers->negatives_dev = workspace->Take<uint64_t>(NumTiles(max_k) + 1);
-  TFC_RETURN_IF_ERROR(TakeScanStorage(NumTiles(max_k), workspace, &buffers->scan_storage));
   buffers->counts_dev = workspace->Take<uint32_t>(kNumSigns);
   buffers->num_buckets_dev = workspace->Take<uint32_t>(kNumSigns);
   TFC_RETURN_IF_ERROR(TakeQuantizerBuffers(max_k, config.buckets, workspace, &buffers->quantizer));

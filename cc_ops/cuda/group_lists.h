@@ -24,8 +24,7 @@ struct GroupListsBuffers {
   uint32_t max_k;
   GroupedSketchConfig config;
   uint64_t* negatives_dev;  // Negative elements of each tile; after the scan, before it.
-  DeviceBuffer scan_storage;
-  uint32_t* counts_dev;  // Number of elements of each sign.
+  uint32_t* counts_dev;     // Number of elements of each sign.
   float* magnitudes_dev[kNumSigns];
   uint32_t* split_keys_dev;     // The keys of one sign, then those of the other.
   uint32_t* split_offsets_dev;  // The bucket of each key within its group.

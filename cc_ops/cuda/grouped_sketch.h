@@ -72,8 +72,8 @@ struct SketchDecodeBuffers {
   uint32_t* keys_dev;
 };
 
-Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
-                               SketchDecodeBuffers* buffers);
+void TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
+                             SketchDecodeBuffers* buffers);
 
 // A section on the device, and the size of its vector.
 struct SketchSectionView {

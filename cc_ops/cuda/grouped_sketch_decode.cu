@@ -237,8 +237,8 @@ Status DecodeGroups(const SketchSectionView& section, const KeyLists& lists,
 
 }  // namespace
 
-Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
-                               SketchDecodeBuffers* buffers) {
+void TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
+                             SketchDecodeBuffers* buffers) {
   const uint32_t max_k = extent.max_k;
   buffers->layout_dev = workspace->Take<SketchLayout>(1);
   buffers->groups_dev = workspace->Take<SketchGroup>(kMaxSketchLists);
@@ -253,7 +253,7 @@ Status TakeSketchDecodeBuffers(const SketchExtent& extent, Workspace* workspace,
                         workspace, &buffers->coded_cells);
     TakeDeltaReadBuffers(kMaxSketchLists, extent.max_compressed, workspace, &buffers->prefixed);
   }
-  return TakeDeltaBuffers(kMaxSketchLists, max_k, workspace, &buffers->deltas);
+  TakeDeltaBuffers(kMaxSketchLists, max_k, workspace, &buffers->deltas);
 }
 
 Status AddGroupedSketch(const SketchSectionView& section, float scale, const Marks& marks,

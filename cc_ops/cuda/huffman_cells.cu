@@ -242,7 +242,7 @@ Status TakeCellWriteBuffers(uint32_t num_lists, uint32_t max_buckets, uint64_t m
   buffers->lengths_dev = workspace->Take<uint8_t>(buffers->num_symbols());
   buffers->words_dev = workspace->Take<HuffmanWord>(buffers->num_symbols());
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->max_tiles() + 1);
-  return TakeScanStorage(buffers->max_tiles(), workspace, &buffers->scan_storage);
+  return OkStatus();
 }
 
 Status MeasureCells(const CellWriteBuffers& buffers, SketchGroup* groups_dev, uint32_t* cells_dev,
@@ -260,7 +260,7 @@ Status MeasureCells(const CellWriteBuffers& buffers, SketchGroup* groups_dev, ui
                              groups_dev));
   TFC_RETURN_IF_ERROR(MeasureCodes<CellWords>(source, buffers.lists, max_tiles, cells_dev,
                                               buffers.ends_dev, stream));
-  return ScanCounts(buffers.ends_dev, max_tiles, buffers.scan_storage, stream);
+  return ScanCounts(buffers.ends_dev, max_tiles, stream);
 }
 
 Status WriteCodedCells(const CellWriteBuffers& buffers, const SketchGroup* groups_dev,

@@ -32,7 +32,6 @@ struct CellWriteBuffers {
   uint8_t* lengths_dev;            // For each bucket of all groups, the length of its word.
   HuffmanWord* words_dev;
   uint64_t* ends_dev;  // Bits before each tile of cells; the last one is their sum.
-  DeviceBuffer scan_storage;
 
   uint64_t num_symbols() const { return uint64_t{kNumSigns} * max_buckets; }
   uint64_t max_tiles() const { return MaxKeyTiles(lists.num_lists, lists.max_keys); }

@@ -24,18 +24,17 @@ Result<LargestSelector> LargestSelector::Make(uint64_t n, uint64_t count) {
   selector.count_ = static_cast<uint32_t>(count);
   Workspace measure;
   Buffers buffers;
-  TFC_RETURN_IF_ERROR(selector.Take(&measure, &buffers));
+  selector.Take(&measure, &buffers);
   selector.workspace_bytes_ = measure.num_bytes();
   return selector;
 }
 
-Status LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
+void LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   buffers->indices_dev = workspace->Take<uint32_t>(count_);
-  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
+  TakeMarks(n_, workspace, &buffers->marks);
   const SelectSize size = {n_, count_};
   buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
-  return OkStatus();
 }
 
 Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& workspace,
@@ -46,7 +45,7 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
     return InvalidArgument("the values or the positions are null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
-  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
+  Take(&carve, &buffers);
   TFC_RETURN_IF_ERROR(BeginState(count_, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(SelectLargest(values_dev, buffers.select, buffers.marks, buffers.state_dev,
                                     buffers.indices_dev, stream));

@@ -32,7 +32,7 @@ class LargestSelector {
   struct Buffers;
 
   LargestSelector() = default;
-  Status Take(Workspace* workspace, Buffers* buffers) const;
+  void Take(Workspace* workspace, Buffers* buffers) const;
 
   uint32_t n_;
   uint32_t count_;

@@ -79,31 +79,30 @@ Result<LinearCoder> LinearCoder::Make(const LinearCompressor& compressor, uint64
   coder.num_candidates_ = static_cast<uint32_t>(compressor.codec().NumCandidates(size));
   Workspace to_encode, to_recover;
   Buffers buffers;
-  TFC_RETURN_IF_ERROR(coder.TakeToEncode(&to_encode, &buffers));
-  TFC_RETURN_IF_ERROR(coder.TakeToRecover(&to_recover, &buffers));
+  coder.TakeToEncode(&to_encode, &buffers);
+  coder.TakeToRecover(&to_recover, &buffers);
   coder.encode_workspace_bytes_ = to_encode.num_bytes();
   coder.recover_workspace_bytes_ = to_recover.num_bytes();
   return coder;
 }
 
-Status LinearCoder::TakeToEncode(Workspace* workspace, Buffers* buffers) const {
+void LinearCoder::TakeToEncode(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   if (kind_ == LinearKind::kCountSketch) {
     TakeSketchBuffers(payload_size_, workspace, &buffers->sketch);
-    return OkStatus();
+    return;
   }
   buffers->indices_dev = workspace->Take<uint32_t>(num_candidates_);
-  return TakeMarks(n_, workspace, &buffers->marks);
+  TakeMarks(n_, workspace, &buffers->marks);
 }
 
-Status LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const {
+void LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
-  TFC_RETURN_IF_ERROR(TakeMarks(n_, workspace, &buffers->marks));
-  if (kind_ == LinearKind::kSharedRandomK) return OkStatus();
+  TakeMarks(n_, workspace, &buffers->marks);
+  if (kind_ == LinearKind::kSharedRandomK) return;
   buffers->estimates_dev = workspace->Take<float>(n_);
   const SelectSize size = {n_, num_candidates_};
   buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
-  return OkStatus();
 }
 
 Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
@@ -150,7 +149,7 @@ Status LinearCoder::Encode(Span<const DevicePart> parts, uint64_t seed,
   if (payload_dev == nullptr) return InvalidArgument("the payload is null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
-  TFC_RETURN_IF_ERROR(TakeToEncode(&carve, &buffers));
+  TakeToEncode(&carve, &buffers);
   if (kind_ == LinearKind::kSharedRandomK) return Sample(parts, seed, buffers, payload_dev, stream);
   return InsertAll(SketchHashes(rows_, columns_, seed), parts, n_, buffers.sketch, payload_dev,
                    stream);
@@ -174,7 +173,7 @@ Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const Device
     return InvalidArgument("the sum or an output is null");
   Workspace carve(workspace.data_dev);
   Buffers buffers;
-  TFC_RETURN_IF_ERROR(TakeToRecover(&carve, &buffers));
+  TakeToRecover(&carve, &buffers);
   TFC_RETURN_IF_ERROR(BeginState(num_candidates_, buffers.state_dev, stream));
   TFC_RETURN_IF_ERROR(
       Inspect(Alone(AsTheyAre(summed_dev, payload_size_, buffers.state_dev)), stream));

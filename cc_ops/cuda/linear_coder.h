@@ -55,8 +55,8 @@ class LinearCoder {
 
   LinearCoder() = default;
   Status Parse(const LinearCompressor& compressor);
-  Status TakeToEncode(Workspace* workspace, Buffers* buffers) const;
-  Status TakeToRecover(Workspace* workspace, Buffers* buffers) const;
+  void TakeToEncode(Workspace* workspace, Buffers* buffers) const;
+  void TakeToRecover(Workspace* workspace, Buffers* buffers) const;
   Status ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,
                     cudaStream_t stream) const;
   Status Sample(Span<const DevicePart> parts, uint64_t seed, const Buffers& buffers,

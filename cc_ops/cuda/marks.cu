@@ -36,7 +36,7 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
 
 // Marks to list.
 struct MarkList {
-  MarkedTiles marks;
+  Marks marks;
   uint64_t capacity;
   uint32_t* indices_dev;
 
@@ -58,8 +58,8 @@ __global__ void ListMarksKernel(Source source) {
   });
 }
 
-__global__ void ListMarkedFromKernel(MarkedTiles marks, const uint64_t* first,
-                                     const uint32_t* count, uint32_t* indices) {
+__global__ void ListMarkedFromKernel(Marks marks, const uint64_t* first, const uint32_t* count,
+                                     uint32_t* indices) {
   const uint64_t begin = *first;
   const uint64_t end = begin + *count;
   ForEachMarked(marks, NoLoad{}, [&](uint64_t position, uint32_t index, uint32_t) {
@@ -70,15 +70,14 @@ __global__ void ListMarkedFromKernel(MarkedTiles marks, const uint64_t* first,
 }  // namespace
 
 Marks Marks::Slice(uint64_t first_tile, uint64_t size) const {
-  return {{size, words_dev + first_tile * kTileWords, ends_dev + first_tile}, scan_storage};
+  return {size, words_dev + first_tile * kTileWords, ends_dev + first_tile};
 }
 
-Status TakeMarks(uint64_t n, Workspace* workspace, Marks* marks) {
+void TakeMarks(uint64_t n, Workspace* workspace, Marks* marks) {
   marks->n = n;
   const uint64_t num_tiles = marks->num_tiles();
   marks->words_dev = workspace->Take<uint32_t>(num_tiles * kTileWords);
   marks->ends_dev = workspace->Take<uint64_t>(num_tiles + 1);
-  return TakeScanStorage(num_tiles, workspace, &marks->scan_storage);
 }
 
 Status ClearMarks(const Marks& marks, cudaStream_t stream) {
@@ -102,7 +101,7 @@ Status CountMarks(const Marks& marks, cudaStream_t stream) {
 }
 
 Status ScanMarks(const Marks& marks, cudaStream_t stream) {
-  return ScanCounts(marks.ends_dev, marks.num_tiles(), marks.scan_storage, stream);
+  return ScanCounts(marks.ends_dev, marks.num_tiles(), stream);
 }
 
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev,
@@ -120,8 +119,7 @@ Status ListSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
 
 Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
                       uint32_t* indices_dev, cudaStream_t stream) {
-  const MarkedTiles& tiles = marks;
-  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream, tiles,
+  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream, marks,
                      first_dev, count_dev, indices_dev);
 }
 

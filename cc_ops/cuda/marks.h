@@ -19,10 +19,11 @@ namespace device {
 
 struct EncodedFrame;
 
-// As kernels see them. ends_dev holds the number of marks in each tile and, after a scan, the
-// number before each tile, with one more element behind the last. Tiles of vectors side by side lie
-// end to end and are scanned together: the numbers of each begin with ends_dev[0].
-struct MarkedTiles {
+// Those of n elements, or, together, of vectors side by side, each padded to whole tiles. ends_dev
+// holds the number of marks in each tile and, after a scan, the number before each tile, with one
+// more element behind the last. Tiles of vectors side by side lie end to end and are scanned
+// together: the numbers of each begin with ends_dev[0].
+struct Marks {
   uint64_t n;
   uint32_t* words_dev;  // Padded to whole tiles; bits from n on are 0.
   uint64_t* ends_dev;
@@ -31,12 +32,6 @@ struct MarkedTiles {
   // The numbers of marks before a tile, and of all, after a scan.
   __device__ uint64_t NumBefore(uint64_t tile) const { return ends_dev[tile] - ends_dev[0]; }
   __device__ uint64_t NumMarked() const { return NumBefore(num_tiles()); }
-};
-
-// The marks of n elements, or, together, those of vectors side by side, each padded to whole tiles.
-struct Marks : MarkedTiles {
-  DeviceBuffer scan_storage;
-
   // Address of the number of all marks, after a scan of these marks and no others.
   const uint64_t* num_marked_dev() const { return ends_dev + num_tiles(); }
   // The marks of a vector of `size` elements, from a tile on. Scanning them alone overwrites the
@@ -44,7 +39,7 @@ struct Marks : MarkedTiles {
   Marks Slice(uint64_t first_tile, uint64_t size) const;
 };
 
-Status TakeMarks(uint64_t n, Workspace* workspace, Marks* marks);
+void TakeMarks(uint64_t n, Workspace* workspace, Marks* marks);
 
 // Removes all marks.
 Status ClearMarks(const Marks& marks, cudaStream_t stream);

@@ -22,7 +22,7 @@ __device__ inline float EncodeNumber(ValueKind kind, float value, uint64_t i,
     return value;
   }
   const bool is_fp16 = kind == ValueKind::kFp16;
-  const uint16_t half = is_fp16 ? SaturatingHalf(value) : SaturatingBFloat16(value);
+  const uint16_t half = is_fp16 ? SaturateHalf(NarrowHalf(value)) : SaturatingBFloat16(value);
   StoreAt(section, i, half);
   return is_fp16 ? WidenHalf(half) : BFloat16ToFloat(half);
 }

@@ -320,11 +320,11 @@ __global__ void AddTileBeginsKernel(CodeExtent extent, const CodeStream* streams
 
 }  // namespace
 
-Status TakeDeltaWriteBuffers(uint32_t num_lists, uint32_t max_k, uint64_t max_bytes,
-                             Workspace* workspace, DeltaWriteBuffers* buffers) {
+void TakeDeltaWriteBuffers(uint32_t num_lists, uint32_t max_k, uint64_t max_bytes,
+                           Workspace* workspace, DeltaWriteBuffers* buffers) {
   buffers->counts_dev = workspace->Take<uint32_t>(uint64_t{num_lists} * kMaxDeltaBits);
   buffers->choices_dev = workspace->Take<DeltaChoice>(num_lists);
-  return TakeCodeWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->codes);
+  TakeCodeWriteBuffers(num_lists, max_k, max_bytes, workspace, &buffers->codes);
 }
 
 Status MeasurePrefixedDeltas(const DeltaCoding& coding, const KeyLists& lists,

@@ -46,8 +46,8 @@ struct DeltaWriteBuffers {
   CodeWriteBuffers codes;
 };
 
-Status TakeDeltaWriteBuffers(uint32_t num_lists, uint32_t max_k, uint64_t max_bytes,
-                             Workspace* workspace, DeltaWriteBuffers* buffers);
+void TakeDeltaWriteBuffers(uint32_t num_lists, uint32_t max_k, uint64_t max_bytes,
+                           Workspace* workspace, DeltaWriteBuffers* buffers);
 
 // Chooses the scheme of each list, and sets the length of its code, buffers.codes.sizes_dev. Lists
 // without keys have no code.

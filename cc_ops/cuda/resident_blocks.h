@@ -16,6 +16,10 @@ inline constexpr unsigned kBlockThreads = 256;
 // Occupancies are kept: the runtime takes microseconds to compute one.
 Status ResidentBlocks(const void* kernel, uint64_t* num_blocks);
 
+// Fails with InvalidArgument if the build has no code for the current device, on which no kernel
+// can be launched then: whoever makes an encoder or a decoder is told before, and can use the core.
+Status CheckHasCode();
+
 }  // namespace device
 }  // namespace tfcompress
 

@@ -13,7 +13,8 @@ namespace tfcompress {
 namespace device {
 
 // Sets min_magnitude in the states of vectors, which are to be compensated, for their selections
-// (select.sample). No vector is written. Zeros never are candidates. Clears the digits' counts, too.
+// (select.sample). No vector is written. Zeros never are candidates. Clears
+// the counts of the selection, too.
 Status FindBounds(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device

@@ -7,8 +7,8 @@
 #include "cuda/for_each_marked.h"
 #include "cuda/last_block.h"
 #include "cuda/launch_frames.h"
-#include "cuda/scan.h"
 #include "cuda/sampled_bound.h"
+#include "cuda/scan.h"
 #include "cuda/select_largest.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
@@ -20,7 +20,7 @@ namespace {
 // What the selection from a vector works on.
 struct Selection {
   DenseVector dense;
-  MarkedTiles marks;  // Of the candidates.
+  Marks marks;  // Of the candidates.
   SelectSpace space;
   EncodeState* state_dev;
   uint32_t* selected_dev;
@@ -59,8 +59,8 @@ class Candidates {
   const uint32_t* magnitudes_;
 };
 
-// Finds the digit of the num_wanted-th largest: the threads of a block read the counts from the top.
-// The prefix is known by one digit more then; after the last one, it is the whole magnitude.
+// Finds the digit of the num_wanted-th largest: the threads of a block read the counts from the
+// top. The prefix is known by one digit more then; after the last one, it is the whole magnitude.
 __device__ void PickBucket(const uint32_t* counts, Digit digit, EncodeState* state) {
   constexpr uint32_t kOwnBuckets = kMaxBuckets / kBlockThreads;
   __shared__ uint32_t warp_sums[kBlockWarps];
@@ -81,48 +81,76 @@ __device__ void PickBucket(const uint32_t* counts, Digit digit, EncodeState* sta
   state->prefix = state->prefix << digit.num_bits | bucket;
 }
 
-// Lists the candidates with their magnitudes, unless the dense vector is read.
-template <typename Source>
-__global__ void ListCandidatesKernel(Source source) {
-  const Selection selection = source.Get();
-  const SelectSpace& space = selection.space;
-  if (!Candidates(selection).AreListed()) return;
-  const auto magnitude = [&](uint32_t index) { return MagnitudeBits(selection.dense.At(index)); };
-  ForEachMarked(selection.marks, magnitude,
-                [&](uint64_t position, uint32_t index, uint32_t loaded) {
-                  space.indices_dev[position] = index;
-                  space.magnitudes_dev[position] = loaded;
-                });
-}
-
-template <typename Source>
-__global__ void __launch_bounds__(kBlockThreads)
-    CountDigitKernel(Source source, int number, Digit digit) {
-  const Selection selection = source.Get();
-  const Candidates candidates(selection);
-  EncodeState* const state = selection.state_dev;
-  const bool listed = candidates.AreListed();
-  const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
-  const uint64_t num_blocks = CeilDiv(size, kBlockThreads);
-  if (blockIdx.x >= num_blocks) return;
-  __shared__ uint32_t counts[kMaxBuckets];
-  __shared__ uint32_t num_before;
+// The counts of a block: cleared before counting, then added to those of the vector. The last of
+// num_blocks blocks picks the bucket.
+__device__ void ClearCounts(uint32_t* counts) {
   for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += kBlockThreads)
     counts[bucket] = 0;
   __syncthreads();
-  const uint32_t prefix = state->prefix;
+}
+__device__ void AddCounts(const uint32_t* counts, const Selection& selection, int digit,
+                          uint32_t num_blocks) {
+  __shared__ uint32_t num_before;
+  __syncthreads();
+  SelectCounts* const sums = selection.space.counts_dev;
+  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += kBlockThreads)
+    if (counts[bucket] != 0) atomicAdd(&sums->buckets[digit][bucket], counts[bucket]);
+  if (IsLastBlock(num_blocks, &sums->num_counted[digit], &num_before))
+    PickBucket(sums->buckets[digit], DigitAt(digit), selection.state_dev);
+}
+
+// Counts the digits of the candidates that have the prefix.
+__device__ void CountDigits(const Candidates& candidates, Digit digit, uint32_t prefix,
+                            uint32_t* counts) {
+  const bool listed = candidates.AreListed();
+  const uint64_t size = candidates.Size();
   for (uint64_t begin = ThisWarp() * kWarpThreads; begin < size; begin += NumThreads()) {
     const uint64_t i = begin + ThisLane();
     const uint32_t magnitude = i < size ? candidates.Magnitude(listed, i) : 0;
     CountBuckets(digit.Of(magnitude), i < size && digit.PrefixOf(magnitude) == prefix, counts);
   }
-  __syncthreads();
-  DigitCounts* const sums = &selection.space.digits_dev[number];
-  for (uint32_t bucket = threadIdx.x; bucket < kMaxBuckets; bucket += kBlockThreads)
-    if (counts[bucket] != 0) atomicAdd(&sums->buckets[bucket], counts[bucket]);
-  const auto num_counted = static_cast<uint32_t>(num_blocks < gridDim.x ? num_blocks : gridDim.x);
-  if (IsLastBlock(num_counted, &sums->num_done, &num_before))
-    PickBucket(sums->buckets, digit, state);
+}
+
+// Lists the candidates with their magnitudes, unless the dense vector is read, and counts their
+// first digits.
+template <typename Source>
+__global__ void __launch_bounds__(kBlockThreads) ListCandidatesKernel(Source source) {
+  const Selection selection = source.Get();
+  const SelectSpace& space = selection.space;
+  const Candidates candidates(selection);
+  if (selection.state_dev->nonfinite != 0) return;
+  __shared__ uint32_t counts[kMaxBuckets];
+  ClearCounts(counts);
+  if (candidates.AreListed()) {
+    const auto magnitude = [&](uint32_t index) { return MagnitudeBits(selection.dense.At(index)); };
+    ForEachMarked(selection.marks, magnitude,
+                  [&](uint64_t position, uint32_t index, uint32_t loaded) {
+                    space.indices_dev[position] = index;
+                    space.magnitudes_dev[position] = loaded;
+                    atomicAdd(&counts[DigitAt(0).Of(loaded)], 1u);
+                  });
+  } else {
+    CountDigits(candidates, DigitAt(0), /*prefix=*/0, counts);
+  }
+  AddCounts(counts, selection, 0, gridDim.x);
+}
+
+// Blocks of a launch that have some of `count` items, if each thread takes one at a time.
+__device__ uint32_t NumBusyBlocks(uint64_t count) {
+  const uint64_t wanted = CeilDiv(count, kBlockThreads);
+  return static_cast<uint32_t>(wanted < gridDim.x ? wanted : gridDim.x);
+}
+
+template <typename Source>
+__global__ void __launch_bounds__(kBlockThreads) CountDigitKernel(Source source, int number) {
+  const Selection selection = source.Get();
+  const Candidates candidates(selection);
+  const uint32_t num_blocks = NumBusyBlocks(candidates.Size());
+  if (selection.state_dev->nonfinite != 0 || blockIdx.x >= num_blocks) return;
+  __shared__ uint32_t counts[kMaxBuckets];
+  ClearCounts(counts);
+  CountDigits(candidates, DigitAt(number), selection.state_dev->prefix, counts);
+  AddCounts(counts, selection, number, num_blocks);
 }
 
 // Calls body(i, magnitude) for the candidates of a tile, one for each lane at a time, on all lanes:
@@ -144,16 +172,19 @@ __device__ void ForEachRow(const Candidates& candidates, bool listed, uint64_t t
   }
 }
 
-// Counts the elements of a tile that are above the cut, in the high half, and equal to it, in the
-// low half.
+// Counts the elements of each tile of candidates that are above the cut, in the high half, and
+// equal to it, in the low half, and scans the counts.
 template <typename Source>
-__global__ void CountKeptKernel(Source source) {
+__global__ void __launch_bounds__(kBlockThreads) CountKeptKernel(Source source) {
   const Selection selection = source.Get();
   const Candidates candidates(selection);
   const EncodeState* const state = selection.state_dev;
-  const uint64_t num_tiles = selection.marks.num_tiles();
   const bool listed = candidates.AreListed();
-  const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
+  const uint64_t size = candidates.Size();
+  const uint64_t num_tiles = NumTiles(size);
+  const uint32_t num_blocks = NumBusyBlocks(num_tiles * kWarpThreads);
+  if (state->nonfinite != 0 || blockIdx.x >= num_blocks) return;
+  uint64_t* const kept = selection.space.kept_dev;
   const uint32_t cut = state->prefix;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     uint32_t num_above = 0;
@@ -164,28 +195,33 @@ __global__ void CountKeptKernel(Source source) {
     });
     num_above = SumOfLanes(num_above);
     num_ties = SumOfLanes(num_ties);
-    if (ThisLane() == 0) selection.space.kept_dev[tile] = uint64_t{num_above} << 32 | num_ties;
+    if (ThisLane() == 0) kept[tile] = uint64_t{num_above} << 32 | num_ties;
   }
+  __shared__ uint32_t num_before;
+  __shared__ uint64_t warp_sums[kBlockWarps];
+  if (IsLastBlock(num_blocks, &selection.space.counts_dev->num_counted_kept, &num_before))
+    ScanByBlock(kept, num_tiles, warp_sums);
 }
 
-// Writes the elements above the cut and the first ones equal to it, in order. Both halves of
-// differences of sums over all vectors are right, since none exceeds its half within a vector.
+// Writes the elements above the cut and the first ones equal to it, in order.
 template <typename Source>
 __global__ void WriteKeptKernel(Source source) {
   const Selection selection = source.Get();
   const Candidates candidates(selection);
-  const EncodeState* const state = selection.state_dev;
+  EncodeState* const state = selection.state_dev;
+  if (state->nonfinite != 0) {
+    if (ThisThread() == 0) state->k = 0;
+    return;
+  }
   const uint64_t* const kept = selection.space.kept_dev;
-  const uint64_t num_tiles = selection.marks.num_tiles();
   const bool listed = candidates.AreListed();
-  const uint64_t size = state->nonfinite == 0 ? candidates.Size() : 0;
+  const uint64_t size = candidates.Size();
   const uint32_t cut = state->prefix;
   const uint32_t max_ties = state->num_wanted;
-  for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
+  for (uint64_t tile = ThisWarp(); tile < NumTiles(size); tile += NumWarps()) {
     if (kept[tile] == kept[tile + 1]) continue;
-    const uint64_t before = kept[tile] - kept[0];
-    auto num_above = static_cast<uint32_t>(before >> 32);
-    auto num_ties = static_cast<uint32_t>(before);
+    auto num_above = static_cast<uint32_t>(kept[tile] >> 32);
+    auto num_ties = static_cast<uint32_t>(kept[tile]);
     ForEachRow(candidates, listed, tile, size, [&](uint64_t i, uint32_t magnitude) {
       const uint32_t above = __ballot_sync(kAllLanes, i < size && magnitude > cut);
       const uint32_t ties = __ballot_sync(kAllLanes, i < size && magnitude == cut);
@@ -206,20 +242,14 @@ __global__ void WriteKeptKernel(Source source) {
 
 std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace) {
   std::vector<SelectSpace> spaces;
-  uint64_t num_tiles = 0;
-  for (const SelectSize& size : sizes) num_tiles += NumTiles(size.n);
-  auto* digits_dev = workspace->Take<DigitCounts>(sizes.size() * kNumDigits);
-  auto* kept_dev = workspace->Take<uint64_t>(num_tiles + 1);
   for (const auto& [n, k] : sizes) {
     SelectSpace space;
-    space.digits_dev = digits_dev;
-    space.kept_dev = kept_dev;
+    space.counts_dev = workspace->Take<SelectCounts>(1);
     space.sample = SampleSizeOf(n, k);
     space.indices_dev = workspace->Take<uint32_t>(space.sample.capacity);
     space.magnitudes_dev = workspace->Take<uint32_t>(space.sample.capacity);
+    space.kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
     spaces.push_back(space);
-    digits_dev += kNumDigits;
-    kept_dev += NumTiles(n);
   }
   return spaces;
 }
@@ -247,14 +277,12 @@ Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cuda
     TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
     TFC_RETURN_IF_ERROR(LaunchParts("list candidates", ListCandidatesKernel<Source>, tile_threads,
                                     count, stream, source));
-    for (int digit = 0; digit < kNumDigits; ++digit) {
+    for (int digit = 1; digit < kNumDigits; ++digit) {
       TFC_RETURN_IF_ERROR(LaunchParts("count digit", CountDigitKernel<Source>, elements, count,
-                                      stream, source, digit, kDigits[digit]));
+                                      stream, source, digit));
     }
     TFC_RETURN_IF_ERROR(
         LaunchParts("count kept", CountKeptKernel<Source>, tile_threads, count, stream, source));
-    TFC_RETURN_IF_ERROR(ScanCounts(frames.on_host[0].select.kept_dev, marks.num_tiles(),
-                                   marks.scan_storage, stream));
     return LaunchParts("write kept", WriteKeptKernel<Source>, tile_threads, count, stream, source);
   });
 }

@@ -1,7 +1,7 @@
-// Exact selection of the k largest magnitudes, ties by lower index, of one vector or of several side
-// by side: a radix selection over three digits. It reads candidates, the elements above a bound that
-// a sample tells (sampled_bound.h); if they are not enough or too many for their buffer, the dense
-// vector instead.
+// Exact selection of the k largest magnitudes, ties by lower index, of one vector or of several
+// side by side: a radix selection over three digits. It reads candidates, the elements above a
+// bound that a sample tells (sampled_bound.h); if they are not enough or too many for their buffer,
+// the dense vector instead.
 #ifndef TFCOMPRESS_CUDA_SELECT_LARGEST_H_
 #define TFCOMPRESS_CUDA_SELECT_LARGEST_H_
 
@@ -12,7 +12,6 @@
 
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/digits.h"
 #include "cuda/encode_state.h"
 #include "cuda/marks.h"
 #include "cuda/parts.h"
@@ -23,14 +22,16 @@ namespace tfcompress {
 namespace device {
 
 struct EncodedFrame;
+struct SelectCounts;
 
 // What the selection from a vector takes of the workspace.
 struct SelectSpace {
-  DigitCounts* digits_dev = nullptr;  // kNumDigits of them; see FindBounds.
+  SelectCounts* counts_dev = nullptr;  // See FindBounds.
   SampleSize sample;
   uint32_t* indices_dev = nullptr;  // Candidates, with their magnitudes.
   uint32_t* magnitudes_dev = nullptr;
-  uint64_t* kept_dev = nullptr;  // Kept elements of each tile of candidates.
+  uint64_t* kept_dev =
+      nullptr;  // Kept elements of each tile of candidates; after a scan, before it.
 };
 
 // Of how many elements how many are selected.
@@ -39,12 +40,12 @@ struct SelectSize {
   uint32_t k;
 };
 
-// Takes what vectors side by side need, each of its size; tiles lie end to end.
+// Takes what vectors side by side need, each of its size.
 std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace);
 
 // Overwrites selected_dev with the indices of the state_dev->num_wanted largest of marks.n values,
-// ascending; Inf is larger than every number, NaN larger than Inf. Writes nothing if the state says
-// nonfinite. Overwrites the marks.
+// ascending; Inf is larger than every number, NaN larger than Inf. Writes nothing, but sets the
+// state's k to 0, if that says nonfinite. Overwrites the marks.
 Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
                      EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream);
 

@@ -5,15 +5,13 @@
 // has what HeaderFinder shows: it may read no more than headers and four bytes behind each, but to
 // name the frame that is broken.
 //
-// The frames of a step, which are mostly float32 and of the same codecs, are decoded side by side
-// (frame_groups.h says which): the number of launches depends neither on the tensors nor on the
-// ranks of a group.
+// Tensors whose frames are alike are decoded together (alike_decoder.h). Those of a step mostly
+// are; with a codec for each variable there are as many kinds as codecs.
 #ifndef TFCOMPRESS_CUDA_SUM_DECODER_H_
 #define TFCOMPRESS_CUDA_SUM_DECODER_H_
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,20 +19,11 @@
 #include "core/pipeline.h"
 #include "core/span.h"
 #include "core/status.h"
-#include "cuda/bloom.h"
-#include "cuda/code_blocks.h"
-#include "cuda/coded_values.h"
-#include "cuda/crc32c.h"
-#include "cuda/device_variants.h"
-#include "cuda/frame_groups.h"
-#include "cuda/sketch_group.h"
+#include "cuda/alike_decoder.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
-
-// Fills the target, which is on the device, with NaN: the bits that the core uses for each type.
-Status FillNaN(const SumTarget& target, cudaStream_t stream);
 
 // Decodes and sums the frames of some tensors, for packets whose headers it has read. For one use:
 // other packets need another SumDecoder.
@@ -44,9 +33,8 @@ class SumDecoder {
 
   // Reads the headers of the frames at `positions`, for targets on the device. Borrows the packets'
   // bytes. Fails as DecodeSum does for invalid headers and lengths, and with InvalidArgument for a
-  // codec without a device variant, which the message names. Of ranks whose frames are decoded side
-  // by side, a group has as many as need `most_group_bytes` of the workspace together, one at
-  // least.
+  // codec without a device variant, which the message names, and where the build has no code for
+  // the device. For most_group_bytes see AlikeDecoder.
   static Result<SumDecoder> Make(const PacketsView& packets, Span<const int64_t> positions,
                                  Span<const SumTarget> targets,
                                  uint64_t most_group_bytes = kMostGroupBytes);
@@ -74,58 +62,20 @@ class SumDecoder {
                    cudaStream_t stream, Span<DecodeStats> stats) const;
 
  private:
-  struct Tables;
-  struct Buffers;
+  // Tensors that are decoded together, and where their part of the host's memory begins. One part
+  // uses the workspace after the other.
+  struct Part {
+    std::vector<size_t> tensors;
+    AlikeDecoder decoder;
+    size_t host_begin;
+  };
 
   SumDecoder() = default;
-  size_t num_tensors() const { return targets_.size(); }
-  // One for each frame, and one of all groups.
-  size_t num_errors() const { return tasks_.size() + 1; }
-  FrameGroups FormGroups(uint64_t most_bytes) const;
-  // Raises the maxima below to what the frame needs of the workspace, if decoded on its own.
-  void MakeRoomFor(const FrameTask& task);
-  Tables TakeTables(Workspace* workspace) const;
-  Status Take(Workspace* workspace, Buffers* buffers) const;
-  float* SumOf(size_t tensor, const Buffers& buffers) const;
-  void FillTables(const unsigned char* packets_dev, const Buffers& buffers,
-                  const Tables& tables) const;
-  Status CheckFrames(const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
+  void Add(std::vector<size_t> tensors, Span<const FrameTask> tasks, uint64_t most_group_bytes);
 
-  // Sets indices_dev to the support of a frame, or sets its error.
-  Status DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                       const Buffers& buffers, const Parts<AddedValues>& values,
-                       cudaStream_t stream) const;
-  // Adds the elements of a joint codec.
-  Status AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
-                   const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
-                   cudaStream_t stream) const;
-  Status AddFrame(size_t i, const unsigned char* packets_dev, float scale, const Buffers& buffers,
-                  const Tables& tables, cudaStream_t stream) const;
-  Status SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
-                   const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
-
-  Status AddGroup(size_t group, const unsigned char* packets_dev, float scale,
-                  const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
-  Status SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
-                   const Tables& tables, cudaStream_t stream) const;
-
-  bool IsFinite(size_t tensor) const;
-  // Decodes on the host what the device found broken.
-  Status NameBrokenFrame() const;
-
-  std::vector<FrameTask> tasks_;  // Rank-major.
   std::vector<SumTarget> targets_;
   size_t num_packet_bytes_ = 0;
-  FrameGroups groups_;
-  // Maxima over frames that are decoded on their own.
-  uint32_t max_k_ = 0;         // Frames with an explicit support.
-  CodeExtent max_deltas_{};    // Index sections with prefixed deltas.
-  BloomExtent max_bloom_;      // Index sections of Bloom filters.
-  uint32_t max_marks_ = 0;     // n of frames that go through marks.
-  uint32_t max_wide_ = 0;      // n of targets that are not float32.
-  SketchExtent max_sketch_{};  // Grouped sketches.
-  ParamNeeds params_;          // Value sections.
-  CrcShift shift_;
+  std::vector<Part> parts_;
   size_t workspace_bytes_ = 0;
   size_t host_bytes_ = 0;
 };

@@ -18,7 +18,8 @@ namespace tfcompress {
 namespace device {
 
 // Bytes that the parameters of a kernel have together, and those beside a chunk of parts.
-inline constexpr size_t kMostParameterBytes = 4096, kOtherParameterBytes = 96;
+inline constexpr size_t kMostParameterBytes = CUDART_VERSION < 12010 ? 4096 : 32764;
+inline constexpr size_t kOtherParameterBytes = 96;
 
 // As many parts as a launch takes along.
 template <typename T>

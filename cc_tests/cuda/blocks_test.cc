@@ -9,13 +9,14 @@
 #include "core/hash.h"
 #include "core/seeded_support.h"
 #include "core/value/block_statistics.h"
-#include "cuda/crc32c.h"
 #include "cuda/compensate.h"
+#include "cuda/crc32c.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
+#include "cuda/digits.h"
 #include "cuda/marks.h"
-#include "cuda/scan.h"
 #include "cuda/sampled_bound.h"
+#include "cuda/scan.h"
 #include "cuda/value_statistics.h"
 #include "device_inputs.h"
 #include "device_memory.h"
@@ -32,7 +33,8 @@ TEST(FromCuda, NamesTheOperationAndTheError) {
 }
 
 TEST(FromCuda, LetsTheHostGoOnWhereTheBuildHasNoCodeForTheGpu) {
-  for (cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
+  for (cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction,
+                            cudaErrorUnsupportedPtxVersion})
     ExpectError(FromCuda(error, "something"), StatusCode::kInvalidArgument, "for other GPUs");
 }
 
@@ -58,24 +60,20 @@ TEST(Workspace, TakesWhatItMeasured) {
 
 TEST(ScanCounts, SumsWhatIsBefore) {
   const Stream stream;
-  for (size_t size : {size_t{0}, size_t{1}, size_t{1000}, size_t{70000}}) {
+  for (size_t size : {0, 1, 255, 256, 1000, 8191, 8192, 70000}) {
     std::vector<uint64_t> counts(size + 1), expected(size + 1);
     for (size_t i = 0; i < size; ++i) {
       counts[i] = HashKey(i, 1) >> 24;
       expected[i + 1] = expected[i] + counts[i];
     }
     const DeviceVector<uint64_t> counts_dev(counts, stream);
-    Workspace measure;
-    DeviceBuffer storage;
-    ExpectOk(TakeScanStorage(size, &measure, &storage));
-    const DeviceVector<unsigned char> memory(storage.num_bytes);
-    ExpectOk(ScanCounts(counts_dev.data_dev(), size, memory.buffer(), stream.get()));
+    ExpectOk(ScanCounts(counts_dev.data_dev(), size, stream.get()));
     EXPECT_TRUE(counts_dev.ToHost(stream) == expected) << size;
   }
 }
 
-// Where the largest elements can be told from the others, the candidates are all of them, and no more
-// than there is room for.
+// Where the largest elements can be told from the others, the candidates are all of them, and no
+// more than there is room for.
 TEST(FindBounds, IsMetByTheLargestAndFewOthers) {
   const Stream stream;
   constexpr uint32_t kSize = 150000;
@@ -89,10 +87,10 @@ TEST(FindBounds, IsMetByTheLargestAndFewOthers) {
     for (uint32_t k : {15u, 150u, 1500u, 15000u, 75000u, kSize}) {
       for (uint64_t seed = 0; seed < 10; ++seed) {
         const DeviceVector<EncodeState> state(1);
-        const DeviceVector<DigitCounts> digits(kNumDigits);
+        const DeviceVector<SelectCounts> counts(1);
         EncodedFrame vector = AsTheyAre(values_dev.data_dev(), kSize, state.data_dev());
         vector.select.sample = SampleSizeOf(kSize, k);
-        vector.select.digits_dev = digits.data_dev();
+        vector.select.counts_dev = counts.data_dev();
         vector.header.seed = seed;
         ExpectOk(FindBounds(Alone(vector), stream.get()));
         const uint32_t bound = state.ToHost(stream)[0].min_magnitude;
@@ -112,10 +110,10 @@ struct OwnMarks {
 
   explicit OwnMarks(uint32_t n) {
     Workspace measure;
-    ExpectOk(TakeMarks(n, &measure, &marks));
+    TakeMarks(n, &measure, &marks);
     memory = std::make_unique<DeviceVector<unsigned char>>(measure.num_bytes());
     Workspace carve(memory->data_dev());
-    ExpectOk(TakeMarks(n, &carve, &marks));
+    TakeMarks(n, &carve, &marks);
   }
 
   void Set(const std::vector<uint32_t>& indices, const Stream& stream) const {
@@ -215,7 +213,8 @@ TEST(SumSquares, HaveTheBitsOfTheCore) {
 TEST(Crc32c, FindsTheCoresChecksumRight) {
   const Stream stream;
   const CrcShift shift;
-  const DeviceVector<uint32_t> words(2);  // Remainder, error.
+  const DeviceVector<SectionRemainder> remainder(1);
+  const DeviceVector<uint32_t> error(1);
   for (size_t num_section_bytes : {0, 1, 2, 3, 4, 5, 127, 128, 129, 4095, 4096, 4097, 50001}) {
     for (size_t offset : {0, 1, 2, 3}) {
       Bytes frame(kFrameHeaderBytes + num_section_bytes, 0);
@@ -229,12 +228,15 @@ TEST(Crc32c, FindsTheCoresChecksumRight) {
         const DeviceVector<unsigned char> frame_dev(moved, stream);
         const std::vector<CheckedFrame> frames = {
             {{frame_dev.data_dev() + offset, frame.size(), nullptr},
-             words.data_dev(),
-             words.data_dev() + 1}};
+             remainder.data_dev(),
+             error.data_dev()}};
         const DeviceVector<CheckedFrame> frames_dev(frames, stream);
-        EXPECT_EQ(cudaMemsetAsync(words.data_dev(), 0, 8, stream.get()), cudaSuccess);
+        EXPECT_EQ(cudaMemsetAsync(remainder.data_dev(), 0, sizeof(SectionRemainder), stream.get()),
+                  cudaSuccess);
+        EXPECT_EQ(cudaMemsetAsync(error.data_dev(), 0, sizeof(uint32_t), stream.get()),
+                  cudaSuccess);
         ExpectOk(CheckChecksums({frames, frames_dev.data_dev()}, shift, 4, stream.get()));
-        EXPECT_EQ(words.ToHost(stream)[1], 4 * flipped)
+        EXPECT_EQ(error.ToHost(stream)[0], 4 * flipped)
             << num_section_bytes << " bytes at " << offset;
       }
     }
@@ -261,10 +263,10 @@ TEST(DeltaBytes, EqualTheCoresAndRoundTrip) {
     EncodeDeltaBytes(index_case.indices, SerialExecutor(), &expected);
     DeltaBuffers buffers;
     Workspace measure;
-    ExpectOk(TakeDeltaBuffers(1, k, &measure, &buffers));
+    TakeDeltaBuffers(1, k, &measure, &buffers);
     const DeviceVector<unsigned char> memory(measure.num_bytes());
     Workspace carve(memory.data_dev());
-    ExpectOk(TakeDeltaBuffers(1, k, &carve, &buffers));
+    TakeDeltaBuffers(1, k, &carve, &buffers);
     const DeviceVector<uint32_t> keys_dev(index_case.indices, stream), k_dev({k}, stream);
     const DeviceVector<unsigned char> section_dev(expected.size());
     const KeyLists list = KeyLists::One(k_dev.data_dev(), k);

@@ -48,10 +48,10 @@ Bytes EncodeOnDevice(const DeltaCoding& coding, const std::vector<uint32_t>& key
   const auto k = static_cast<uint32_t>(keys.size());
   DeltaWriteBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &measure, &buffers));
+  TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &measure, &buffers);
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &carve, &buffers));
+  TakeDeltaWriteBuffers(1, k, coding.MaxBytes(k), &carve, &buffers);
   const DeviceVector<uint32_t> keys_dev(keys, stream), k_dev({k}, stream);
   ExpectOk(MeasurePrefixedDeltas(coding, KeyLists::One(k_dev.data_dev(), k), keys_dev.data_dev(),
                                  buffers, stream.get()));

@@ -117,6 +117,18 @@ def test_what_has_no_variant_is_done_on_the_host_and_says_so_once(codecs, withou
     assert all(f"{without_variant} has no device variant" in line for line in warnings)
 
 
+@pytest.mark.parametrize("place", TESTS_OF_OPS)
+@pytest.mark.parametrize(
+    ("sparsifier", "codecs"), [("dense", "raw|fp16"), ("topk:ratio=0.1", "delta_binary|raw")]
+)
+def test_a_gpu_that_the_build_has_no_code_for_goes_on_on_the_host(sparsifier, codecs, place):
+    program = SUMS.replace("topk:ratio=0.1", sparsifier).format(all_codecs=[codecs])
+    result = run_program(program, TFC_EMULATED_CODE="0", TFC_PACKETS=place)
+    warnings = [line for line in result.stderr.splitlines() if "runs on the host" in line]
+    assert len(warnings) == 2, result.stderr  # Of encoding, and of decoding.
+    assert all("built for other GPUs than this one, by TFC_CUDA_ARCHITECTURES" in line for line in warnings)
+
+
 RECOVERED = """
 vector = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
 for recovery in ("top", "heavymix", "heavymix"):

@@ -11,10 +11,13 @@
 
 namespace tfcompress {
 
+// The half that is not NaN, or the largest in place of infinity.
+TFC_HOST_DEVICE inline uint16_t SaturateHalf(uint16_t half) {
+  return (half & 0x7C00u) == 0x7C00u ? half - 1 : half;
+}
 // `value` is finite.
 TFC_HOST_DEVICE inline uint16_t SaturatingHalf(float value) {
-  const uint16_t half = FloatToHalf(value);
-  return (half & 0x7C00u) == 0x7C00u ? half - 1 : half;  // Infinity to the largest.
+  return SaturateHalf(FloatToHalf(value));
 }
 
 TFC_HOST_DEVICE inline uint16_t SaturatingBFloat16(float value) {

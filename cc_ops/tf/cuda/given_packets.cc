@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/header_finder.h"
+#include "cuda/resident_blocks.h"
 #include "tf/cuda/register_device_kernel.h"
 
 namespace tfcompress {
@@ -25,6 +26,7 @@ absl::Status GivenPackets::ReadHeaders(uint64_t num_frames) {
   if (!PacketsAreOnDevice() || given_.empty()) return absl::OkStatus();
   TF_RETURN_IF_ERROR(MapHeaders());
   is_complete_ = false;
+  if (!device::CheckHasCode().ok()) return Complete();
   const device::HeaderFinder finder(given_.size(), num_frames);
   OwnedBuffer workspace;
   tensorflow::Tensor found;

@@ -36,6 +36,8 @@ namespace device {
 namespace {
 
 constexpr double kMaxSelectCopies = 3, kMaxEncodeCopies = 5, kMaxSumCopies = 4, kMinPercent = 50;
+constexpr double kMaxStepMilliseconds = 1;
+constexpr int kMaxStepLaunches = 100;
 // Tensors with fewer elements are all-reduced as they are.
 constexpr uint64_t kLeastEncoded = 1024;
 
@@ -84,6 +86,8 @@ constexpr const char* kResNetSpecs[] = {
     "residual|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
     "residual|dense|raw|block_int:bits=8",
 };
+
+const char* Verdict(bool met) { return met ? "met" : "MISSED"; }
 
 struct Part {
   double milliseconds = 0;
@@ -207,8 +211,6 @@ class Benchmark {
                 part.max_copies == 0 ? "" : Verdict(copies <= part.max_copies), launches.c_str());
   }
 
-  static const char* Verdict(bool met) { return met ? "met" : "MISSED"; }
-
   const StepArrays& arrays_;
   cudaStream_t stream_;
   double copy_milliseconds_ = 0;
@@ -272,6 +274,16 @@ Status MeasureOneGradient(uint64_t n, cudaStream_t stream, bool* failed) {
   return MeasureHalves(n, stream, copy_milliseconds, failed);
 }
 
+// A step of all gradients, against its targets.
+void PrintStep(const Row& row) {
+  const double milliseconds = row.encode.milliseconds + row.sum.milliseconds;
+  const int num_launches = row.encode.num_launches + row.sum.num_launches;
+  std::printf(
+      "  encode and sum: %.3f ms (%s), %d launches (%s)\n", milliseconds,
+      Verdict(milliseconds <= kMaxStepMilliseconds), num_launches,
+      row.encode.num_launches < 0 ? "not counted" : Verdict(num_launches <= kMaxStepLaunches));
+}
+
 Status MeasureResNet50(uint64_t most_elements, cudaStream_t stream, bool* failed) {
   std::vector<uint64_t> encoded;
   for (uint64_t size : ResNet50Sizes())
@@ -282,7 +294,11 @@ Status MeasureResNet50(uint64_t most_elements, cudaStream_t stream, bool* failed
   Benchmark benchmark(arrays, stream);
   double copy_milliseconds = 0;
   TFC_RETURN_IF_ERROR(Begin(what.c_str(), &benchmark, arrays.num_elements(), &copy_milliseconds));
-  for (const char* spec : kResNetSpecs) benchmark.Print(spec, benchmark.Measure(spec));
+  for (const char* spec : kResNetSpecs) {
+    const Result<Row> row = benchmark.Measure(spec);
+    benchmark.Print(spec, row);
+    if (row.ok()) PrintStep(row.value());
+  }
   *failed |= benchmark.failed();
   return OkStatus();
 }

@@ -22,6 +22,7 @@
 #include <tuple>
 #include <utility>
 
+#define CUDART_VERSION 13000
 #define __global__
 #define __device__
 #define __host__
@@ -36,6 +37,7 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
@@ -155,6 +157,7 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread);
 cudaError_t Failed(cudaError_t error);
 // Whether all of [pointer, pointer + num_bytes) is device memory.
 bool IsDevice(const void* pointer, size_t num_bytes);
+bool HasCode();  // Whether kernels can be launched.
 
 // The values that the lanes of the calling thread's warp passed to a warp operation.
 struct Exchange {
@@ -186,6 +189,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   constexpr unsigned kMaxGridRows = 65535;
   if (grid.x == 0 || grid.y == 0 || grid.y > kMaxGridRows || block.x == 0 || block.x > 1024)
     return emulator::Failed(cudaErrorInvalidConfiguration);
+  if (!emulator::HasCode()) return emulator::Failed(cudaErrorNoKernelImageForDevice);
   std::tuple<Parameters...> copied(std::forward<Arguments>(arguments)...);
   return emulator::Enqueue(config->stream, [=]() {
     return emulator::RunGrid(grid, block, [&]() { std::apply(kernel, copied); });

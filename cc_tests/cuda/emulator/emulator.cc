@@ -66,6 +66,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 std::mt19937_64 random_order(FromEnvironment("TFC_EMULATED_SEED", 0));
 auto num_multiprocessors = static_cast<int>(FromEnvironment("TFC_EMULATED_MULTIPROCESSORS", 1056));
+const bool has_code = FromEnvironment("TFC_EMULATED_CODE", 1) != 0;
 int64_t num_launches = 0;
 int64_t num_synchronizations = 0;
 bool trusts_all_pointers = false;
@@ -386,6 +387,8 @@ cudaError_t Enqueue(cudaStream_t stream, std::function<cudaError_t()> operation)
   return runs_at_once ? RunAll(stream) : cudaSuccess;
 }
 
+bool HasCode() { return has_code; }
+
 bool IsDevice(const void* pointer, size_t num_bytes) {
   const Lock lock(mutex);
   if (trusts_all_pointers) return true;
@@ -408,6 +411,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
       return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoKernelImageForDevice:
       return "cudaErrorNoKernelImageForDevice";
     case cudaErrorUnsupportedPtxVersion:
@@ -458,6 +463,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, const void*, int,
                                                           size_t) {
+  if (!emulator::HasCode()) return emulator::Failed(cudaErrorNoKernelImageForDevice);
   *num_blocks = 1;
   return cudaSuccess;
 }

@@ -17,33 +17,6 @@ cudaError_t EnqueueAndReport(cudaStream_t stream, const Operation& operation) {
   return error != cudaSuccess ? error : cudaPeekAtLastError();
 }
 
-struct DeviceScan {
-  // Returns the size of the temporary storage if that is null.
-  template <typename Iterator, typename T>
-  static cudaError_t ExclusiveSum(void* storage, size_t& storage_bytes, Iterator in, T* out,
-                                  int64_t num_items, cudaStream_t stream) {
-    constexpr size_t kStorageBytes = 767;  // Not a round size, as with CUB.
-    if (storage == nullptr) {
-      storage_bytes = kStorageBytes;
-      return cudaSuccess;
-    }
-    const size_t num_bytes = static_cast<size_t>(num_items) * sizeof(T);
-    if (storage_bytes < kStorageBytes || !emulator::IsDevice(storage, kStorageBytes) ||
-        !emulator::IsDevice(out, num_bytes)) {
-      return cudaErrorInvalidValue;
-    }
-    return EnqueueAndReport(stream, [=]() {
-      T sum = 0;
-      for (int64_t i = 0; i < num_items; ++i) {
-        const T item = in[i];
-        out[i] = sum;
-        sum += item;
-      }
-      return cudaSuccess;
-    });
-  }
-};
-
 // Input and output must not overlap.
 class DeviceRadixSort {
  public:

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <cstddef>
+#include <utility>
 
-#include "core/bit_io.h"
 #include "core/codec.h"
-#include "core/entropy/delta_bytes.h"
 #include "core/pipeline.h"
-#include "core/registry.h"
 #include "core/seeded_permutation.h"
+#include "cuda/alike_decoder.h"
 #include "cuda/cuda_status.h"
 #include "cuda/delta_bytes.h"
 #include "cuda/grouped_sketch.h"
@@ -14,7 +12,6 @@
 #include "cuda/launch.h"
 #include "cuda/marks.h"
 #include "cuda/prefixed_deltas.h"
-#include "cuda/sum_decoder.h"
 #include "cuda/tile_sums.h"
 #include "cuda/values.h"
 
@@ -42,53 +39,9 @@ Status StatusOf(uint32_t error) {
   return OkStatus();
 }
 
-// Checks the lengths of the sections, before any of their bytes is read.
-Status CheckLengths(const Frame& frame, const DeviceDecoder& decoder) {
-  const uint64_t k = frame.header.k;
-  const uint64_t found = frame.sections.indices.size();
-  if (decoder.joint != JointKind::kNone) {  // The device reads the headers inside.
-    if (found != 0) return DataLoss("index section: expected 0 bytes, found ", found);
-    if (k == 0) return OkStatus();
-    const SparseCodec* joint = DecoderById<SparseCodec>(frame.header.value_id);
-    return CheckSectionBytes("value section", frame.sections.values,
-                             joint->MinEncodedBytes(frame.header.n, frame.header.k));
-  }
-  const uint64_t width = decoder.value == ValueKind::kRaw ? sizeof(float) : sizeof(uint16_t);
-  if (!IsCoded(decoder.value) && frame.sections.values.size() != k * width) {
-    return DataLoss("value section: expected ", k * width, " bytes, found ",
-                    frame.sections.values.size());
-  }
-  if (HasRanks(decoder.value) && frame.sections.values.size() < PackedBytes(k, BitsFor(k))) {
-    return DataLoss("value section: ", k, " ranks do not fit in ", frame.sections.values.size(),
-                    " bytes");
-  }
-  switch (decoder.index) {
-    case IndexKind::kImplied:
-      return OkStatus();
-    case IndexKind::kRaw:
-      if (found == k * sizeof(uint32_t)) return OkStatus();
-      return DataLoss("index section: expected ", k * sizeof(uint32_t), " bytes, found ", found);
-    case IndexKind::kBitmap:
-      if (found == PackedBytes(frame.header.n, 1)) return OkStatus();
-      return DataLoss("index section: expected ", PackedBytes(frame.header.n, 1), " bytes, found ",
-                      found);
-    case IndexKind::kDeltaBinary:
-      if (found >= NumFlagBytes(k) + k) return OkStatus();
-      return DataLoss("index section: truncated at delta flags: needs ", NumFlagBytes(k) + k,
-                      " bytes, ", found, " left");
-    case IndexKind::kDeltaAdaptive:
-    case IndexKind::kDeltaFlag:
-      if (k <= 8 * found) return OkStatus();
-      return DataLoss("index section: ", k, " keys do not fit in ", found, " bytes");
-    case IndexKind::kBloom:  // Its header is read on the device.
-      return OkStatus();
-  }
-  return OkStatus();
-}
-
 __global__ void NarrowKernel(const float* sum, uint64_t n, DType dtype, uint16_t* out) {
   for (uint64_t i = ThisThread(); i < n; i += NumThreads())
-    out[i] = dtype == DType::kFloat16 ? FloatToHalf(sum[i]) : FloatToBFloat16(sum[i]);
+    out[i] = dtype == DType::kFloat16 ? NarrowHalf(sum[i]) : FloatToBFloat16(sum[i]);
 }
 
 template <typename T>
@@ -110,16 +63,17 @@ Status FillNaN(const SumTarget& target, cudaStream_t stream) {
 }
 
 // What launches work on side by side, one element for each frame; on the host and on the device.
-struct SumDecoder::Tables {
+struct AlikeDecoder::Tables {
   CheckedFrame* frames;
   AddedValues* values;
   ListTables lists;
   size_t num_bytes;
 };
 
-struct SumDecoder::Buffers {
-  uint32_t* errors_dev;      // As num_errors().
-  uint32_t* remainders_dev;  // Checksum remainder of each frame; directly after the errors.
+struct AlikeDecoder::Buffers {
+  uint32_t* errors_dev;              // As num_errors().
+  SectionRemainder* remainders_dev;  // Of each frame.
+  size_t num_cleared_bytes;          // Those of both.
   Tables tables_dev;
   ValueParams* value_params_dev;  // One for each frame of a group.
   float* wide_dev;
@@ -131,37 +85,15 @@ struct SumDecoder::Buffers {
   SketchDecodeBuffers sketch;
 };
 
-Result<SumDecoder> SumDecoder::Make(const PacketsView& packets, Span<const int64_t> positions,
-                                    Span<const SumTarget> targets, uint64_t most_group_bytes) {
-  if (positions.size() != targets.size()) {
-    return InvalidArgument("expected one position for each of ", targets.size(), " tensors, got ",
-                           positions.size());
-  }
-  TFC_ASSIGN_OR_RETURN(const std::vector<PacketFrame> frames,
-                       ReadPackets(packets, positions, [&](size_t i, const FrameHeader& header) {
-                         return CheckTensor(header, targets[i].n, targets[i].dtype);
-                       }));
-  return Make(packets.bytes, frames, targets, most_group_bytes);
-}
-
-Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> frames,
-                                    Span<const SumTarget> targets, uint64_t most_group_bytes) {
-  SumDecoder decoder;
-  decoder.targets_.assign(targets.begin(), targets.end());
-  decoder.num_packet_bytes_ = packets.size();
-  for (const SumTarget& target : targets) {
+AlikeDecoder AlikeDecoder::Make(uint64_t num_packet_bytes, std::vector<FrameTask> tasks,
+                                std::vector<SumTarget> targets, uint64_t most_group_bytes) {
+  AlikeDecoder decoder;
+  decoder.tasks_ = std::move(tasks);
+  decoder.targets_ = std::move(targets);
+  decoder.num_packet_bytes_ = num_packet_bytes;
+  for (const SumTarget& target : decoder.targets_) {
     if (target.dtype != DType::kFloat32)
       decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(target.n));
-  }
-  for (const PacketFrame& frame : frames) {
-    FrameTask task = {frame, {}, static_cast<uint64_t>(frame.bytes.data() - packets.data())};
-    if (frame.header.k > 0) {
-      const Result<DeviceDecoder> known = DeviceDecoderOf(frame.header);
-      if (!known.ok()) return known.status().WithContext(frame.name());
-      task.decoder = known.value();
-      TFC_RETURN_IF_ERROR(CheckLengths(frame, task.decoder).WithContext(frame.name()));
-    }
-    decoder.tasks_.push_back(task);
   }
   decoder.groups_ = decoder.FormGroups(most_group_bytes);
   if (decoder.groups_.empty()) {
@@ -169,7 +101,7 @@ Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> fr
   }
   Workspace measure, measure_host;
   Buffers buffers{};
-  TFC_RETURN_IF_ERROR(decoder.Take(&measure, &buffers));
+  decoder.Take(&measure, &buffers);
   decoder.workspace_bytes_ = measure.num_bytes();
   measure_host.Take<uint32_t>(decoder.num_errors());
   decoder.TakeTables(&measure_host);
@@ -177,14 +109,14 @@ Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> fr
   return decoder;
 }
 
-FrameGroups SumDecoder::FormGroups(uint64_t most_bytes) const {
+FrameGroups AlikeDecoder::FormGroups(uint64_t most_bytes) const {
   const bool are_floats =
       std::all_of(targets_.begin(), targets_.end(),
                   [](const SumTarget& target) { return target.dtype == DType::kFloat32; });
   return are_floats ? FrameGroups(tasks_, num_tensors(), most_bytes) : FrameGroups();
 }
 
-void SumDecoder::MakeRoomFor(const FrameTask& task) {
+void AlikeDecoder::MakeRoomFor(const FrameTask& task) {
   const FrameHeader& header = task.frame.header;
   if (header.k == 0) return;
   const FrameSections& sections = task.frame.sections;
@@ -204,7 +136,7 @@ void SumDecoder::MakeRoomFor(const FrameTask& task) {
     max_marks_ = std::max(max_marks_, header.n);
 }
 
-SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
+AlikeDecoder::Tables AlikeDecoder::TakeTables(Workspace* workspace) const {
   const size_t begin = workspace->num_bytes();
   Tables tables{};
   tables.frames = workspace->Take<CheckedFrame>(tasks_.size());
@@ -214,9 +146,10 @@ SumDecoder::Tables SumDecoder::TakeTables(Workspace* workspace) const {
   return tables;
 }
 
-Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
-  buffers->errors_dev = workspace->Take<uint32_t>(num_errors() + tasks_.size());
-  buffers->remainders_dev = buffers->errors_dev + num_errors();
+void AlikeDecoder::Take(Workspace* workspace, Buffers* buffers) const {
+  buffers->errors_dev = workspace->Take<uint32_t>(num_errors());
+  buffers->remainders_dev = workspace->Take<SectionRemainder>(tasks_.size());
+  buffers->num_cleared_bytes = workspace->num_bytes();
   buffers->tables_dev = TakeTables(workspace);
   buffers->value_params_dev =
       workspace->Take<ValueParams>(std::max<size_t>(groups_.max_frames(), 1));
@@ -224,23 +157,24 @@ Status SumDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->indices_dev = workspace->Take<uint32_t>(std::max(max_k_, groups_.max_keys()));
   TakeParamBuffers(params_, workspace, &buffers->params);
   TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom);
-  if (max_sketch_.max_k > 0)
-    TFC_RETURN_IF_ERROR(TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch));
-  TFC_RETURN_IF_ERROR(TakeMarks(max_marks_, workspace, &buffers->marks));
-  if (!groups_.empty()) return groups_.TakeBuffers(workspace, &buffers->keys);
-  TFC_RETURN_IF_ERROR(TakeDeltaBuffers(1, max_k_, workspace, &buffers->keys.deltas));
+  if (max_sketch_.max_k > 0) TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch);
+  TakeMarks(max_marks_, workspace, &buffers->marks);
+  if (!groups_.empty()) {
+    groups_.TakeBuffers(workspace, &buffers->keys);
+    return;
+  }
+  TakeDeltaBuffers(1, max_k_, workspace, &buffers->keys.deltas);
   if (max_deltas_.num_streams > 0)
     TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->keys.prefixed);
-  return OkStatus();
 }
 
-float* SumDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
+float* AlikeDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
   const SumTarget& target = targets_[tensor];
   return target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) : buffers.wide_dev;
 }
 
-void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
-                            const Tables& tables) const {
+void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
+                              const Tables& tables) const {
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const auto& [frame, decoder, offset] = tasks_[i];
     const unsigned char* values_dev =
@@ -261,8 +195,8 @@ void SumDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buf
   groups_.Place(tasks_, tables.values, tables.lists);
 }
 
-Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
-                               cudaStream_t stream) const {
+Status AlikeDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
+                                 cudaStream_t stream) const {
   const Parts<CheckedFrame> frames = {{tables.frames, tasks_.size()}, buffers.tables_dev.frames};
   for (size_t first = 0; first < tasks_.size(); first += kMaxParts) {
     const size_t count = std::min<size_t>(kMaxParts, tasks_.size() - first);
@@ -273,9 +207,9 @@ Status SumDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
 
 // ---- One frame at a time ------------------------------------------------------------------------
 
-Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                                 const Buffers& buffers, const Parts<AddedValues>& values,
-                                 cudaStream_t stream) const {
+Status AlikeDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
+                                   const Buffers& buffers, const Parts<AddedValues>& values,
+                                   cudaStream_t stream) const {
   uint32_t* error_dev = values.on_host[0].error_dev;
   const FrameHeader& header = task.frame.header;
   const uint64_t num_bytes = task.frame.sections.indices.size();
@@ -309,9 +243,9 @@ Status SumDecoder::DecodeIndices(const FrameTask& task, const unsigned char* sec
   return CheckIndices(values, kIndexError, stream);
 }
 
-Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
-                             const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
-                             cudaStream_t stream) const {
+Status AlikeDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
+                               const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
+                               cudaStream_t stream) const {
   const FrameHeader& header = task.frame.header;
   const SketchSectionView section = {
       task.decoder.joint, section_dev, task.frame.sections.values.size(),
@@ -320,9 +254,9 @@ Status SumDecoder::AddSketch(const FrameTask& task, const unsigned char* section
                           kJointError, error_dev, sum_dev, stream);
 }
 
-Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
-                            const Buffers& buffers, const Tables& tables,
-                            cudaStream_t stream) const {
+Status AlikeDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
+                              const Buffers& buffers, const Tables& tables,
+                              cudaStream_t stream) const {
   const FrameTask& task = tasks_[i];
   if (task.frame.header.k == 0) return OkStatus();
   const unsigned char* section_dev = packets_dev + task.offset + kFrameHeaderBytes;
@@ -336,9 +270,9 @@ Status SumDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float sc
   return AddScaled(values, scale, kValueError, stream);
 }
 
-Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
-                             const Buffers& buffers, const Tables& tables,
-                             cudaStream_t stream) const {
+Status AlikeDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
+                               const Buffers& buffers, const Tables& tables,
+                               cudaStream_t stream) const {
   const SumTarget& target = targets_[tensor];
   float* sum_dev = SumOf(tensor, buffers);
   if (target.n > 0) {
@@ -353,9 +287,9 @@ Status SumDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, fl
 
 // ---- The frames of some ranks side by side ------------------------------------------------------
 
-Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
-                            const Buffers& buffers, const Tables& tables,
-                            cudaStream_t stream) const {
+Status AlikeDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
+                              const Buffers& buffers, const Tables& tables,
+                              cudaStream_t stream) const {
   const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
   const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
   if (groups_[group].num_keys > 0) {
@@ -372,40 +306,34 @@ Status SumDecoder::AddGroup(size_t group, const unsigned char* packets_dev, floa
                   /*add=*/group > 0, scale, kValueError, stream);
 }
 
-Status SumDecoder::SumGroups(const unsigned char* packets_dev, float scale, const Buffers& buffers,
-                             const Tables& tables, cudaStream_t stream) const {
+Status AlikeDecoder::SumGroups(const unsigned char* packets_dev, float scale,
+                               const Buffers& buffers, const Tables& tables,
+                               cudaStream_t stream) const {
   for (size_t group = 0; group < groups_.size(); ++group)
     TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
   return OkStatus();
 }
 
-bool SumDecoder::IsFinite(size_t tensor) const {
+bool AlikeDecoder::IsFinite(size_t tensor) const {
   for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
     if (tasks_[i].frame.header.nonfinite) return false;
   }
   return true;
 }
 
-Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
-                          const DeviceBuffer& workspace, cudaStream_t stream, void* host) const {
+Status AlikeDecoder::Launch(const unsigned char* packets_dev, float scale,
+                            const DeviceBuffer& workspace, cudaStream_t stream, void* host) const {
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
-  if (packets_dev == nullptr && num_packet_bytes_ > 0)
-    return InvalidArgument("the packets are null");
-  if (host == nullptr) return InvalidArgument("the memory of the host is null");
-  for (const SumTarget& target : targets_) {
-    if (target.data == nullptr && target.n > 0) return InvalidArgument("a target is null");
-  }
-  if (tasks_.empty()) return OkStatus();
   Workspace carve(workspace.data_dev), carve_host(host);
   Buffers buffers{};
-  TFC_RETURN_IF_ERROR(Take(&carve, &buffers));
+  Take(&carve, &buffers);
   auto* errors = carve_host.Take<uint32_t>(num_errors());
   const Tables tables = TakeTables(&carve_host);
   FillTables(packets_dev, buffers, tables);
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.tables_dev.frames, tables.frames,
                                            tables.num_bytes, cudaMemcpyHostToDevice, stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
-      buffers.errors_dev, 0, (num_errors() + tasks_.size()) * sizeof(uint32_t), stream));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.errors_dev, 0, buffers.num_cleared_bytes, stream));
   TFC_RETURN_IF_ERROR(CheckFrames(buffers, tables, stream));
   if (!groups_.empty()) TFC_RETURN_IF_ERROR(SumGroups(packets_dev, scale, buffers, tables, stream));
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
@@ -418,7 +346,7 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
   return OkStatus();
 }
 
-Status SumDecoder::NameBrokenFrame() const {
+Status AlikeDecoder::NameBrokenFrame() const {
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
     for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
       SparseTensor ignored;
@@ -429,13 +357,12 @@ Status SumDecoder::NameBrokenFrame() const {
   return Internal("the device refuses index sections that the host accepts");
 }
 
-Status SumDecoder::Report(const void* host, Span<DecodeStats> stats) const {
+Status AlikeDecoder::Report(const void* host, Span<DecodeStats> stats) const {
   for (size_t tensor = 0; tensor < stats.size(); ++tensor) {
     stats[tensor].finite = IsFinite(tensor);
     for (size_t i = tensor; i < tasks_.size(); i += num_tensors())
       stats[tensor].num_bytes += static_cast<int64_t>(tasks_[i].frame.bytes.size());
   }
-  if (tasks_.empty()) return OkStatus();
   const auto* errors = static_cast<const uint32_t*>(host);
   if (errors[tasks_.size()] != 0) return NameBrokenFrame();
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
@@ -443,16 +370,6 @@ Status SumDecoder::Report(const void* host, Span<DecodeStats> stats) const {
       TFC_RETURN_IF_ERROR(StatusOf(errors[i]).WithContext(tasks_[i].frame.name()));
   }
   return OkStatus();
-}
-
-Status SumDecoder::DecodeSum(const unsigned char* packets_dev, float scale,
-                             const DeviceBuffer& workspace, cudaStream_t stream,
-                             Span<DecodeStats> stats) const {
-  std::vector<std::max_align_t> host(CeilDiv(host_bytes_, sizeof(std::max_align_t)));
-  const Status launched = Launch(packets_dev, scale, workspace, stream, host.data());
-  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream));  // Copies of `host` may be under way.
-  TFC_RETURN_IF_ERROR(launched);
-  return Report(host.data(), stats);
 }
 
 }  // namespace device

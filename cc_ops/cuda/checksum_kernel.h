@@ -1,6 +1,6 @@
-// A kernel that adds up the remainders of the sections of frames; see crc32c.h.
-#ifndef TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
-#define TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
+// A kernel that computes the checksums of frames; see crc32c.h.
+#ifndef TFCOMPRESS_CUDA_CHECKSUM_KERNEL_H_
+#define TFCOMPRESS_CUDA_CHECKSUM_KERNEL_H_
 
 #include <cstdint>
 
@@ -8,6 +8,7 @@
 #include "core/host_device.h"
 #include "cuda/ceil_div.h"
 #include "cuda/crc32c.h"
+#include "cuda/last_block.h"
 #include "cuda/launch.h"
 #include "cuda/warp.h"
 
@@ -43,20 +44,23 @@ TFC_HOST_DEVICE inline uint64_t NumPieces(const FrameBytes& frame) {
   return CeilDiv(frame.num_bytes / sizeof(uint32_t) + 1, kPieceWords);
 }
 
-// Adds the remainder of the whole words of sections to one that is 0 before: frames.Bytes() and
-// frames.Remainder() are those of the frame of a block. Pieces are counted from the end, so that
-// only the first one may be short: zeros before a message do not change its remainder.
+// Adds the remainders of the whole words of sections to those that are 0 before, and then lets one
+// thread finish each frame: frames.Bytes(), Remainder() and Finish() are those of the frame of a
+// block. Pieces are counted from the end, so that only the first one may be short: zeros before a
+// message do not change its remainder.
 template <typename Frames>
-__global__ void __launch_bounds__(kBlockThreads)
-    SectionRemainderKernel(Frames frames, CrcShift shift) {
+__global__ void __launch_bounds__(kBlockThreads) ChecksumKernel(Frames frames, CrcShift shift) {
   const FrameBytes frame = frames.Bytes();
-  uint32_t* remainder = frames.Remainder();
+  SectionRemainder* const remainder = frames.Remainder();
   const unsigned char* sections = frame.data_dev + kFrameHeaderBytes;
   const uintptr_t begin = WordOf(sections);
   const uintptr_t end = WordOf(frame.data_dev + frame.size());
   const int64_t num_words =
       end > begin ? static_cast<int64_t>((end - begin) / sizeof(uint32_t)) : 0;
-  if (static_cast<int64_t>(uint64_t{blockIdx.x} * kBlockWarps * kPieceWords) >= num_words) return;
+  const uint64_t wanted = CeilDiv(static_cast<uint64_t>(num_words), kBlockWarps * kPieceWords);
+  const auto num_blocks =
+      static_cast<uint32_t>(wanted == 0 ? 1 : (wanted < gridDim.x ? wanted : gridDim.x));
+  if (blockIdx.x >= num_blocks) return;
   __shared__ uint32_t tables[kNumTables * kTableEntries];
   for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
     tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
@@ -77,9 +81,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     own = shift(own, (kWarpThreads - ThisLane()) * sizeof(uint32_t));
     const uint32_t whole = XorOfLanes(own);
     if (ThisLane() == 0) {
-      atomicXor(remainder, shift(whole, piece * kPieceWords * sizeof(uint32_t)));
+      atomicXor(&remainder->crc, shift(whole, piece * kPieceWords * sizeof(uint32_t)));
     }
   }
+  __shared__ uint32_t num_before;
+  if (IsLastBlock(num_blocks, &remainder->num_done, &num_before) && threadIdx.x == 0)
+    frames.Finish(shift);
 }
 
 // Threads that a frame has work for.
@@ -90,4 +97,4 @@ inline uint64_t RemainderThreads(const FrameBytes& frame) {
 }  // namespace device
 }  // namespace tfcompress
 
-#endif  // TFCOMPRESS_CUDA_SECTION_REMAINDER_H_
+#endif  // TFCOMPRESS_CUDA_CHECKSUM_KERNEL_H_
