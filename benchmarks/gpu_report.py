@@ -42,8 +42,10 @@ _MILLISECONDS = {
     "second": 1e3,
 }
 _BYTES = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
-# Begins the encoding of a gradient, and is launched nowhere else; the ranks that encode one with each spec.
-_FIRST_KERNEL, _NUM_RANKS = "WritePartsKernel", 2
+# Begins the encoding of a gradient, and is launched nowhere else.
+_FIRST_KERNEL = "WritePartsKernel"
+# Ranks that encode a gradient with each spec.
+_NUM_RANKS = 2
 # Shares of the time below which the page, and a spec's list, leave out a kernel.
 _LEAST_SHARE, _LEAST_SHARE_OF_SPEC = 0.01, 0.05
 

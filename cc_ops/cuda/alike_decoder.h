@@ -1,12 +1,12 @@
-// DecodeSum on the device for tensors whose frames are alike: of the same codecs, and either all
-// float32 or all not. Such frames are decoded side by side, where frame_groups.h says so: the
-// number of launches depends neither on the tensors nor on the ranks of a group.
+// DecodeSum on the device for tensors that are alike: either all float32 or all not, and, but for
+// ranks that differ, with frames of the same codecs. Such frames are decoded side by side, where
+// frame_groups.h says so: the number of launches depends neither on the tensors nor on the ranks of
+// a group.
 #ifndef TFCOMPRESS_CUDA_ALIKE_DECODER_H_
 #define TFCOMPRESS_CUDA_ALIKE_DECODER_H_
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

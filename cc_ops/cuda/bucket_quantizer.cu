@@ -251,8 +251,8 @@ Status ChooseSplits(const SelectedValues& values, const uint32_t* count_dev,
 
 }  // namespace
 
-Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace* workspace,
-                            QuantizerBuffers* buffers) {
+Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, int num_sort_bits,
+                            Workspace* workspace, QuantizerBuffers* buffers) {
   buffers->max_count = max_count;
   buffers->max_buckets = max_buckets;
   buffers->state_dev = workspace->Take<QuantizerState>(1);
@@ -263,7 +263,9 @@ Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace*
   buffers->split_at_dev = workspace->Take<uint32_t>(max_used);
   buffers->splits_dev = workspace->Take<uint32_t>(max_used);
   const int num_code_bits = BitsFor(max_buckets);
-  TFC_RETURN_IF_ERROR(TakeSortBuffers(max_count, num_code_bits, true, workspace, &buffers->codes));
+  TFC_RETURN_IF_ERROR(TakeSortBuffers(max_count, std::max(num_code_bits, num_sort_bits), true,
+                                      workspace, &buffers->codes));
+  buffers->codes.num_bits = num_code_bits;
   buffers->cells_dev = workspace->Take<BucketCell>(MaxCells(*buffers));
   buffers->means_dev = workspace->Take<float>(max_used);
   return OkStatus();

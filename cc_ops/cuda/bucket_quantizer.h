@@ -48,8 +48,9 @@ struct QuantizerBuffers {
   const uint32_t* num_buckets_dev() const { return &state_dev->num_buckets; }
 };
 
-Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, Workspace* workspace,
-                            QuantizerBuffers* buffers);
+// The buffers of the codes can sort by so many bits, too.
+Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, int num_sort_bits,
+                            Workspace* workspace, QuantizerBuffers* buffers);
 
 // Quantizes *count_dev <= max_count finite values as QuantizeToBuckets of the core does: sets the
 // number of buckets, their means, and the codes. No values make no buckets. max_count is above 0.

@@ -19,18 +19,31 @@ namespace device {
 inline constexpr uint32_t kPieceWords = 1024;
 inline constexpr uint32_t kWordsAtOnce = 8;
 
-// Bytes of a row of the warp's words. The tables shift a remainder over a row, one byte of the
-// remainder each.
+// Bytes of a row of the warp's words.
 inline constexpr uint32_t kRowBytes = kWarpThreads * sizeof(uint32_t);
-inline constexpr uint32_t kNumTables = 4;
-inline constexpr uint32_t kTableEntries = 256;
 
-__device__ inline uint32_t ShiftOverRow(const uint32_t* tables, uint32_t remainder) {
-  uint32_t shifted = 0;
-  for (uint32_t byte = 0; byte < kNumTables; ++byte)
-    shifted ^= tables[byte * kTableEntries + (remainder >> (8 * byte) & 0xFF)];
-  return shifted;
-}
+// The tables shift a remainder over a row, four bits of the remainder each. Every lane has its own,
+// in a bank of shared memory: lanes that look up different entries do not wait for each other.
+struct RowShift {
+  static constexpr uint32_t kDigits = 8, kValues = 16;
+  static_assert(kDigits == kBlockWarps);
+  uint32_t entries[kDigits][kValues][kWarpThreads];
+
+  // Called by all threads of the block: a warp makes a table.
+  __device__ void Make(const CrcShift& shift) {
+    const uint32_t digit = threadIdx.x / kWarpThreads;
+    const uint32_t own = shift(ThisLane() % kValues << (4 * digit), kRowBytes);
+    for (uint32_t value = 0; value < kValues; ++value)
+      entries[digit][value][ThisLane()] = __shfl_sync(kAllLanes, own, static_cast<int>(value));
+    __syncthreads();
+  }
+  __device__ uint32_t operator()(uint32_t remainder) const {
+    uint32_t shifted = 0;
+    for (uint32_t digit = 0; digit < kDigits; ++digit)
+      shifted ^= entries[digit][remainder >> (4 * digit) & (kValues - 1)][ThisLane()];
+    return shifted;
+  }
+};
 
 // Loads the word at this address; bytes before the sections count as zeros.
 __device__ inline uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sections) {
@@ -57,14 +70,11 @@ __global__ void __launch_bounds__(kBlockThreads) ChecksumKernel(Frames frames, C
   const uintptr_t end = WordOf(frame.data_dev + frame.size());
   const int64_t num_words =
       end > begin ? static_cast<int64_t>((end - begin) / sizeof(uint32_t)) : 0;
-  const uint64_t wanted = CeilDiv(static_cast<uint64_t>(num_words), kBlockWarps * kPieceWords);
-  const auto num_blocks =
-      static_cast<uint32_t>(wanted == 0 ? 1 : (wanted < gridDim.x ? wanted : gridDim.x));
+  const uint64_t num_pieces = CeilDiv(static_cast<uint64_t>(num_words), kPieceWords);
+  const uint32_t num_blocks = NumBusyBlocks(num_pieces * kWarpThreads);
   if (blockIdx.x >= num_blocks) return;
-  __shared__ uint32_t tables[kNumTables * kTableEntries];
-  for (uint32_t i = threadIdx.x; i < kNumTables * kTableEntries; i += blockDim.x)
-    tables[i] = shift(i % kTableEntries << (8 * (i / kTableEntries)), kRowBytes);
-  __syncthreads();
+  __shared__ RowShift shift_over_row;
+  shift_over_row.Make(shift);
   for (uint64_t piece = ThisWarp(); static_cast<int64_t>(piece * kPieceWords) < num_words;
        piece += NumWarps()) {
     const int64_t first = num_words - static_cast<int64_t>((piece + 1) * kPieceWords) + ThisLane();
@@ -75,7 +85,7 @@ __global__ void __launch_bounds__(kBlockThreads) ChecksumKernel(Frames frames, C
         const int64_t i = first + (row + j) * kWarpThreads;
         words[j] = i >= 0 ? LoadSectionWord(begin + static_cast<uint64_t>(i) * 4, sections) : 0;
       }
-      for (uint32_t j = 0; j < kWordsAtOnce; ++j) own = ShiftOverRow(tables, own) ^ words[j];
+      for (uint32_t j = 0; j < kWordsAtOnce; ++j) own = shift_over_row(own) ^ words[j];
     }
     // Shift over the word's own four bytes and those of the lanes after this one.
     own = shift(own, (kWarpThreads - ThisLane()) * sizeof(uint32_t));

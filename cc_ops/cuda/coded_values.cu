@@ -467,7 +467,7 @@ Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* worksp
   }
   if (spec.kind == ValueKind::kDexp) TakeCurveBuffers(max_k, workspace, &buffers->curves);
   if (spec.kind != ValueKind::kQuantile) return OkStatus();
-  return TakeQuantizerBuffers(max_k, spec.num_buckets, workspace, &buffers->quantizer);
+  return TakeQuantizerBuffers(max_k, spec.num_buckets, 0, workspace, &buffers->quantizer);
 }
 
 Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,

@@ -44,12 +44,12 @@ __global__ void __launch_bounds__(kBlockThreads) InspectKernel(Source source) {
 }
 
 template <typename Memory, typename Source>
-__global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source, bool inspected) {
+__global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source, bool notes_nonfinite) {
   const Pass pass = source.Get();
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
   uint32_t* const words = pass.words;
-  const bool settles = !inspected || pass.state == nullptr || pass.state->nonfinite == 0;
+  const bool settles = notes_nonfinite || pass.state == nullptr || pass.state->nonfinite == 0;
   const uint32_t min_magnitude = words == nullptr ? 0 : pass.state->min_magnitude;
   const uint64_t num_tiles = NumTiles(gradient.n);
   bool finite = true;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kBlockThreads) SettleKernel(Source source, boo
     words[tile * kTileWords + ThisLane()] = own_word;
     if (ThisLane() == 0) pass.counts[tile] = count;
   }
-  if (!inspected) NoteNonfinite(finite, pass.state);
+  if (notes_nonfinite) NoteNonfinite(finite, pass.state);
 }
 
 // Puts the slots back if the vector was not finite.
@@ -89,6 +89,17 @@ __global__ void RestoreKernel(Source source) {
   const uint32_t n = pass.step.gradient.n;
   for (uint64_t i = ThisThread(); i < n; i += NumThreads())
     memory.Write(static_cast<uint32_t>(i), typename Memory::State{}, /*finite=*/false);
+}
+
+// Launches the kernel that kernel_of(Memory*, source) returns, on the tiles of all vectors.
+template <typename KernelOf, typename... Arguments>
+Status LaunchPass(const char* name, const Parts<EncodedFrame>& frames, cudaStream_t stream,
+                  const KernelOf& kernel_of, const Arguments&... arguments) {
+  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* memory) {
+    return LaunchViews<Pass>(
+        name, [&](auto source) { return kernel_of(memory, source); }, frames, TileThreadsOf, stream,
+        arguments...);
+  });
 }
 
 __global__ void ForgetSentKernel(const EncodedFrame* frames) {
@@ -145,29 +156,21 @@ bool WritesSlots(const Parts<EncodedFrame>& frames, bool in_place) {
 }
 
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    return LaunchViews<Pass>(
-        "inspect", [](auto source) { return InspectKernel<Memory, decltype(source)>; }, frames,
-        TileThreadsOf, stream);
+  return LaunchPass("inspect", frames, stream, [](auto* memory, auto source) {
+    return InspectKernel<std::remove_pointer_t<decltype(memory)>, decltype(source)>;
   });
 }
 
-Status Settle(const Parts<EncodedFrame>& frames, bool inspected, cudaStream_t stream) {
-  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    return LaunchViews<Pass>(
-        "settle", [](auto source) { return SettleKernel<Memory, decltype(source)>; }, frames,
-        TileThreadsOf, stream, inspected);
-  });
+Status Settle(const Parts<EncodedFrame>& frames, bool notes_nonfinite, cudaStream_t stream) {
+  const auto kernel = [](auto* memory, auto source) {
+    return SettleKernel<std::remove_pointer_t<decltype(memory)>, decltype(source)>;
+  };
+  return LaunchPass("settle", frames, stream, kernel, notes_nonfinite);
 }
 
 Status RestoreSlots(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return WithMemory(frames.on_host[0].compensation.memory, [&](auto* kind) {
-    using Memory = std::remove_pointer_t<decltype(kind)>;
-    return LaunchViews<Pass>(
-        "restore slots", [](auto source) { return RestoreKernel<Memory, decltype(source)>; },
-        frames, TileThreadsOf, stream);
+  return LaunchPass("restore slots", frames, stream, [](auto* memory, auto source) {
+    return RestoreKernel<std::remove_pointer_t<decltype(memory)>, decltype(source)>;
   });
 }
 
@@ -176,7 +179,7 @@ Status Compensate(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
   if (first.compensation.memory.kind == MemoryKind::kNone && !first.marks_by_magnitude)
     return Inspect(frames, stream);
   return InOnePass(frames, stream,
-                   [&](bool inspected) { return Settle(frames, inspected, stream); });
+                   [&](bool notes_nonfinite) { return Settle(frames, notes_nonfinite, stream); });
 }
 
 SentSlots SentSlotsOf(const Compensation& step) {

@@ -39,9 +39,9 @@ Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Writes the slots after the step, or before it if the vector is known not to be finite; with
 // `marks_by_magnitude`, marks and counts the elements of at least state_dev->min_magnitude, none if
-// the vector is known not to be finite. Unless `inspected`, what is not finite is not known, but
-// noted in the states. Without a state, and then without marks, the vector counts as finite.
-Status Settle(const Parts<EncodedFrame>& frames, bool inspected, cudaStream_t stream);
+// the vector is known not to be finite. With `notes_nonfinite` that is not known, but set in the
+// states. Without a state, and then without marks, the vector counts as finite.
+Status Settle(const Parts<EncodedFrame>& frames, bool notes_nonfinite, cudaStream_t stream);
 
 // Whether the step of some vector updates a slot in place, or, otherwise, writes it elsewhere.
 bool WritesSlots(const Parts<EncodedFrame>& frames, bool in_place);
@@ -49,19 +49,20 @@ bool WritesSlots(const Parts<EncodedFrame>& frames, bool in_place);
 // Writes the slots before the step, if the vector is noted not to be finite.
 Status RestoreSlots(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
-// Runs a pass over vectors that writes slots after the step and notes what is not finite, as Settle
-// does: pass(inspected). What it wrote is put back then; slots that are updated in place could not
-// be, so that with any the vectors are inspected first.
+// Runs pass(notes_nonfinite) over vectors, which writes slots after the step, as Settle does. What
+// it wrote is put back if the vector is not finite. Slots that are updated in place cannot be put
+// back: where there is one, the vectors are inspected first.
 template <typename Pass>
 Status InOnePass(const Parts<EncodedFrame>& frames, cudaStream_t stream, const Pass& pass) {
   const bool inspects = WritesSlots(frames, /*in_place=*/true);
   if (inspects) TFC_RETURN_IF_ERROR(Inspect(frames, stream));
-  TFC_RETURN_IF_ERROR(pass(inspects));
+  TFC_RETURN_IF_ERROR(pass(!inspects));
   return WritesSlots(frames, /*in_place=*/false) ? RestoreSlots(frames, stream) : OkStatus();
 }
 
-// Settles vectors in one pass, and notes which are not finite: their slots are those before the
-// step, and what they mark is unspecified. Without memory and marks, inspects them.
+// Settles vectors, and sets `nonfinite` in the states of those that are not finite: their slots are
+// those before the step, and their marks unspecified, but consistent with the counts. Without
+// memory and marks, inspects them.
 Status Compensate(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Clears state of sent elements other than the residual: momentum clears the velocity at the

@@ -15,8 +15,7 @@ namespace device {
 inline Status FromCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return OkStatus();
   cudaGetLastError();
-  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
-      error == cudaErrorUnsupportedPtxVersion) {
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
     return InvalidArgument("built for other GPUs than this one, by TFC_CUDA_ARCHITECTURES (", what,
                            ": ", cudaGetErrorName(error), ")");
   }

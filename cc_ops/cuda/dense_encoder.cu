@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <type_traits>
 
 #include "core/bit_io.h"
@@ -31,9 +30,9 @@ struct DensePass {
 
 template <typename Memory, typename Source>
 __global__ void __launch_bounds__(kBlockThreads)
-    EncodeNumbersKernel(Source source, ValueKind kind, bool inspected) {
+    EncodeNumbersKernel(Source source, ValueKind kind, bool notes_nonfinite) {
   const DensePass pass = source.Get();
-  if (inspected && pass.state->nonfinite != 0) return;
+  if (!notes_nonfinite && pass.state->nonfinite != 0) return;
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
   bool finite = true;
@@ -155,11 +154,11 @@ __device__ const uint32_t* PackCodes(int num_bits, BlockTile* tile) {
 
 template <typename Memory, typename Source>
 __global__ void __launch_bounds__(kBlockThreads)
-    EncodeBlocksKernel(Source source, ValueSpec spec, bool inspected) {
+    EncodeBlocksKernel(Source source, ValueSpec spec, bool notes_nonfinite) {
   __shared__ BlockTile tiles[kBlockWarps];
   BlockTile* const tile = &tiles[threadIdx.x / kWarpThreads];
   const DensePass pass = source.Get();
-  if (inspected && pass.state->nonfinite != 0) return;
+  if (!notes_nonfinite && pass.state->nonfinite != 0) return;
   const DenseVector gradient = pass.step.gradient;
   const Memory memory(pass.step);
   const BlockIntLevels levels(spec.num_bits, spec.spacing);
@@ -191,16 +190,16 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <typename Memory>
-Status EncodeSections(const ValueSpec& spec, const Parts<EncodedFrame>& frames, bool inspected,
-                      cudaStream_t stream) {
+Status EncodeSections(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                      bool notes_nonfinite, cudaStream_t stream) {
   if (spec.kind == ValueKind::kBlockInt) {
     return LaunchViews<DensePass>(
         "encode blocks", [](auto source) { return EncodeBlocksKernel<Memory, decltype(source)>; },
-        frames, TileThreadsOf, stream, spec, inspected);
+        frames, TileThreadsOf, stream, spec, notes_nonfinite);
   }
   return LaunchViews<DensePass>(
       "encode numbers", [](auto source) { return EncodeNumbersKernel<Memory, decltype(source)>; },
-      frames, TileThreadsOf, stream, spec.kind, inspected);
+      frames, TileThreadsOf, stream, spec.kind, notes_nonfinite);
 }
 
 }  // namespace
@@ -215,10 +214,10 @@ bool EncodesInOnePass(const DeviceSpec& spec) {
 }
 
 Status EncodeDense(const DeviceSpec& spec, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return InOnePass(frames, stream, [&](bool inspected) {
+  return InOnePass(frames, stream, [&](bool notes_nonfinite) {
     return WithMemory(spec.memory, [&](auto* kind) {
       using Memory = std::remove_pointer_t<decltype(kind)>;
-      return EncodeSections<Memory>(spec.value, frames, inspected, stream);
+      return EncodeSections<Memory>(spec.value, frames, notes_nonfinite, stream);
     });
   });
 }

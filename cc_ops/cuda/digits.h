@@ -1,4 +1,4 @@
-// The digits of magnitudes. Three histograms, from the high digit to the low, determine the k-th
+// The digits of magnitudes. Counts of three, from the high digit to the low, determine the k-th
 // largest magnitude of 31 bits.
 #ifndef TFCOMPRESS_CUDA_DIGITS_H_
 #define TFCOMPRESS_CUDA_DIGITS_H_

@@ -23,11 +23,16 @@ int DriverVersion() {
 
 Status CheckVersions(int driver, int runtime) {
   if (driver == 0) return InvalidArgument("there is no NVIDIA driver");
-  if (driver / 1000 >= runtime / 1000) return OkStatus();
+  // Kernels have more than 4096 bytes of parameters since CUDA 12.1 (write_parts.h).
+  constexpr int kFirstWithLargeParameters = 12010;
+  const bool is_new_enough =
+      driver / 1000 >= runtime / 1000 &&
+      (runtime < kFirstWithLargeParameters || driver >= kFirstWithLargeParameters);
+  if (is_new_enough) return OkStatus();
   return InvalidArgument("the NVIDIA driver supports CUDA ", Dotted(driver),
                          " at most, and tfcompress was built with CUDA ", Dotted(runtime),
                          "; install a newer driver, or build tfcompress with nvcc of CUDA ",
-                         driver / 1000);
+                         Dotted(driver));
 }
 
 Status CheckDriver() {

@@ -12,7 +12,8 @@ namespace device {
 int DriverVersion();
 
 // Returns InvalidArgument, with what to do, unless a driver for CUDA `driver` runs kernels and a
-// runtime of CUDA `runtime`: a driver runs all minor versions of its major one, and older ones.
+// runtime of CUDA `runtime`: a driver runs all minor versions of its major one, and older ones; but
+// from 12.1 on, kernels have parameters that older drivers do not know.
 Status CheckVersions(int driver, int runtime);
 
 // The same for this machine's driver and the runtime that is linked here.

@@ -122,7 +122,17 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
   Encoding encoding;
   TFC_RETURN_IF_ERROR(encoder.Take(&measure, &encoding));
   encoder.workspace_bytes_ = measure.num_bytes();
+  TFC_RETURN_IF_ERROR(encoder.CheckWorkspace());
   return encoder;
+}
+
+Status FrameEncoder::CheckWorkspace() const {
+  uint64_t num_elements = 0;
+  for (const Tensor& tensor : tensors_) num_elements += tensor.n;
+  const uint64_t most = std::max(kMostWorkspaceBytes, kMostBytesAnElement * num_elements);
+  if (workspace_bytes_ <= most) return OkStatus();
+  return InvalidArgument("the workspace would have ", workspace_bytes_, " bytes, the limit is ",
+                         most, " for ", num_elements, " elements");
 }
 
 Result<FrameEncoder::Tensor> FrameEncoder::Describe(const Compressor& compressor,

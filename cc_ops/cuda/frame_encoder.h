@@ -37,9 +37,13 @@ struct FrameInput {
 // serves several streams, with a workspace for each.
 class FrameEncoder {
  public:
+  // Most bytes of a workspace: the larger of both.
+  static constexpr uint64_t kMostWorkspaceBytes = uint64_t{1} << 30, kMostBytesAnElement = 16;
+
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
   // variant (the message names it), if a tensor is too large for any frame, if there are none or
-  // more than kMaxParts, or if they may select 2^32 elements or more together.
+  // more than kMaxParts, if they may select 2^32 elements or more together, if the workspace would
+  // be too large, or if the build has no code for the current device.
   static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype,
                                    Span<const uint64_t> sizes,
                                    MemoryRule rule = MemoryRule::kOfGradient);
@@ -84,6 +88,7 @@ class FrameEncoder {
   bool encodes_in_one_pass() const;
   // Upper bound of the elements that all tensors select together; 0 if they send all they have.
   uint64_t MaxSelected() const;
+  Status CheckWorkspace() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
   Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
               EncodedFrame* frame) const;
@@ -98,8 +103,8 @@ class FrameEncoder {
   // Calls body(i) for each tensor that has elements.
   template <typename Body>
   Status ForEach(const Body& body) const;
-  // Runs the passes over the elements. If there are two, they write the compensated vectors with a
-  // memory; one writes all that EncodeSections does, too.
+  // Runs the pass over the elements. It writes the compensated vectors, with a memory; where all is
+  // encoded in one pass, it writes all that EncodeSections does instead.
   Status Compensate(const Encoding& encoding, cudaStream_t stream) const;
   Status MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const;
   Status ListMarked(const Encoding& encoding, cudaStream_t stream) const;

@@ -145,17 +145,24 @@ Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspa
   buffers->negatives_dev = workspace->Take<uint64_t>(NumTiles(max_k) + 1);
   buffers->counts_dev = workspace->Take<uint32_t>(kNumSigns);
   buffers->num_buckets_dev = workspace->Take<uint32_t>(kNumSigns);
-  TFC_RETURN_IF_ERROR(TakeQuantizerBuffers(max_k, config.buckets, workspace, &buffers->quantizer));
+  const uint32_t num_lists = kNumSigns * config.groups;
+  const int num_list_bits = BitsFor(num_lists);
+  QuantizerBuffers* const quantizer = &buffers->quantizer;
+  TFC_RETURN_IF_ERROR(
+      TakeQuantizerBuffers(max_k, config.buckets, num_list_bits, workspace, quantizer));
   for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
     buffers->magnitudes_dev[sign] = workspace->Take<float>(max_k);
-    buffers->means_dev[sign] = workspace->Take<float>(buffers->quantizer.max_used_buckets());
+    buffers->means_dev[sign] = workspace->Take<float>(quantizer->max_used_buckets());
   }
   buffers->split_keys_dev = workspace->Take<uint32_t>(max_k);
   buffers->split_offsets_dev = workspace->Take<uint32_t>(max_k);
-  const uint32_t num_lists = kNumSigns * config.groups;
-  TFC_RETURN_IF_ERROR(TakeSortBuffers(max_k, BitsFor(num_lists), true, workspace, &buffers->lists));
-  buffers->keys_dev = workspace->Take<uint32_t>(max_k);
-  buffers->offsets_dev = workspace->Take<uint32_t>(max_k);
+  // When lists are sorted, the codes of both signs have been read.
+  buffers->lists = quantizer->codes;
+  buffers->lists.num_bits = num_list_bits;
+  buffers->lists.keys_dev = workspace->Take<uint32_t>(max_k);
+  buffers->lists.payloads_dev = workspace->Take<uint32_t>(max_k);
+  buffers->keys_dev = quantizer->codes.keys_dev;
+  buffers->offsets_dev = quantizer->codes.payloads_dev;
   buffers->key_lists = TakeKeyLists(num_lists, max_k, workspace);
   return OkStatus();
 }

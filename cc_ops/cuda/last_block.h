@@ -9,9 +9,9 @@
 namespace tfcompress {
 namespace device {
 
-// Called by all threads of num_blocks blocks, once: returns to those of one block, after all have
-// called, true. They then see what all blocks have written before. *num_done_dev is 0 before, and
-// belongs to these blocks; `shared` is any word of the block.
+// All threads of num_blocks blocks call it once. It returns true in the block that calls last,
+// which sees what the others wrote before. *num_done_dev counts them from 0; `shared` is any word
+// of the block's shared memory.
 __device__ inline bool IsLastBlock(uint32_t num_blocks, uint32_t* num_done_dev, uint32_t* shared) {
   __threadfence();
   __syncthreads();

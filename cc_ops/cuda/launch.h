@@ -79,6 +79,14 @@ __device__ inline uint64_t ThisWarp() { return ThisThread() / kWarpThreads; }
 __device__ inline uint64_t NumWarps() { return NumThreads() / kWarpThreads; }
 __device__ inline unsigned ThisLane() { return threadIdx.x % kWarpThreads; }
 
+// Blocks of the grid's row that have some of `count` items if each thread takes one at a time; one
+// at least.
+__device__ inline uint32_t NumBusyBlocks(uint64_t count) {
+  const uint64_t wanted = CeilDiv(count, kBlockThreads);
+  if (wanted == 0) return 1;
+  return static_cast<uint32_t>(wanted < gridDim.x ? wanted : gridDim.x);
+}
+
 }  // namespace device
 }  // namespace tfcompress
 

@@ -46,7 +46,7 @@ Status KeepOwn(const MemorySpec& memory, const float* gradient_dev, Span<const D
   piece.compensation.memory = memory;
   const std::vector<DeviceSlot> of_own = SlotsOf(own, slots);
   std::copy(of_own.begin(), of_own.end(), piece.compensation.slots);
-  return Settle(Alone(piece), /*inspected=*/true, stream);
+  return Settle(Alone(piece), /*notes_nonfinite=*/false, stream);
 }
 
 Status AddOwnPart(const float* own_dev, uint64_t n, float* sums_dev, cudaStream_t stream) {

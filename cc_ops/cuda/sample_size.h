@@ -13,7 +13,8 @@ namespace device {
 inline constexpr uint32_t kSampleSize = 8192;
 
 struct SampleSize {
-  uint32_t rank = 0;  // The bound is met by as many elements of the sample. 0: by all but zeros.
+  uint32_t rank = 0;      // Elements of the sample that meet it; 0: there is no sample, and all
+                          // elements but zeros meet the bound.
   uint32_t capacity = 0;  // Room for elements that meet it.
 };
 

@@ -12,9 +12,8 @@
 namespace tfcompress {
 namespace device {
 
-// Sets min_magnitude in the states of vectors, which are to be compensated, for their selections
-// (select.sample). No vector is written. Zeros never are candidates. Clears
-// the counts of the selection, too.
+// For vectors that are to be compensated: clears select.counts_dev, and sets min_magnitude in the
+// states to the bound that select.sample asks for. Zeros never are candidates.
 Status FindBounds(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device

@@ -116,12 +116,16 @@ __device__ void CountDigits(const Candidates& candidates, Digit digit, uint32_t 
 template <typename Source>
 __global__ void __launch_bounds__(kBlockThreads) ListCandidatesKernel(Source source) {
   const Selection selection = source.Get();
+  if (selection.state_dev->nonfinite != 0) return;
   const SelectSpace& space = selection.space;
   const Candidates candidates(selection);
-  if (selection.state_dev->nonfinite != 0) return;
+  const bool listed = candidates.AreListed();
+  const uint32_t num_blocks = NumBusyBlocks(listed ? selection.marks.num_tiles() * kWarpThreads
+                                                   : uint64_t{selection.dense.n});
+  if (blockIdx.x >= num_blocks) return;
   __shared__ uint32_t counts[kMaxBuckets];
   ClearCounts(counts);
-  if (candidates.AreListed()) {
+  if (listed) {
     const auto magnitude = [&](uint32_t index) { return MagnitudeBits(selection.dense.At(index)); };
     ForEachMarked(selection.marks, magnitude,
                   [&](uint64_t position, uint32_t index, uint32_t loaded) {
@@ -132,21 +136,16 @@ __global__ void __launch_bounds__(kBlockThreads) ListCandidatesKernel(Source sou
   } else {
     CountDigits(candidates, DigitAt(0), /*prefix=*/0, counts);
   }
-  AddCounts(counts, selection, 0, gridDim.x);
-}
-
-// Blocks of a launch that have some of `count` items, if each thread takes one at a time.
-__device__ uint32_t NumBusyBlocks(uint64_t count) {
-  const uint64_t wanted = CeilDiv(count, kBlockThreads);
-  return static_cast<uint32_t>(wanted < gridDim.x ? wanted : gridDim.x);
+  AddCounts(counts, selection, 0, num_blocks);
 }
 
 template <typename Source>
 __global__ void __launch_bounds__(kBlockThreads) CountDigitKernel(Source source, int number) {
   const Selection selection = source.Get();
+  if (selection.state_dev->nonfinite != 0) return;
   const Candidates candidates(selection);
   const uint32_t num_blocks = NumBusyBlocks(candidates.Size());
-  if (selection.state_dev->nonfinite != 0 || blockIdx.x >= num_blocks) return;
+  if (blockIdx.x >= num_blocks) return;
   __shared__ uint32_t counts[kMaxBuckets];
   ClearCounts(counts);
   CountDigits(candidates, DigitAt(number), selection.state_dev->prefix, counts);
@@ -177,13 +176,14 @@ __device__ void ForEachRow(const Candidates& candidates, bool listed, uint64_t t
 template <typename Source>
 __global__ void __launch_bounds__(kBlockThreads) CountKeptKernel(Source source) {
   const Selection selection = source.Get();
-  const Candidates candidates(selection);
   const EncodeState* const state = selection.state_dev;
+  if (state->nonfinite != 0) return;
+  const Candidates candidates(selection);
   const bool listed = candidates.AreListed();
   const uint64_t size = candidates.Size();
   const uint64_t num_tiles = NumTiles(size);
   const uint32_t num_blocks = NumBusyBlocks(num_tiles * kWarpThreads);
-  if (state->nonfinite != 0 || blockIdx.x >= num_blocks) return;
+  if (blockIdx.x >= num_blocks) return;
   uint64_t* const kept = selection.space.kept_dev;
   const uint32_t cut = state->prefix;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
@@ -207,12 +207,12 @@ __global__ void __launch_bounds__(kBlockThreads) CountKeptKernel(Source source) 
 template <typename Source>
 __global__ void WriteKeptKernel(Source source) {
   const Selection selection = source.Get();
-  const Candidates candidates(selection);
   EncodeState* const state = selection.state_dev;
   if (state->nonfinite != 0) {
     if (ThisThread() == 0) state->k = 0;
     return;
   }
+  const Candidates candidates(selection);
   const uint64_t* const kept = selection.space.kept_dev;
   const bool listed = candidates.AreListed();
   const uint64_t size = candidates.Size();
@@ -263,7 +263,7 @@ Status SelectLargest(const float* values_dev, const SelectSpace& space, const Ma
   values.support_dev = selected_dev;
   TFC_RETURN_IF_ERROR(FindBounds(Alone(values), stream));
   // What is not finite is large here.
-  TFC_RETURN_IF_ERROR(Settle(Alone(values), /*inspected=*/true, stream));
+  TFC_RETURN_IF_ERROR(Settle(Alone(values), /*notes_nonfinite=*/false, stream));
   return SelectLargest(marks, Alone(values), stream);
 }
 

@@ -30,8 +30,8 @@ struct SelectSpace {
   SampleSize sample;
   uint32_t* indices_dev = nullptr;  // Candidates, with their magnitudes.
   uint32_t* magnitudes_dev = nullptr;
-  uint64_t* kept_dev =
-      nullptr;  // Kept elements of each tile of candidates; after a scan, before it.
+  // Kept elements of each tile of candidates; after a scan, those before it.
+  uint64_t* kept_dev = nullptr;
 };
 
 // Of how many elements how many are selected.

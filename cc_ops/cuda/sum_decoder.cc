@@ -155,7 +155,7 @@ Status SumDecoder::Launch(const unsigned char* packets_dev, float scale,
   TFC_RETURN_IF_ERROR(Workspace::Check(workspace, workspace_bytes_));
   if (packets_dev == nullptr && num_packet_bytes_ > 0)
     return InvalidArgument("the packets are null");
-  if (host == nullptr) return InvalidArgument("the memory of the host is null");
+  if (host == nullptr && host_bytes_ > 0) return InvalidArgument("the memory of the host is null");
   for (const SumTarget& target : targets_) {
     if (target.data == nullptr && target.n > 0) return InvalidArgument("a target is null");
   }

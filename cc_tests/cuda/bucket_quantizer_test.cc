@@ -28,10 +28,10 @@ BucketCodes QuantizeOnDevice(const std::vector<float>& values, uint32_t max_buck
   const GivenValues given(values, listed, stream);
   QuantizerBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, &measure, &buffers));
+  ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, 0, &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, &carve, &buffers));
+  ExpectOk(TakeQuantizerBuffers(count + kSpare, max_buckets, 0, &carve, &buffers));
   ExpectOk(QuantizeToBuckets(given.selected(), given.count_dev(), buffers, stream.get()));
   const uint32_t num_buckets = Read(buffers.num_buckets_dev(), 1, stream)[0];
   EXPECT_LE(num_buckets, std::min(count, max_buckets));

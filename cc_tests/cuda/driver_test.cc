@@ -10,6 +10,8 @@ TEST(Driver, RunsItsMajorVersionAndOlderOnes) {
   EXPECT_TRUE(CheckVersions(13000, 13000).ok());
   EXPECT_TRUE(CheckVersions(13000, 13020).ok());
   EXPECT_TRUE(CheckVersions(13010, 12040).ok());
+  EXPECT_TRUE(CheckVersions(12010, 12090).ok());
+  EXPECT_TRUE(CheckVersions(12000, 12000).ok());
   EXPECT_TRUE(CheckDriver().ok());
 }
 
@@ -19,7 +21,8 @@ TEST(Driver, ThatIsOlderIsRefusedWithWhatToDo) {
   EXPECT_EQ(
       status.message(),
       "the NVIDIA driver supports CUDA 12.4 at most, and tfcompress was built with CUDA 13.0; "
-      "install a newer driver, or build tfcompress with nvcc of CUDA 12");
+      "install a newer driver, or build tfcompress with nvcc of CUDA 12.4");
+  EXPECT_EQ(CheckVersions(12000, 12010).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckVersions(0, 13000).message(), "there is no NVIDIA driver");
 }
 

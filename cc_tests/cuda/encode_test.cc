@@ -229,6 +229,20 @@ TEST(FrameEncoder, EncodesTheSizesOfARealModel) {
     ASSERT_NO_FATAL_FAILURE(ExpectSameFrame(spec, gradient, {}, stream));
 }
 
+TEST(FrameEncoder, TakesNoMoreMemoryThanItsLimit) {
+  const auto workspace_bytes = [](const std::string& spec, uint64_t n) {
+    const auto made = FrameEncoder::Make(*Parse(spec), DType::kFloat32, n);
+    return made.ok() ? made.value().workspace_bytes() : 0;
+  };
+  EXPECT_LE(workspace_bytes("residual|dense|sketchml", 10'000'000), 550'000'000u);
+  EXPECT_GT(workspace_bytes("residual|dense|sketchml", 10'000'000), 0u);
+  EXPECT_GT(workspace_bytes("residual|topk:ratio=0.1|sketchml", 100'000'000), 0u);
+  EXPECT_GT(workspace_bytes("residual|threshold:tau=0.5|delta_adaptive|fp16", 400'000'000), 0u);
+  ExpectError(
+      FrameEncoder::Make(*Parse("residual|dense|sketchml"), DType::kFloat32, 30'000'000).status(),
+      StatusCode::kInvalidArgument, "the workspace would have ");
+}
+
 TEST(FrameEncoder, NamesThePartWithoutADeviceVariant) {
   const std::pair<const char*, const char*> cases[] = {
       {"topk|huffman|raw", "index codec 'huffman'"},

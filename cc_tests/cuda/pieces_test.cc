@@ -263,6 +263,19 @@ TEST_P(PiecesOfSomeSpecs, AreDecodedToTheSameSums) {
   }
 }
 
+TEST(Pieces, OfEmptyTensorsNeedNoMemory) {
+  const Stream stream;
+  const std::vector<int64_t> cuts = {0, 0, 0};
+  const std::vector<CutTensor> tensors = {{nullptr, cuts}, {nullptr, cuts}};
+  const auto made = PieceDecoder::Make({}, tensors);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value().host_bytes(), 0u);
+  ExpectOk(made.value().Launch(nullptr, 1.0f, {}, stream.get(), nullptr));
+  std::vector<DecodeStats> stats(2);
+  ExpectOk(made.value().Report(nullptr, Span<DecodeStats>(stats)));
+  EXPECT_TRUE(stats[0].finite);
+}
+
 TEST(Pieces, NameTheRankAndTheTensorOfABrokenFrame) {
   const Stream stream;
   const std::string spec = "none|dense|raw|block_int";

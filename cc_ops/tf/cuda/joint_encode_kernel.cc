@@ -13,6 +13,7 @@
 #include "cuda/encode_state.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/parts.h"
+#include "cuda/resident_blocks.h"
 #include "cuda/workspace.h"
 #include "tf/cuda/device_memory.h"
 #include "tf/cuda/register_device_kernel.h"
@@ -26,7 +27,8 @@ namespace {
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// Bytes of workspace and frames of calls that are encoded together; a lone one may take more. The
+// Bytes of workspace and frames of calls that are encoded together; a lone one may take as much as
+// FrameEncoder allows. The
 // model needs the memory, and what takes as much keeps a GPU busy without others.
 constexpr uint64_t kMostBytes = uint64_t{512} << 20;
 // Threads that encode for a stream: what comes while both do is encoded together afterwards.
@@ -80,6 +82,7 @@ Result<std::optional<device::FrameEncoder>> EncoderOf(const Calls& calls) {
     for (const FrameJob& frame : call->job.frames) sizes.push_back(frame.n);
   }
   if (sizes.empty()) {
+    TFC_RETURN_IF_ERROR(device::CheckHasCode());
     TFC_RETURN_IF_ERROR(device::DeviceSpecOf(*first.compressor).status());
     return std::optional<device::FrameEncoder>();
   }

@@ -411,8 +411,6 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
       return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoKernelImageForDevice:
       return "cudaErrorNoKernelImageForDevice";
     case cudaErrorUnsupportedPtxVersion:
