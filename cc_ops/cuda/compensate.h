@@ -22,7 +22,7 @@ namespace device {
 // read of one alone are parameters, so that it needs no table on the device.
 inline Parts<EncodedFrame> Alone(const EncodedFrame& vector) { return {{&vector, 1}, nullptr}; }
 
-// A vector of floats without memory. The state may be null.
+// A vector of floats without memory. The state may be null where nothing notes what is not finite.
 EncodedFrame AsTheyAre(const float* values_dev, uint64_t size, EncodeState* state_dev);
 
 // Fails with InvalidArgument unless there are as many slots as the memory has and, if there are
@@ -40,7 +40,7 @@ Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Writes the slots after the step, or before it if the vector is known not to be finite; with
 // `marks_by_magnitude`, marks and counts the elements of at least state_dev->min_magnitude, none if
 // the vector is known not to be finite. With `notes_nonfinite` that is not known, but set in the
-// states. Without a state, and then without marks, the vector counts as finite.
+// states. Without a state, and then without notes and marks, the vector counts as finite.
 Status Settle(const Parts<EncodedFrame>& frames, bool notes_nonfinite, cudaStream_t stream);
 
 // Whether the step of some vector updates a slot in place, or, otherwise, writes it elsewhere.

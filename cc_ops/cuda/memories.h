@@ -73,7 +73,7 @@ __device__ inline float CompensatedOf(float state) { return state; }
 __device__ inline float CompensatedOf(const MomentumState& state) { return state.residual; }
 
 __device__ inline void NoteNonfinite(bool finite, EncodeState* state) {
-  if (!finite && state != nullptr) atomicOr(&state->nonfinite, 1u);
+  if (!finite) atomicOr(&state->nonfinite, 1u);
 }
 
 // Computes the state of the lane's next elements, from `begin` on, a warp apart; elements past the
