@@ -14,7 +14,7 @@ namespace tfcompress {
 // the result is below n. The power is below 2n, so this takes fewer than two rounds on average.
 class SeededPermutation {
  public:
-  SeededPermutation(uint32_t n, uint64_t seed) : n_(n), seed_(seed) {
+  TFC_HOST_DEVICE SeededPermutation(uint32_t n, uint64_t seed) : n_(n), seed_(seed) {
     const int num_bits = BitsFor(n);
     low_bits_ = num_bits / 2;
     high_bits_ = num_bits - low_bits_;

@@ -391,25 +391,10 @@ __global__ void AddCodesKernel(const AddedValues* sections, float scale, uint32_
   if (!finite) atomicOr(added.error_dev, bits);
 }
 
-// Extremes and sums over the values of a frame.
-Status CollectStatistics(const ValueSpec& spec, const EncodedFrame& frame,
-                         const CodedBuffers& buffers, cudaStream_t stream) {
-  const uint32_t most = frame.max_sent;
-  const uint32_t* k_dev = &frame.state_dev->k;
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
-  TFC_RETURN_IF_ERROR(FindExtremes(frame.values, most, k_dev, buffers.extremes_dev, stream));
-  if (spec.NumSums() == 0) return OkStatus();
-  if (spec.kind == ValueKind::kTernary)
-    return SumSquares(frame.values, most, k_dev, buffers.sums[0], stream);
-  TFC_RETURN_IF_ERROR(SumOfSign(0, frame.values, most, k_dev, buffers.sums[0], stream));
-  return SumOfSign(1, frame.values, most, k_dev, buffers.sums[1], stream);
-}
-
 // Writes the norms of qsgd and the scales of block_int, and finds what other parameters follow
 // from.
 Status CollectStatistics(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
-                         Span<const CodedBuffers> buffers, cudaStream_t stream) {
+                         cudaStream_t stream) {
   const auto bucket_threads = [&](const EncodedFrame& frame) {
     return 4 * CeilDiv(frame.max_sent, spec.bucket_size);
   };
@@ -422,9 +407,9 @@ Status CollectStatistics(const ValueSpec& spec, const Parts<EncodedFrame>& frame
                         BlockIntLevels(spec.num_bits, spec.spacing), spec.bucket_size);
   }
   if (IsMeasured(spec.kind)) return OkStatus();
-  for (size_t i = 0; i < frames.size(); ++i)
-    TFC_RETURN_IF_ERROR(CollectStatistics(spec, frames.on_host[i], buffers[i], stream));
-  return OkStatus();
+  TFC_RETURN_IF_ERROR(FindExtremes(frames, stream));
+  if (spec.kind == ValueKind::kTernary && spec.NumSums() > 0) return SumSquares(frames, stream);
+  return spec.kind == ValueKind::kSign ? SumSigns(frames, stream) : OkStatus();
 }
 
 // Writes what precedes the codes, except the norms of qsgd and the scales of block_int.
@@ -484,7 +469,7 @@ Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32
 
 Status EncodeCodedValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
                          Span<const CodedBuffers> buffers, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(CollectStatistics(spec, frames, buffers, stream));
+  TFC_RETURN_IF_ERROR(CollectStatistics(spec, frames, stream));
   TFC_RETURN_IF_ERROR(BeginSections(spec, frames, buffers, stream));
   return WithCodes(spec.kind, [&](auto* codes) {
     using Codes = std::remove_pointer_t<decltype(codes)>;

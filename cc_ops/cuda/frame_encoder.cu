@@ -320,10 +320,7 @@ Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) c
 
 Status FrameEncoder::MarkBySeeds(const Encoding& encoding, cudaStream_t stream) const {
   TFC_RETURN_IF_ERROR(ClearMarks(encoding.marks, stream));
-  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
-    const SeededPermutation permutation(tensors_[i].n, encoding.frames_on_host[i].header.seed);
-    return MarkSeeded(permutation, tensors_[i].k, encoding.buffers[i].marks, stream);
-  }));
+  TFC_RETURN_IF_ERROR(MarkSeeds(encoding.frames(), stream));
   return CountMarks(encoding.marks, stream);
 }
 

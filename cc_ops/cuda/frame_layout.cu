@@ -34,6 +34,7 @@ struct BeginFrame {
 
   __device__ void operator()(const EncodedFrame& frame) const {
     *frame.state_dev = FirstState(frame.known_k, min_magnitude);
+    if (frame.extremes_dev != nullptr) *frame.extremes_dev = {};
   }
 };
 

@@ -34,6 +34,13 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
   }
 }
 
+__global__ void MarkSeedsKernel(const EncodedFrame* frames) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const SeededPermutation permutation(frame.compensation.gradient.n, frame.header.seed);
+  for (uint64_t i = ThisThread(); i < frame.known_k; i += NumThreads())
+    Mark(permutation(static_cast<uint32_t>(i)), frame.marks.words_dev);
+}
+
 // Marks to list.
 struct MarkList {
   Marks marks;
@@ -93,6 +100,10 @@ Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream) {
   return LaunchThreads("mark seeded", MarkSeededKernel, k, stream, permutation, k, marks.words_dev);
+}
+
+Status MarkSeeds(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchFrames("mark seeds", MarkSeedsKernel, frames, MaxSupportOf, stream);
 }
 
 Status CountMarks(const Marks& marks, cudaStream_t stream) {

@@ -48,6 +48,8 @@ Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Marks SeededSupport(n, k, seed).
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream);
+// Marks the seeded support of each frame, of its known size.
+Status MarkSeeds(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 // Counts the marks of each tile. Not needed after kernels that mark whole tiles: they count, too.
 Status CountMarks(const Marks& marks, cudaStream_t stream);

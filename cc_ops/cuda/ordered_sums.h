@@ -91,7 +91,7 @@ __device__ double SumInOrder(uint64_t begin, uint64_t end, const Term& term) {
   return sum;
 }
 
-// Returns the sum over k values that SumSquares or SumOfSign prepared. Called by a warp.
+// Returns the sum over k values that SumSquares or SumSigns prepared. Called by a warp.
 __device__ inline double SumOfBlocks(const SumBuffers& buffers, uint64_t k) {
   return SumInOrder(0, CeilDiv(k, kBlockElements),
                     [&](uint64_t block) { return buffers.blocks_dev[block]; });

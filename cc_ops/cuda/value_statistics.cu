@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "core/float_order.h"
+#include "core/host_device.h"
 #include "core/value/sign_means.h"
-#include "cuda/launch.h"
+#include "cuda/encoded_frame.h"
+#include "cuda/launch_frames.h"
 #include "cuda/ordered_sums.h"
 #include "cuda/value_statistics.h"
 
@@ -28,16 +30,28 @@ __device__ void Note(float value, Extremes* own) {
   own->num_negative += IsNegative(value);
 }
 
+// Values to observe.
+struct Observed {
+  SelectedValues values;
+  const uint32_t* count;
+  Extremes* extremes;
+
+  TFC_HOST_DEVICE static Observed Of(const EncodedFrame& frame) {
+    return {frame.values, &frame.state_dev->k, frame.extremes_dev};
+  }
+};
+
 // The warps of a block first meet in shared memory: atomics on one word of the device follow one
 // another.
-__global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
-                                   Extremes* extremes) {
+template <typename Source>
+__global__ void FindExtremesKernel(Source source) {
   __shared__ Extremes block;
+  const Observed observed = source.Get();
   if (threadIdx.x == 0) block = {};
   __syncthreads();
   Extremes own = {};
-  const uint64_t end = *count;
-  for (uint64_t i = ThisThread(); i < end; i += NumThreads()) Note(values.At(i), &own);
+  const uint64_t end = *observed.count;
+  for (uint64_t i = ThisThread(); i < end; i += NumThreads()) Note(observed.values.At(i), &own);
   RaiseTo(own.complement_of_least_key, &block.complement_of_least_key);
   RaiseTo(own.largest_key, &block.largest_key);
   RaiseTo(own.largest_magnitude, &block.largest_magnitude);
@@ -46,6 +60,7 @@ __global__ void FindExtremesKernel(SelectedValues values, const uint32_t* count,
   if (ThisLane() == 0) atomicAdd(&block.num_negative, num_negative);
   __syncthreads();
   if (threadIdx.x != 0) return;
+  Extremes* const extremes = observed.extremes;
   atomicMax(&extremes->complement_of_least_key, block.complement_of_least_key);
   atomicMax(&extremes->largest_key, block.largest_key);
   atomicMax(&extremes->largest_magnitude, block.largest_magnitude);
@@ -63,41 +78,79 @@ struct SignTerm {
   __device__ double operator()(float value) const { return SignMeans::Term(value, sign_bit); }
 };
 
-template <typename Term>
-__global__ void SumPartsKernel(SelectedValues values, Term term, const uint32_t* count,
-                               double* parts) {
-  SumEachPart(values, *count, kSumPart, term,
-              [&](uint64_t part, double sum) { parts[part] = sum; });
+// Values to sum; of a frame, for one of its sums.
+template <int kSum>
+struct Summed {
+  SelectedValues values;
+  const uint32_t* count;
+  SumBuffers buffers;
+
+  TFC_HOST_DEVICE static Summed Of(const EncodedFrame& frame) {
+    return {frame.values, &frame.state_dev->k, frame.sums[kSum]};
+  }
+};
+
+template <typename Term, typename Source>
+__global__ void SumPartsKernel(Source source, Term term) {
+  const auto summed = source.Get();
+  SumEachPart(summed.values, *summed.count, kSumPart, term,
+              [&](uint64_t part, double sum) { summed.buffers.parts_dev[part] = sum; });
 }
 
 // One warp per block.
-__global__ void SumBlocksKernel(const double* parts, const uint32_t* count, double* blocks) {
-  const uint64_t num_parts = CeilDiv(*count, kSumPart);
+template <typename Source>
+__global__ void SumBlocksKernel(Source source) {
+  const auto summed = source.Get();
+  const double* const parts = summed.buffers.parts_dev;
+  const uint64_t num_parts = CeilDiv(*summed.count, kSumPart);
   for (uint64_t block = ThisWarp(); block * kPartsPerBlock < num_parts; block += NumWarps()) {
     const uint64_t begin = block * kPartsPerBlock;
     const uint64_t end = begin + kPartsPerBlock < num_parts ? begin + kPartsPerBlock : num_parts;
     const double sum = SumInOrder(begin, end, [&](uint64_t part) { return parts[part]; });
-    if (ThisLane() == 0) blocks[block] = sum;
+    if (ThisLane() == 0) summed.buffers.blocks_dev[block] = sum;
   }
+}
+
+uint64_t PartThreads(uint32_t max_count) {
+  return CeilDiv(CeilDiv(max_count, kSumPart), kPartsPerWarp) * kWarpThreads;
+}
+uint64_t BlockThreads(uint32_t max_count) {
+  return CeilDiv(CeilDiv(max_count, kSumPart), kPartsPerBlock) * kWarpThreads;
 }
 
 template <typename Term>
 Status Sum(const SelectedValues& values, const Term& term, uint32_t max_count,
            const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream) {
-  const uint64_t num_parts = CeilDiv(max_count, kSumPart);
-  TFC_RETURN_IF_ERROR(LaunchWarps("sum parts", SumPartsKernel<Term>,
-                                  CeilDiv(num_parts, kPartsPerWarp), stream, values, term,
-                                  count_dev, buffers.parts_dev));
-  return LaunchWarps("sum blocks", SumBlocksKernel, CeilDiv(num_parts, kPartsPerBlock), stream,
-                     buffers.parts_dev, count_dev, buffers.blocks_dev);
+  const One<Summed<0>> source = {{values, count_dev, buffers}};
+  TFC_RETURN_IF_ERROR(LaunchThreads("sum parts", SumPartsKernel<Term, One<Summed<0>>>,
+                                    PartThreads(max_count), stream, source, term));
+  return LaunchThreads("sum blocks", SumBlocksKernel<One<Summed<0>>>, BlockThreads(max_count),
+                       stream, source);
+}
+
+template <int kSum, typename Term>
+Status SumFrames(const Parts<EncodedFrame>& frames, const Term& term, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(LaunchViews<Summed<kSum>>(
+      "sum parts", [](auto source) { return SumPartsKernel<Term, decltype(source)>; }, frames,
+      [](const EncodedFrame& frame) { return PartThreads(frame.max_sent); }, stream, term));
+  return LaunchViews<Summed<kSum>>(
+      "sum blocks", [](auto source) { return SumBlocksKernel<decltype(source)>; }, frames,
+      [](const EncodedFrame& frame) { return BlockThreads(frame.max_sent); }, stream);
 }
 
 }  // namespace
 
 Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                     Extremes* extremes_dev, cudaStream_t stream) {
-  return LaunchThreads("find extremes", FindExtremesKernel, max_count, stream, values, count_dev,
-                       extremes_dev);
+  const One<Observed> source = {{values, count_dev, extremes_dev}};
+  return LaunchThreads("find extremes", FindExtremesKernel<One<Observed>>, max_count, stream,
+                       source);
+}
+
+Status FindExtremes(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchViews<Observed>(
+      "find extremes", [](auto source) { return FindExtremesKernel<decltype(source)>; }, frames,
+      [](const EncodedFrame& frame) { return frame.max_sent; }, stream);
 }
 
 void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers) {
@@ -115,9 +168,13 @@ Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32
   return Sum(values, SquareTerm{}, max_count, count_dev, buffers, stream);
 }
 
-Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_count,
-                 const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream) {
-  return Sum(values, SignTerm{sign_bit}, max_count, count_dev, buffers, stream);
+Status SumSquares(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return SumFrames<0>(frames, SquareTerm{}, stream);
+}
+
+Status SumSigns(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(SumFrames<0>(frames, SignTerm{0}, stream));
+  return SumFrames<1>(frames, SignTerm{1}, stream);
 }
 
 }  // namespace device

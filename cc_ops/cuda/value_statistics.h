@@ -9,10 +9,13 @@
 
 #include "core/status.h"
 #include "cuda/dense_vector.h"
+#include "cuda/parts.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
+
+struct EncodedFrame;
 
 // The elements of a support, in its order.
 struct SelectedValues {
@@ -49,9 +52,12 @@ Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uin
                      const SumBuffers& buffers, cudaStream_t stream);
 Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
                   const SumBuffers& buffers, cudaStream_t stream);
-// Prepares the sum of the values of one sign.
-Status SumOfSign(uint32_t sign_bit, const SelectedValues& values, uint32_t max_count,
-                 const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream);
+
+// The same for the values of frames side by side, which are as many as their states say: extremes,
+// the first sum, and a sum for each sign.
+Status FindExtremes(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+Status SumSquares(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+Status SumSigns(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

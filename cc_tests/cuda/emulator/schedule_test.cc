@@ -119,7 +119,9 @@ int64_t LaunchesOfPieces(const std::string& spec, size_t num_pieces, bool in_pla
 TEST(LaunchesOfPieces, DependOnTheirNumberByTheChunksOfTheTableAlone) {
   for (const char* spec :
        {"dense|raw|raw", "residual|dense|raw|fp16", "residual|dense|raw|block_int:bits=4",
-        "momentum|dense|raw|qsgd", "residual|topk:ratio=0.1|raw|raw",
+        "momentum|dense|raw|qsgd", "residual|dense|raw|ternary:clip=2.5", "residual|dense|raw|sign",
+        "residual|dense|raw|uniform", "residual|randomk:ratio=0.1|raw|raw",
+        "residual|topk:ratio=0.1|raw|logquant", "residual|topk:ratio=0.1|raw|raw",
         "residual|topk:ratio=0.1|bitmap|fp16", "residual|topk:ratio=0.1|delta_binary|raw",
         "momentum|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
         "residual|threshold:tau=0.5|delta_flag|qsgd"}) {
