@@ -82,8 +82,9 @@ def encode(
 
     Raises:
       TypeError: An argument is no array on a GPU.
-      ValueError: The spec is not one, or has a part without a variant, which the message names; or an array
-        is of another type or size, not contiguous, read-only, or on the host.
+      ValueError: The spec is not one, has a part without a variant, which the message names, or would take
+        more memory on the GPU than is allowed (docs/cuda.md); or an array is of another type or size, not
+        contiguous, read-only, or on the host.
       RuntimeError: Built without CUDA, no GPU, or CUDA failed.
     """
     return _module().encode(array, spec, seed, list(slots), dtype or "", _stream_number(stream))

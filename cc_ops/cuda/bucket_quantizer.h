@@ -48,7 +48,7 @@ struct QuantizerBuffers {
   const uint32_t* num_buckets_dev() const { return &state_dev->num_buckets; }
 };
 
-// The buffers of the codes can sort by so many bits, too.
+// The buffers of the codes have room to sort by num_sort_bits bits, too.
 Status TakeQuantizerBuffers(uint32_t max_count, uint32_t max_buckets, int num_sort_bits,
                             Workspace* workspace, QuantizerBuffers* buffers);
 

@@ -29,10 +29,14 @@ Status CheckVersions(int driver, int runtime) {
       driver / 1000 >= runtime / 1000 &&
       (runtime < kFirstWithLargeParameters || driver >= kFirstWithLargeParameters);
   if (is_new_enough) return OkStatus();
+  // The oldest nvcc that CMakeLists.txt takes; drivers of its major version run what it compiles.
+  constexpr int kOldestCompiler = 11080;
+  const int usable = driver / 1000 == kOldestCompiler / 1000 ? kOldestCompiler : driver;
+  const std::string build =
+      usable < kOldestCompiler ? "" : ", or build tfcompress with nvcc of CUDA " + Dotted(usable);
   return InvalidArgument("the NVIDIA driver supports CUDA ", Dotted(driver),
                          " at most, and tfcompress was built with CUDA ", Dotted(runtime),
-                         "; install a newer driver, or build tfcompress with nvcc of CUDA ",
-                         Dotted(driver));
+                         "; install a newer driver", build);
 }
 
 Status CheckDriver() {

@@ -1,6 +1,6 @@
 // Frames that are encoded side by side: what the kernels of an encoding know of each. Most take one
-// launch for all frames. Filters, joint codecs, and values that are measured
-// before the frame is laid out (quantile, log, dexp) take theirs for each.
+// launch for all frames. Filters, joint codecs, and values that are measured before the frame is
+// laid out (quantile, log, dexp) take theirs for each.
 #ifndef TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 #define TFCOMPRESS_CUDA_ENCODED_FRAME_H_
 

@@ -38,7 +38,7 @@ struct FrameInput {
 class FrameEncoder {
  public:
   // Most bytes of a workspace: the larger of both.
-  static constexpr uint64_t kMostWorkspaceBytes = uint64_t{1} << 30, kMostBytesAnElement = 16;
+  static constexpr uint64_t kMostWorkspaceBytes = uint64_t{1} << 30, kMostBytesAnElement = 32;
 
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
   // variant (the message names it), if a tensor is too large for any frame, if there are none or

@@ -30,7 +30,8 @@ struct GroupListsBuffers {
   uint32_t* split_offsets_dev;  // The bucket of each key within its group.
   QuantizerBuffers quantizer;
   SortBuffers lists;  // Sorted by list, with the places before the sort.
-  // Results: the keys of the lists, and the bucket of each key within its group.
+  // Results: the keys of the lists, and the bucket of each key within its group. They take the
+  // place of the quantizer's codes before their sort; `lists` shares what is behind that sort.
   uint32_t* keys_dev;
   uint32_t* offsets_dev;
   KeyLists key_lists;

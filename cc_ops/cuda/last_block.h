@@ -13,11 +13,13 @@ namespace device {
 // which sees what the others wrote before. *num_done_dev counts them from 0; `shared` is any word
 // of the block's shared memory.
 __device__ inline bool IsLastBlock(uint32_t num_blocks, uint32_t* num_done_dev, uint32_t* shared) {
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) *shared = atomicAdd(num_done_dev, 1u);
+  if (threadIdx.x == 0) {
+    __threadfence();
+    *shared = atomicAdd(num_done_dev, 1u);
+    __threadfence();
+  }
   __syncthreads();
-  __threadfence();
   return *shared == num_blocks - 1;
 }
 

@@ -20,8 +20,10 @@ Status Occupancy(int device, const void* kernel, int* num_blocks) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, is_new] = known->try_emplace({device, kernel}, 0);
   if (is_new) {
-    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         &entry->second, kernel, static_cast<int>(kBlockThreads), 0);
+    // A function of this build is only invalid where there is no code of it.
+    if (error == cudaErrorInvalidDeviceFunction) error = cudaErrorNoKernelImageForDevice;
     if (error != cudaSuccess) known->erase(entry);
     TFC_RETURN_IF_ERROR(FromCuda(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
   }

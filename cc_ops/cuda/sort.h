@@ -12,7 +12,8 @@
 namespace tfcompress {
 namespace device {
 
-// Items before and after a sort, and its temporary storage, for one number of items and bits.
+// Items before and after a sort, and its temporary storage, for one number of items, and for that
+// of bits or fewer.
 struct SortBuffers {
   uint64_t num_items;
   int num_bits;

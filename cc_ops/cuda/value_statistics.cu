@@ -47,10 +47,11 @@ template <typename Source>
 __global__ void FindExtremesKernel(Source source) {
   __shared__ Extremes block;
   const Observed observed = source.Get();
+  const uint64_t end = *observed.count;
+  if (blockIdx.x >= NumBusyBlocks(end)) return;
   if (threadIdx.x == 0) block = {};
   __syncthreads();
   Extremes own = {};
-  const uint64_t end = *observed.count;
   for (uint64_t i = ThisThread(); i < end; i += NumThreads()) Note(observed.values.At(i), &own);
   RaiseTo(own.complement_of_least_key, &block.complement_of_least_key);
   RaiseTo(own.largest_key, &block.largest_key);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace tfcompress {
 namespace device {
 namespace {
@@ -23,6 +25,13 @@ TEST(Driver, ThatIsOlderIsRefusedWithWhatToDo) {
       "the NVIDIA driver supports CUDA 12.4 at most, and tfcompress was built with CUDA 13.0; "
       "install a newer driver, or build tfcompress with nvcc of CUDA 12.4");
   EXPECT_EQ(CheckVersions(12000, 12010).code(), StatusCode::kInvalidArgument);
+  const auto ends_with = [](const Status& refused, const std::string& end) {
+    const std::string& message = refused.message();
+    return message.size() > end.size() &&
+           message.compare(message.size() - end.size(), end.size(), end) == 0;
+  };
+  EXPECT_TRUE(ends_with(CheckVersions(11040, 13000), "with nvcc of CUDA 11.8"));
+  EXPECT_TRUE(ends_with(CheckVersions(10020, 13000), "install a newer driver"));
   EXPECT_EQ(CheckVersions(0, 13000).message(), "there is no NVIDIA driver");
 }
 

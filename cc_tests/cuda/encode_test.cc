@@ -238,6 +238,7 @@ TEST(FrameEncoder, TakesNoMoreMemoryThanItsLimit) {
   EXPECT_GT(workspace_bytes("residual|dense|sketchml", 10'000'000), 0u);
   EXPECT_GT(workspace_bytes("residual|topk:ratio=0.1|sketchml", 100'000'000), 0u);
   EXPECT_GT(workspace_bytes("residual|threshold:tau=0.5|delta_adaptive|fp16", 400'000'000), 0u);
+  EXPECT_GT(workspace_bytes("residual|dense|raw|quantile", 100'000'000), 0u);
   ExpectError(
       FrameEncoder::Make(*Parse("residual|dense|sketchml"), DType::kFloat32, 30'000'000).status(),
       StatusCode::kInvalidArgument, "the workspace would have ");

@@ -28,8 +28,8 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 // Bytes of workspace and frames of calls that are encoded together; a lone one may take as much as
-// FrameEncoder allows. The
-// model needs the memory, and what takes as much keeps a GPU busy without others.
+// FrameEncoder allows. The model needs the memory, and what takes as much keeps a GPU busy without
+// others.
 constexpr uint64_t kMostBytes = uint64_t{512} << 20;
 // Threads that encode for a stream: what comes while both do is encoded together afterwards.
 constexpr int kMostEncodings = 2;

@@ -411,6 +411,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
       return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoKernelImageForDevice:
       return "cudaErrorNoKernelImageForDevice";
     case cudaErrorUnsupportedPtxVersion:
@@ -434,7 +436,7 @@ cudaError_t cudaPeekAtLastError() { return emulator::last_error; }
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 12000;
+  *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
@@ -461,7 +463,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, const void*, int,
                                                           size_t) {
-  if (!emulator::HasCode()) return emulator::Failed(cudaErrorNoKernelImageForDevice);
+  if (!emulator::HasCode()) return emulator::Failed(cudaErrorInvalidDeviceFunction);
   *num_blocks = 1;
   return cudaSuccess;
 }

@@ -52,9 +52,9 @@ class DeviceRadixSort {
   static cudaError_t Sort(void* storage, size_t& storage_bytes, const Key* keys_in, Key* keys_out,
                           int64_t num_items, int begin_bit, int end_bit, cudaStream_t stream,
                           const Move& move) {
-    // Not a round size, and growing with the items, as with CUB.
+    // Not a round size, and growing with the items and the bits, as with CUB.
     const size_t num_bytes = static_cast<size_t>(num_items) * sizeof(Key);
-    const size_t wanted_bytes = 1023 + 2 * num_bytes;
+    const size_t wanted_bytes = 1023 + 64 * static_cast<size_t>(end_bit) + 2 * num_bytes;
     if (storage == nullptr) {
       storage_bytes = wanted_bytes;
       return cudaSuccess;
