@@ -9,6 +9,7 @@
 
 #include "core/host_device.h"
 #include "cuda/launch.h"
+#include "cuda/select_counts.h"
 
 namespace tfcompress {
 namespace device {
@@ -26,18 +27,9 @@ struct Digit {
   }
 };
 
-inline constexpr int kNumDigits = 3;
 TFC_HOST_DEVICE inline Digit DigitAt(int number) {
   return number == 0 ? Digit{20, 11} : number == 1 ? Digit{10, 10} : Digit{0, 10};
 }
-inline constexpr uint32_t kMaxBuckets = 1u << 11;
-
-// What blocks count of the elements of a vector, and how many blocks have; 0 before.
-struct SelectCounts {
-  uint32_t buckets[kNumDigits][kMaxBuckets];  // Of each digit, those with each value.
-  uint32_t num_counted[kNumDigits];
-  uint32_t num_counted_kept;
-};
 
 // Counts the bucket of every lane that has one. Equal values, zeros above all, put most lanes of a
 // warp into one bucket: the lanes that share the first lane's bucket are counted at once.

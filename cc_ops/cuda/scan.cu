@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cuda/block_scan.h"
 #include "cuda/scan.h"
 
 namespace tfcompress {
