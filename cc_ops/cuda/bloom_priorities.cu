@@ -132,8 +132,7 @@ void TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Wor
   buffers->num_size_words = CeilDiv(max_bits, 4);
   buffers->set_sizes_dev = workspace->Take<uint32_t>(buffers->num_size_words);
   buffers->state_dev = workspace->Take<EncodeState>(1);
-  const SelectSize size = {n, max_k};
-  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
+  buffers->select = TakeSelectSpace(n, max_k, workspace);
 }
 
 Status ChooseByPriority(BloomPolicy policy, const BloomShape* shape_dev, uint64_t seed,

@@ -197,10 +197,9 @@ void FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const
     num_tiles += NumTiles(tensors_[i].n);
   }
   if (spec_.sparsifier != SparsifierKind::kTopK) return;
-  std::vector<SelectSize> sizes;
-  for (const Tensor& tensor : tensors_) sizes.push_back({tensor.n, tensor.max_k});
-  const std::vector<SelectSpace> spaces = TakeSelectSpaces(sizes, workspace);
-  for (size_t i = 0; i < spaces.size(); ++i) encoding->frames_on_host[i].select = spaces[i];
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    encoding->frames_on_host[i].select =
+        TakeSelectSpace(tensors_[i].n, tensors_[i].max_k, workspace);
 }
 
 void FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {

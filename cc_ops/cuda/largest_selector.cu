@@ -33,8 +33,7 @@ void LargestSelector::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->state_dev = workspace->Take<EncodeState>(1);
   buffers->indices_dev = workspace->Take<uint32_t>(count_);
   TakeMarks(n_, workspace, &buffers->marks);
-  const SelectSize size = {n_, count_};
-  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
+  buffers->select = TakeSelectSpace(n_, count_, workspace);
 }
 
 Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& workspace,

@@ -101,8 +101,7 @@ void LinearCoder::TakeToRecover(Workspace* workspace, Buffers* buffers) const {
   TakeMarks(n_, workspace, &buffers->marks);
   if (kind_ == LinearKind::kSharedRandomK) return;
   buffers->estimates_dev = workspace->Take<float>(n_);
-  const SelectSize size = {n_, num_candidates_};
-  buffers->select = TakeSelectSpaces({&size, 1}, workspace)[0];
+  buffers->select = TakeSelectSpace(n_, num_candidates_, workspace);
 }
 
 Status LinearCoder::ListSeeded(uint64_t seed, const Marks& marks, uint32_t* indices_dev,

@@ -22,9 +22,23 @@ __global__ void MarkSupportsKernel(const EncodedFrame* frames) {
     Mark(frame.support_dev[i], frame.marks.words_dev);
 }
 
-__global__ void MarkSeededKernel(SeededPermutation permutation, uint32_t k, uint32_t* words) {
-  for (uint64_t i = ThisThread(); i < k; i += NumThreads())
-    Mark(permutation(static_cast<uint32_t>(i)), words);
+// A seeded support to mark.
+struct SeededMarks {
+  SeededPermutation permutation;
+  uint32_t k;
+  uint32_t* words;
+
+  TFC_HOST_DEVICE static SeededMarks Of(const EncodedFrame& frame) {
+    return {
+        {frame.compensation.gradient.n, frame.header.seed}, frame.known_k, frame.marks.words_dev};
+  }
+};
+
+template <typename Source>
+__global__ void MarkSeededKernel(Source source) {
+  const SeededMarks seeded = source.Get();
+  for (uint64_t i = ThisThread(); i < seeded.k; i += NumThreads())
+    Mark(seeded.permutation(static_cast<uint32_t>(i)), seeded.words);
 }
 
 __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint64_t* counts) {
@@ -32,13 +46,6 @@ __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint
     const uint32_t count = SumOfLanes(__popc(words[tile * kTileWords + ThisLane()]));
     if (ThisLane() == 0) counts[tile] = count;
   }
-}
-
-__global__ void MarkSeedsKernel(const EncodedFrame* frames) {
-  const EncodedFrame& frame = frames[blockIdx.y];
-  const SeededPermutation permutation(frame.compensation.gradient.n, frame.header.seed);
-  for (uint64_t i = ThisThread(); i < frame.known_k; i += NumThreads())
-    Mark(permutation(static_cast<uint32_t>(i)), frame.marks.words_dev);
 }
 
 // Marks to list.
@@ -99,11 +106,14 @@ Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
 
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream) {
-  return LaunchThreads("mark seeded", MarkSeededKernel, k, stream, permutation, k, marks.words_dev);
+  const One<SeededMarks> source = {{permutation, k, marks.words_dev}};
+  return LaunchThreads("mark seeded", MarkSeededKernel<One<SeededMarks>>, k, stream, source);
 }
 
 Status MarkSeeds(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchFrames("mark seeds", MarkSeedsKernel, frames, MaxSupportOf, stream);
+  return LaunchViews<SeededMarks>(
+      "mark seeded", [](auto source) { return MarkSeededKernel<decltype(source)>; }, frames,
+      MaxSupportOf, stream);
 }
 
 Status CountMarks(const Marks& marks, cudaStream_t stream) {

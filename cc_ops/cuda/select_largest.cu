@@ -240,18 +240,14 @@ __global__ void WriteKeptKernel(Source source) {
 
 }  // namespace
 
-std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace) {
-  std::vector<SelectSpace> spaces;
-  for (const auto& [n, k] : sizes) {
-    SelectSpace space;
-    space.counts_dev = workspace->Take<SelectCounts>(1);
-    space.sample = SampleSizeOf(n, k);
-    space.indices_dev = workspace->Take<uint32_t>(space.sample.capacity);
-    space.magnitudes_dev = workspace->Take<uint32_t>(space.sample.capacity);
-    space.kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
-    spaces.push_back(space);
-  }
-  return spaces;
+SelectSpace TakeSelectSpace(uint32_t n, uint32_t k, Workspace* workspace) {
+  SelectSpace space;
+  space.counts_dev = workspace->Take<SelectCounts>(1);
+  space.sample = SampleSizeOf(n, k);
+  space.indices_dev = workspace->Take<uint32_t>(space.sample.capacity);
+  space.magnitudes_dev = workspace->Take<uint32_t>(space.sample.capacity);
+  space.kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
+  return space;
 }
 
 Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,

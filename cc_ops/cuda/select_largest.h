@@ -8,9 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <vector>
 
-#include "core/span.h"
 #include "core/status.h"
 #include "cuda/encode_state.h"
 #include "cuda/marks.h"
@@ -34,14 +32,8 @@ struct SelectSpace {
   uint64_t* kept_dev = nullptr;
 };
 
-// Of how many elements how many are selected.
-struct SelectSize {
-  uint32_t n;
-  uint32_t k;
-};
-
-// Takes what vectors side by side need, each of its size.
-std::vector<SelectSpace> TakeSelectSpaces(Span<const SelectSize> sizes, Workspace* workspace);
+// Takes what the selection of k of n elements needs.
+SelectSpace TakeSelectSpace(uint32_t n, uint32_t k, Workspace* workspace);
 
 // Overwrites selected_dev with the indices of the state_dev->num_wanted largest of marks.n values,
 // ascending; Inf is larger than every number, NaN larger than Inf. Writes nothing, but sets the
