@@ -1,31 +1,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/codec.h"
 #include "core/pipeline.h"
-#include "core/seeded_permutation.h"
 #include "cuda/alike_decoder.h"
 #include "cuda/cuda_status.h"
-#include "cuda/delta_bytes.h"
-#include "cuda/grouped_sketch.h"
-#include "cuda/index_sections.h"
 #include "cuda/launch.h"
-#include "cuda/marks.h"
-#include "cuda/prefixed_deltas.h"
 #include "cuda/tile_sums.h"
-#include "cuda/values.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
-
-// Errors of a frame: the first of these is reported.
-enum ErrorBits : uint32_t {
-  kChecksumError = 1,
-  kIndexError = 2,
-  kValueError = 4,
-  kJointError = 8,
-};
 
 Status StatusOf(uint32_t error) {
   if (error & kChecksumError) {
@@ -37,11 +21,6 @@ Status StatusOf(uint32_t error) {
   if (error & kValueError) return DataLoss("value section: not k finite values");
   if (error & kJointError) return DataLoss("value section: not k elements of its joint codec");
   return OkStatus();
-}
-
-__global__ void NarrowKernel(const float* sum, uint64_t n, DType dtype, uint16_t* out) {
-  for (uint64_t i = ThisThread(); i < n; i += NumThreads())
-    out[i] = dtype == DType::kFloat16 ? NarrowHalf(sum[i]) : FloatToBFloat16(sum[i]);
 }
 
 template <typename T>
@@ -62,11 +41,10 @@ Status FillNaN(const SumTarget& target, cudaStream_t stream) {
                        static_cast<uint16_t*>(target.data));
 }
 
-// What launches work on side by side, one element for each frame; on the host and on the device.
+// What launches work on side by side, an element for each frame; on the host and on the device.
 struct AlikeDecoder::Tables {
-  CheckedFrame* frames;
-  AddedValues* values;
-  ListTables lists;
+  CheckedFrame* checked;
+  FrameTables frames;
   size_t num_bytes;
 };
 
@@ -75,73 +53,62 @@ struct AlikeDecoder::Buffers {
   SectionRemainder* remainders_dev;  // Of each frame.
   size_t num_cleared_bytes;          // Those of both.
   Tables tables_dev;
-  ValueParams* value_params_dev;  // One for each frame of a group.
-  float* wide_dev;
-  uint32_t* indices_dev;  // Of a frame, or of all frames of a group.
-  Marks marks;
-  KeyBuffers keys;
-  BloomBuffers bloom;
-  ParamBuffers params;
-  SketchDecodeBuffers sketch;
+  float* sums_dev;  // Of several groups, for targets that are not float32, end to end.
 };
 
-AlikeDecoder AlikeDecoder::Make(uint64_t num_packet_bytes, std::vector<FrameTask> tasks,
-                                std::vector<SumTarget> targets, uint64_t most_group_bytes) {
+AlikeDecoder AlikeDecoder::Make(std::vector<FrameTask> tasks, std::vector<SumTarget> targets,
+                                uint64_t most_group_bytes) {
   AlikeDecoder decoder;
   decoder.tasks_ = std::move(tasks);
   decoder.targets_ = std::move(targets);
-  decoder.num_packet_bytes_ = num_packet_bytes;
-  for (const SumTarget& target : decoder.targets_) {
-    if (target.dtype != DType::kFloat32)
-      decoder.max_wide_ = std::max(decoder.max_wide_, static_cast<uint32_t>(target.n));
-  }
-  decoder.groups_ = decoder.FormGroups(most_group_bytes);
-  if (decoder.groups_.empty()) {
-    for (const FrameTask& task : decoder.tasks_) decoder.MakeRoomFor(task);
-  }
+  decoder.FormGroups(most_group_bytes);
   Workspace measure, measure_host;
   Buffers buffers{};
   decoder.Take(&measure, &buffers);
-  decoder.workspace_bytes_ = measure.num_bytes();
+  uint64_t most_bytes = 0;
+  for (const Frames& group : decoder.groups_)
+    most_bytes = std::max(most_bytes, decoder.GroupOf(group).workspace_bytes());
+  decoder.workspace_bytes_ = measure.num_bytes() + most_bytes;
   measure_host.Take<uint32_t>(decoder.num_errors());
   decoder.TakeTables(&measure_host);
   decoder.host_bytes_ = measure_host.num_bytes();
   return decoder;
 }
 
-FrameGroups AlikeDecoder::FormGroups(uint64_t most_bytes) const {
-  const bool are_floats =
-      std::all_of(targets_.begin(), targets_.end(),
-                  [](const SumTarget& target) { return target.dtype == DType::kFloat32; });
-  return are_floats ? FrameGroups(tasks_, num_tensors(), most_bytes) : FrameGroups();
+FrameGroup AlikeDecoder::GroupOf(const Frames& frames) const {
+  return FrameGroup(Span<const FrameTask>(tasks_).subspan(frames.first, frames.count));
 }
 
-void AlikeDecoder::MakeRoomFor(const FrameTask& task) {
-  const FrameHeader& header = task.frame.header;
-  if (header.k == 0) return;
-  const FrameSections& sections = task.frame.sections;
-  const IndexKind index = task.decoder.index;
-  const bool is_sketch = task.decoder.joint != JointKind::kNone;
-  params_.Add(task.decoder.value, header.k);
-  if (HasPrefixedDeltas(index)) max_deltas_.Cover(ExtentOf(1, header.k, sections.indices.size()));
-  if (is_sketch) max_sketch_.max_k = std::max(max_sketch_.max_k, header.k);
-  if (task.decoder.joint == JointKind::kSkcompress) {
-    max_sketch_.max_compressed.Cover(ExtentOf(kMaxSketchLists, header.k, sections.values.size()));
+void AlikeDecoder::FormGroups(uint64_t most_bytes) {
+  uint64_t num_bytes = 0, num_keys = 0;
+  FrameGroup open{
+      Span<const FrameTask>()};  // Some frames of the last group, with elements if any has.
+  for (size_t first = 0; first < tasks_.size(); first += num_tensors()) {
+    const Frames frames = {first, num_tensors()};
+    const FrameGroup rank = GroupOf(frames);
+    have_supports_ |= rank.has_supports();
+    have_filters_ |= rank.has_filters();
+    num_bytes += rank.workspace_bytes();
+    num_keys += rank.num_keys();
+    if (!groups_.empty() && num_bytes <= most_bytes && num_keys <= kMaxElements &&
+        groups_.back().count + frames.count <= kMaxParts && open.HasKindsOf(rank)) {
+      groups_.back().count += frames.count;
+    } else {
+      groups_.push_back(frames);
+      num_bytes = rank.workspace_bytes();
+      num_keys = rank.num_keys();
+      open = rank;
+    }
+    if (!open.has_elements()) open = rank;
   }
-  if (index == IndexKind::kBloom) max_bloom_.Cover(sections.indices, header.n, header.k);
-  if (header.support == SupportKind::kIndexSection || task.decoder.is_seeded)
-    max_k_ = std::max(max_k_, header.k);
-  if (is_sketch || task.decoder.is_seeded || index == IndexKind::kBitmap ||
-      index == IndexKind::kBloom)
-    max_marks_ = std::max(max_marks_, header.n);
 }
 
 AlikeDecoder::Tables AlikeDecoder::TakeTables(Workspace* workspace) const {
   const size_t begin = workspace->num_bytes();
-  Tables tables{};
-  tables.frames = workspace->Take<CheckedFrame>(tasks_.size());
-  tables.values = workspace->Take<AddedValues>(tasks_.size());
-  tables.lists = groups_.TakeTables(workspace);
+  Tables tables;
+  tables.checked = workspace->Take<CheckedFrame>(tasks_.size());
+  tables.frames =
+      TakeFrameTables(tasks_.size(), groups_.size(), have_supports_, have_filters_, workspace);
   tables.num_bytes = workspace->num_bytes() - begin;
   return tables;
 }
@@ -151,53 +118,43 @@ void AlikeDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->remainders_dev = workspace->Take<SectionRemainder>(tasks_.size());
   buffers->num_cleared_bytes = workspace->num_bytes();
   buffers->tables_dev = TakeTables(workspace);
-  buffers->value_params_dev =
-      workspace->Take<ValueParams>(std::max<size_t>(groups_.max_frames(), 1));
-  buffers->wide_dev = workspace->Take<float>(max_wide_);
-  buffers->indices_dev = workspace->Take<uint32_t>(std::max(max_k_, groups_.max_keys()));
-  TakeParamBuffers(params_, workspace, &buffers->params);
-  TakeBloomReadBuffers(max_bloom_, workspace, &buffers->bloom);
-  if (max_sketch_.max_k > 0) TakeSketchDecodeBuffers(max_sketch_, workspace, &buffers->sketch);
-  TakeMarks(max_marks_, workspace, &buffers->marks);
-  if (!groups_.empty()) {
-    groups_.TakeBuffers(workspace, &buffers->keys);
-    return;
-  }
-  TakeDeltaBuffers(1, max_k_, workspace, &buffers->keys.deltas);
-  if (max_deltas_.num_streams > 0)
-    TakeDeltaReadBuffers(1, max_deltas_, workspace, &buffers->keys.prefixed);
+  uint64_t num_sums = 0;
+  for (const SumTarget& target : targets_)
+    num_sums += groups_.size() > 1 && target.dtype != DType::kFloat32 ? target.n : 0;
+  buffers->sums_dev = workspace->Take<float>(num_sums);
 }
 
-float* AlikeDecoder::SumOf(size_t tensor, const Buffers& buffers) const {
-  const SumTarget& target = targets_[tensor];
-  return target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) : buffers.wide_dev;
-}
-
-void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
-                              const Tables& tables) const {
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    const auto& [frame, decoder, offset] = tasks_[i];
-    const unsigned char* values_dev =
-        packets_dev + offset + kFrameHeaderBytes + frame.sections.indices.size();
-    const uint32_t k = frame.header.k;
-    const bool has_indices = frame.header.support != SupportKind::kEverything && k > 0;
-    uint32_t* const error_dev = buffers.errors_dev + i;
-    const ValueKind kind = groups_.empty() ? decoder.value : groups_.value_kind();
-    tables.frames[i] = {
-        {packets_dev + offset, frame.bytes.size(), nullptr}, buffers.remainders_dev + i, error_dev};
-    tables.values[i] = {{kind, values_dev, frame.sections.values.size(), k},
-                        has_indices ? buffers.indices_dev : nullptr,
-                        buffers.value_params_dev,
-                        error_dev,
-                        SumOf(i % num_tensors(), buffers),
-                        frame.header.n};
+void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Workspace& rest,
+                              const Buffers& buffers, const Tables& tables) const {
+  float* sums_dev = buffers.sums_dev;
+  for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
+    const SumTarget& target = targets_[tensor];
+    const bool is_float = target.dtype == DType::kFloat32;
+    for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
+      uint32_t* const error_dev = buffers.errors_dev + i;
+      tables.checked[i] = {{packets_dev + tasks_[i].offset, tasks_[i].frame.bytes.size(), nullptr},
+                           buffers.remainders_dev + i,
+                           error_dev};
+      AddedValues& added = tables.frames.values[i] = {};
+      added.error_dev = error_dev;
+      added.dtype = target.dtype;
+      added.out_dev = target.data;
+      added.sum_dev = is_float ? static_cast<float*>(target.data) : sums_dev;
+    }
+    if (!is_float) sums_dev += groups_.size() > 1 ? target.n : 0;
   }
-  groups_.Place(tasks_, tables.values, tables.lists);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const FrameGroup group = GroupOf(groups_[i]);
+    Workspace carve = rest;
+    GroupBuffers group_buffers{};
+    group.Take(&carve, &group_buffers);
+    group.Fill(packets_dev, group_buffers, tables.frames.From(groups_[i].first, i));
+  }
 }
 
 Status AlikeDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
                                  cudaStream_t stream) const {
-  const Parts<CheckedFrame> frames = {{tables.frames, tasks_.size()}, buffers.tables_dev.frames};
+  const Parts<CheckedFrame> frames = {{tables.checked, tasks_.size()}, buffers.tables_dev.checked};
   for (size_t first = 0; first < tasks_.size(); first += kMaxParts) {
     const size_t count = std::min<size_t>(kMaxParts, tasks_.size() - first);
     TFC_RETURN_IF_ERROR(CheckChecksums(frames.Slice(first, count), shift_, kChecksumError, stream));
@@ -205,113 +162,22 @@ Status AlikeDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
   return OkStatus();
 }
 
-// ---- One frame at a time ------------------------------------------------------------------------
-
-Status AlikeDecoder::DecodeIndices(const FrameTask& task, const unsigned char* section_dev,
-                                   const Buffers& buffers, const Parts<AddedValues>& values,
-                                   cudaStream_t stream) const {
-  uint32_t* error_dev = values.on_host[0].error_dev;
-  const FrameHeader& header = task.frame.header;
-  const uint64_t num_bytes = task.frame.sections.indices.size();
-  const Marks marks = buffers.marks.Slice(0, header.n);
-  switch (task.decoder.index) {
-    case IndexKind::kImplied:
-      if (!task.decoder.is_seeded) return OkStatus();
-      TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(
-          MarkSeeded(SeededPermutation(header.n, header.seed), header.k, marks, stream));
-      TFC_RETURN_IF_ERROR(CountMarks(marks, stream));
-      TFC_RETURN_IF_ERROR(ScanMarks(marks, stream));
-      return ListMarks(marks, header.k, buffers.indices_dev, stream);
-    case IndexKind::kRaw:
-      TFC_RETURN_IF_ERROR(ReadIndices(section_dev, header.k, buffers.indices_dev, stream));
-      break;
-    case IndexKind::kBitmap:
-      return ReadBitmap(section_dev, header.k, marks, kIndexError, error_dev, buffers.indices_dev,
-                        stream);
-    case IndexKind::kDeltaBinary:
-    case IndexKind::kDeltaAdaptive:
-    case IndexKind::kDeltaFlag:
-      TFC_RETURN_IF_ERROR(DecodeDeltaSections(
-          task.decoder.index, KeyLists::One(header.k), {section_dev, num_bytes, nullptr, nullptr},
-          buffers.keys, kIndexError, error_dev, buffers.indices_dev, stream));
-      break;
-    case IndexKind::kBloom:
-      return ReadBloom(task.frame.sections.indices, section_dev, header.k, header.seed, marks,
-                       buffers.bloom, kIndexError, error_dev, buffers.indices_dev, stream);
-  }
-  return CheckIndices(values, kIndexError, stream);
-}
-
-Status AlikeDecoder::AddSketch(const FrameTask& task, const unsigned char* section_dev, float scale,
-                               const Buffers& buffers, uint32_t* error_dev, float* sum_dev,
-                               cudaStream_t stream) const {
-  const FrameHeader& header = task.frame.header;
-  const SketchSectionView section = {
-      task.decoder.joint, section_dev, task.frame.sections.values.size(),
-      header.n,           header.k,    header.seed};
-  return AddGroupedSketch(section, scale, buffers.marks.Slice(0, header.n), buffers.sketch,
-                          kJointError, error_dev, sum_dev, stream);
-}
-
-Status AlikeDecoder::AddFrame(size_t i, const unsigned char* packets_dev, float scale,
-                              const Buffers& buffers, const Tables& tables,
-                              cudaStream_t stream) const {
-  const FrameTask& task = tasks_[i];
-  if (task.frame.header.k == 0) return OkStatus();
-  const unsigned char* section_dev = packets_dev + task.offset + kFrameHeaderBytes;
-  const AddedValues& added = tables.values[i];
-  if (task.decoder.joint != JointKind::kNone)
-    return AddSketch(task, section_dev, scale, buffers, added.error_dev, added.sum_dev, stream);
-  const Parts<AddedValues> values = {{&added, 1}, buffers.tables_dev.values + i};
-  TFC_RETURN_IF_ERROR(DecodeIndices(task, section_dev, buffers, values, stream));
-  if (IsCoded(task.decoder.value))
-    TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, buffers.params, stream));
-  return AddScaled(values, scale, kValueError, stream);
-}
-
-Status AlikeDecoder::SumTensor(size_t tensor, const unsigned char* packets_dev, float scale,
-                               const Buffers& buffers, const Tables& tables,
-                               cudaStream_t stream) const {
-  const SumTarget& target = targets_[tensor];
-  float* sum_dev = SumOf(tensor, buffers);
-  if (target.n > 0) {
-    TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(sum_dev, 0, target.n * sizeof(float), stream));
-  }
-  for (size_t i = tensor; i < tasks_.size(); i += num_tensors())
-    TFC_RETURN_IF_ERROR(AddFrame(i, packets_dev, scale, buffers, tables, stream));
-  if (target.dtype == DType::kFloat32) return OkStatus();
-  return LaunchThreads("narrow", NarrowKernel, target.n, stream, sum_dev, target.n, target.dtype,
-                       static_cast<uint16_t*>(target.data));
-}
-
-// ---- The frames of some ranks side by side ------------------------------------------------------
-
 Status AlikeDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
-                              const Buffers& buffers, const Tables& tables,
+                              Workspace rest, const Buffers& buffers, const Tables& tables,
                               cudaStream_t stream) const {
-  const size_t first = groups_[group].first_frame, count = groups_[group].num_frames;
-  const Parts<AddedValues> values = {{tables.values, tasks_.size()}, buffers.tables_dev.values};
-  if (groups_[group].num_keys > 0) {
-    TFC_RETURN_IF_ERROR(groups_.DecodeKeys(
-        group, packets_dev, num_packet_bytes_, buffers.tables_dev.lists, buffers.keys, kIndexError,
-        buffers.errors_dev + tasks_.size(), buffers.indices_dev, stream));
-    TFC_RETURN_IF_ERROR(CheckIndices(values.Slice(first, count), kIndexError, stream));
-  }
-  if (IsCoded(groups_.value_kind())) {
-    TFC_RETURN_IF_ERROR(
-        ReadParameters(values.Slice(first, count), kValueError, buffers.params, stream));
-  }
-  return SumTiles(values.Slice(first, count), num_tensors(), groups_.has_indices(),
-                  /*add=*/group > 0, scale, kValueError, stream);
-}
-
-Status AlikeDecoder::SumGroups(const unsigned char* packets_dev, float scale,
-                               const Buffers& buffers, const Tables& tables,
-                               cudaStream_t stream) const {
-  for (size_t group = 0; group < groups_.size(); ++group)
-    TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
-  return OkStatus();
+  const FrameGroup frames = GroupOf(groups_[group]);
+  const auto [first, count] = groups_[group];
+  const FrameTables own = tables.frames.From(first, group);
+  const FrameTables own_dev = buffers.tables_dev.frames.From(first, group);
+  GroupBuffers group_buffers{};
+  frames.Take(&rest, &group_buffers);
+  TFC_RETURN_IF_ERROR(frames.DecodeSupports(packets_dev, own, own_dev, group_buffers,
+                                            buffers.errors_dev + tasks_.size(), stream));
+  const Parts<AddedValues> values = {{own.values, count}, own_dev.values};
+  if (IsCoded(frames.value_kind()))
+    TFC_RETURN_IF_ERROR(ReadParameters(values, kValueError, stream));
+  return SumTiles(values, num_tensors(), frames.has_supports(),
+                  {group == 0, group + 1 == groups_.size()}, scale, kValueError, stream);
 }
 
 bool AlikeDecoder::IsFinite(size_t tensor) const {
@@ -329,18 +195,16 @@ Status AlikeDecoder::Launch(const unsigned char* packets_dev, float scale,
   Take(&carve, &buffers);
   auto* errors = carve_host.Take<uint32_t>(num_errors());
   const Tables tables = TakeTables(&carve_host);
-  FillTables(packets_dev, buffers, tables);
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.tables_dev.frames, tables.frames,
+  FillTables(packets_dev, carve, buffers, tables);
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.tables_dev.checked, tables.checked,
                                            tables.num_bytes, cudaMemcpyHostToDevice, stream));
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.errors_dev, 0, buffers.num_cleared_bytes, stream));
   TFC_RETURN_IF_ERROR(CheckFrames(buffers, tables, stream));
-  if (!groups_.empty()) TFC_RETURN_IF_ERROR(SumGroups(packets_dev, scale, buffers, tables, stream));
-  for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
-    if (groups_.empty())
-      TFC_RETURN_IF_ERROR(SumTensor(tensor, packets_dev, scale, buffers, tables, stream));
+  for (size_t group = 0; group < groups_.size(); ++group)
+    TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, carve, buffers, tables, stream));
+  for (size_t tensor = 0; tensor < num_tensors(); ++tensor)
     if (!IsFinite(tensor)) TFC_RETURN_IF_ERROR(FillNaN(targets_[tensor], stream));
-  }
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
       errors, buffers.errors_dev, num_errors() * sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
   return OkStatus();
@@ -354,7 +218,7 @@ Status AlikeDecoder::NameBrokenFrame() const {
       TFC_RETURN_IF_ERROR(DecodeFrame(frame, SerialExecutor(), &ignored).WithContext(frame.name()));
     }
   }
-  return Internal("the device refuses index sections that the host accepts");
+  return Internal("the device refuses sections that the host accepts");
 }
 
 Status AlikeDecoder::Report(const void* host, Span<DecodeStats> stats) const {

@@ -14,26 +14,27 @@ namespace device {
 inline constexpr uint32_t kScanRows = 8;
 
 // ScanCounts by the threads of one block, with a word of `warp_sums` for each of its warps.
-__device__ inline void ScanByBlock(uint64_t* counts, uint64_t num_counts, uint64_t* warp_sums) {
+template <typename T>
+__device__ void ScanByBlock(T* counts, uint64_t num_counts, T* warp_sums) {
   const uint32_t warp = threadIdx.x / kWarpThreads;
   const uint32_t num_warps = blockDim.x / kWarpThreads;
-  uint64_t sum = 0;
+  T sum = 0;
   for (uint64_t begin = 0; begin <= num_counts; begin += uint64_t{blockDim.x} * kScanRows) {
     const uint64_t first = begin + warp * kWarpThreads * kScanRows + ThisLane();
-    uint64_t before[kScanRows];
+    T before[kScanRows];
     for (uint32_t row = 0; row < kScanRows; ++row) {
       const uint64_t i = first + row * kWarpThreads;
       before[row] = i < num_counts ? counts[i] : 0;
     }
-    uint64_t of_warp = 0;
-    for (uint64_t& own : before) {
-      const uint64_t up_to_own = of_warp + InclusiveSum(own);
+    T of_warp = 0;
+    for (T& own : before) {
+      const T up_to_own = of_warp + InclusiveSum(own);
       own = up_to_own - own;
       of_warp = __shfl_sync(kAllLanes, up_to_own, kWarpThreads - 1);
     }
     if (ThisLane() == 0) warp_sums[warp] = of_warp;
     __syncthreads();
-    uint64_t before_warp = sum;
+    T before_warp = sum;
     for (uint32_t other = 0; other < num_warps; ++other) {
       if (other == warp) before_warp = sum;
       sum += warp_sums[other];

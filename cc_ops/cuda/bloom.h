@@ -1,6 +1,6 @@
-// The Bloom filter of DeepReduce section 4 on the device. p0 takes all positives, naive and
-// leftmost the first k, middle and rightmost the middle or last k; for p1 and p2 see
-// bloom_priorities.h.
+// Index sections of Bloom filters (DeepReduce section 4) on the device, of frames side by side. p0
+// takes all positives, naive and leftmost the first k, middle and rightmost the middle or last k;
+// for p1 and p2 see bloom_priorities.h.
 #ifndef TFCOMPRESS_CUDA_BLOOM_H_
 #define TFCOMPRESS_CUDA_BLOOM_H_
 
@@ -12,61 +12,85 @@
 #include "core/sketch/bloom_filter.h"
 #include "core/span.h"
 #include "core/status.h"
+#include "cuda/bloom_parts.h"
 #include "cuda/bloom_priorities.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/marks.h"
+#include "cuda/parts.h"
+#include "cuda/sample_size.h"
+#include "cuda/select_largest.h"
+#include "cuda/support_section.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
-struct BloomState {
-  BloomShape shape;  // Has no bits if the section is broken.
+// ---- Encoding ----------------------------------------------------------------------------------
+
+struct BloomSpec {
   BloomPolicy policy;
-  uint64_t num_bytes;  // Length of the filter.
-  uint32_t k;          // Inserted indices; of a section, those to decode.
-  uint32_t num_set;    // Set bits, for decoding.
-  uint64_t first;      // Rank of the first index among the positives.
+  BloomRate rate;
 };
 
 struct BloomBuffers {
-  BloomState* state_dev;
-  unsigned char* filter_dev;  // For encoding; padded to whole words.
-  uint64_t num_filter_bytes;
-  uint32_t* chosen_dev;             // For encoding: the indices that receivers will decode.
-  BloomPriorityBuffers priorities;  // For p1 and p2.
+  BloomPart* parts_dev = nullptr;
+  uint32_t* filters_dev = nullptr;  // Of all frames, each in whole words.
+  uint64_t num_filter_words = 0;
+  BloomPriorityBuffers priorities;
 };
 
-// Takes buffers for encoding up to max_k indices of n, from which up to max_chosen are decoded.
-void TakeBloomBuffers(BloomPolicy policy, const BloomRate& rate, uint32_t n, uint32_t max_k,
-                      uint32_t max_chosen, Workspace* workspace, BloomBuffers* buffers);
+// Takes buffers for frames whose bounds of supports are set, and `marks` for those of all, and
+// gives the frames their words of code, their length, and the indices that receivers will decode.
+// For p1 and p2 frames have a SelectSpace for max_k elements.
+BloomBuffers TakeBloomBuffers(const BloomSpec& spec, const Marks& marks, Span<EncodedFrame> frames,
+                              Workspace* workspace);
 
-// What decoding needs room for: maxima over sections of p1 and p2.
+// Inserts each support into a filter, lists the indices that the policy decodes from it, and sets
+// the state's k to their number. Overwrites the marks, which are those of all frames.
+Status ChooseByBloom(const BloomSpec& spec, const Parts<EncodedFrame>& frames, const Marks& marks,
+                     const BloomBuffers& buffers, cudaStream_t stream);
+// Writes the sections; none where the state's k is 0.
+Status WriteBlooms(const BloomSpec& spec, const Parts<EncodedFrame>& frames,
+                   const BloomBuffers& buffers, cudaStream_t stream);
+
+// ---- Decoding ----------------------------------------------------------------------------------
+
+// What the host knows of a section beside its SupportSection, and, for p1 and p2, where it has its
+// buffers among those of all.
+struct BloomPlace {
+  BloomPolicy policy = BloomPolicy::kNaive;  // Untrusted.
+  SampleSize sample;
+  uint64_t first_candidate = 0;
+  uint64_t first_size_word = 0;
+};
+
+// What sections that are decoded together need room for.
 struct BloomExtent {
-  uint32_t max_n = 0;
-  uint32_t max_k = 0;
-  uint64_t max_bits = 0;
-  // Covers a section, if it is one of these.
-  void Cover(ByteSpan section, uint32_t n, uint32_t k);
+  size_t num_sections = 0;
+  bool has_priorities = false;
+  uint64_t num_candidates = 0;
+  uint64_t num_size_words = 0;
+
+  // Places the next of the sections, for k indices below n. The host has its first byte.
+  BloomPlace Place(ByteSpan section, uint32_t n, uint32_t k);
 };
 
-// Takes buffers for decoding.
-void TakeBloomReadBuffers(const BloomExtent& extent, Workspace* workspace, BloomBuffers* buffers);
+struct BloomReadBuffers {
+  BloomPart* parts_dev = nullptr;
+  SelectSpace select;  // Of all sections.
+  BloomPriorityBuffers priorities;
+};
 
-// Inserts the *k_dev <= max_k indices into a filter, lists the indices that the policy decodes from
-// it, and sets *k_dev to their number. Overwrites the marks.
-Status ChooseByBloom(BloomPolicy policy, const BloomRate& rate, uint64_t seed,
-                     const uint32_t* indices_dev, uint32_t max_k, const Marks& marks,
-                     const BloomBuffers& buffers, uint32_t* k_dev, cudaStream_t stream);
-// Writes the section. Does nothing if *k_dev is 0.
-Status WriteBloom(const BloomBuffers& buffers, const uint32_t* k_dev, unsigned char* section_dev,
+// Takes buffers for decoding with `marks`, which are those of all sections.
+BloomReadBuffers TakeBloomReadBuffers(const BloomExtent& extent, const Marks& marks,
+                                      Workspace* workspace);
+
+// Decodes sections, of the same number of places, to k indices each. Sets `bits` of the error of
+// those that do not decode to k indices below n; their indices are unspecified. Uses `marks`, those
+// of all sections, as scratch.
+Status ReadBlooms(const Parts<SupportSection>& sections, const Parts<BloomPlace>& places,
+                  const Marks& marks, const BloomReadBuffers& buffers, uint32_t bits,
                   cudaStream_t stream);
-
-// Decodes the k indices of a section, of which the host has the first byte, into indices_dev, using
-// `marks` over the universe as scratch. Sets `bits` of *error_dev if it does not decode to k
-// indices below n.
-Status ReadBloom(ByteSpan section, const unsigned char* section_dev, uint32_t k, uint64_t seed,
-                 const Marks& marks, const BloomBuffers& buffers, uint32_t bits,
-                 uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

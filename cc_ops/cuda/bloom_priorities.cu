@@ -8,12 +8,18 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// The marked elements and their filter.
+// The marked elements of a filter.
 struct Positives {
   const uint32_t* words;
   uint64_t num_words;
-  const BloomShape* shape;
+  BloomShape shape;
   uint64_t seed;
+
+  __device__ explicit Positives(const BloomPart& part)
+      : words(part.marks.words_dev),
+        num_words(part.marks.num_tiles() * kTileWords),
+        shape(part.shape),
+        seed(part.seed) {}
 
   // Calls visit(index) for those of this thread.
   template <typename Visit>
@@ -27,9 +33,8 @@ struct Positives {
   // Calls visit(bit) for the bits that the probes of `index` read, until it returns false.
   template <typename Visit>
   __device__ void VisitBits(uint32_t index, const Visit& visit) const {
-    VisitBloomStarts(HashKey(index / kBloomBlockKeys, seed), *shape, [&](uint32_t start) {
-      return visit(BloomBit(start, index, shape->num_bits));
-    });
+    VisitBloomStarts(HashKey(index / kBloomBlockKeys, seed), shape,
+                     [&](uint32_t start) { return visit(BloomBit(start, index, shape.num_bits)); });
   }
 };
 
@@ -51,13 +56,21 @@ struct SetSizes {
 };
 
 // Priorities are the bits of floats, which are selected as magnitudes.
-__global__ void RandomiseKernel(Positives positives, float* priorities) {
+__global__ void RandomiseKernel(const BloomPart* parts) {
+  const BloomPart& part = parts[blockIdx.y];
+  if (part.policy != BloomPolicy::kP1 || part.k == 0) return;
+  const Positives positives(part);
+  float* const priorities = part.priorities_dev;
   positives.ForEach([&](uint32_t index) {
     priorities[index] = FloatFromBits(RandomPriority(HashKey(index, positives.seed)));
   });
 }
 
-__global__ void CountMembersKernel(Positives positives, SetSizes sizes) {
+__global__ void CountMembersKernel(const BloomPart* parts) {
+  const BloomPart& part = parts[blockIdx.y];
+  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
+  const Positives positives(part);
+  const SetSizes sizes = {part.set_sizes_dev};
   positives.ForEach([&](uint32_t index) {
     positives.VisitBits(index, [&](uint32_t bit) {
       sizes.Increment(bit);
@@ -66,7 +79,12 @@ __global__ void CountMembersKernel(Positives positives, SetSizes sizes) {
   });
 }
 
-__global__ void FindCertainKernel(Positives positives, SetSizes sizes, float* priorities) {
+__global__ void FindCertainKernel(const BloomPart* parts) {
+  const BloomPart& part = parts[blockIdx.y];
+  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
+  const Positives positives(part);
+  const SetSizes sizes = {part.set_sizes_dev};
+  float* const priorities = part.priorities_dev;
   positives.ForEach([&](uint32_t index) {
     bool is_certain = false;
     positives.VisitBits(index, [&](uint32_t bit) {
@@ -80,7 +98,12 @@ __global__ void FindCertainKernel(Positives positives, SetSizes sizes, float* pr
   });
 }
 
-__global__ void ExplainKernel(Positives positives, const float* priorities, SetSizes sizes) {
+__global__ void ExplainKernel(const BloomPart* parts) {
+  const BloomPart& part = parts[blockIdx.y];
+  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
+  const Positives positives(part);
+  const SetSizes sizes = {part.set_sizes_dev};
+  const float* const priorities = part.priorities_dev;
   positives.ForEach([&](uint32_t index) {
     if (FloatBits(priorities[index]) == 0) return;
     positives.VisitBits(index, [&](uint32_t bit) {
@@ -90,7 +113,12 @@ __global__ void ExplainKernel(Positives positives, const float* priorities, SetS
   });
 }
 
-__global__ void WeighOthersKernel(Positives positives, SetSizes sizes, float* priorities) {
+__global__ void WeighOthersKernel(const BloomPart* parts) {
+  const BloomPart& part = parts[blockIdx.y];
+  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
+  const Positives positives(part);
+  const SetSizes sizes = {part.set_sizes_dev};
+  float* const priorities = part.priorities_dev;
   positives.ForEach([&](uint32_t index) {
     if (FloatBits(priorities[index]) != 0) return;
     uint32_t evidence = 0;
@@ -102,56 +130,46 @@ __global__ void WeighOthersKernel(Positives positives, SetSizes sizes, float* pr
   });
 }
 
-__global__ void BeginChoiceKernel(const uint32_t* k, EncodeState* state) {
-  if (ThisThread() != 0) return;
-  *state = {};
-  state->k = *k;
-  state->num_wanted = *k;
-}
-
-Status Weigh(const Positives& positives, const BloomPriorityBuffers& buffers, cudaStream_t stream) {
-  const uint64_t count = positives.num_words;
-  const SetSizes sizes = {buffers.set_sizes_dev};
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemsetAsync(sizes.words, 0, buffers.num_size_words * sizeof(uint32_t), stream));
-  TFC_RETURN_IF_ERROR(
-      LaunchThreads("count members", CountMembersKernel, count, stream, positives, sizes));
-  TFC_RETURN_IF_ERROR(LaunchThreads("find certain", FindCertainKernel, count, stream, positives,
-                                    sizes, buffers.priorities_dev));
-  TFC_RETURN_IF_ERROR(LaunchThreads("explain", ExplainKernel, count, stream, positives,
-                                    buffers.priorities_dev, sizes));
-  return LaunchThreads("weigh others", WeighOthersKernel, count, stream, positives, sizes,
-                       buffers.priorities_dev);
+Status Weigh(const BloomParts& parts, cudaStream_t stream) {
+  const auto launch = [&](const char* name, void (*kernel)(const BloomPart*)) {
+    return LaunchParts(name, kernel, parts.words, parts.count, stream, parts.data_dev);
+  };
+  TFC_RETURN_IF_ERROR(launch("count members", CountMembersKernel));
+  TFC_RETURN_IF_ERROR(launch("find certain", FindCertainKernel));
+  TFC_RETURN_IF_ERROR(launch("explain", ExplainKernel));
+  return launch("weigh others", WeighOthersKernel);
 }
 
 }  // namespace
 
-void TakeBloomPriorityBuffers(uint32_t n, uint32_t max_k, uint64_t max_bits, Workspace* workspace,
-                              BloomPriorityBuffers* buffers) {
-  buffers->priorities_dev = workspace->Take<float>(n);
-  buffers->num_size_words = CeilDiv(max_bits, 4);
-  buffers->set_sizes_dev = workspace->Take<uint32_t>(buffers->num_size_words);
-  buffers->state_dev = workspace->Take<EncodeState>(1);
-  buffers->select = TakeSelectSpace(n, max_k, workspace);
+BloomPriorityBuffers TakeBloomPriorityBuffers(uint64_t num_filters, const Marks& marks,
+                                              uint64_t num_size_words, Workspace* workspace) {
+  BloomPriorityBuffers buffers;
+  buffers.vectors_dev = workspace->Take<EncodedFrame>(num_filters);
+  buffers.states_dev = workspace->Take<EncodeState>(num_filters);
+  buffers.priorities_dev = workspace->Take<float>(marks.num_tiles() * kTileElements);
+  buffers.set_sizes_dev = workspace->Take<uint32_t>(num_size_words);
+  buffers.num_size_words = num_size_words;
+  return buffers;
 }
 
-Status ChooseByPriority(BloomPolicy policy, const BloomShape* shape_dev, uint64_t seed,
-                        const uint32_t* k_dev, const Marks& marks,
-                        const BloomPriorityBuffers& buffers, uint32_t* indices_dev,
+Status ChooseByPriority(const BloomParts& parts, bool has_random, bool has_weighed,
+                        const BloomPriorityBuffers& buffers, Span<const EncodedFrame> vectors,
                         cudaStream_t stream) {
-  const Positives positives = {marks.words_dev, marks.num_tiles() * kTileWords, shape_dev, seed};
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(buffers.priorities_dev, 0,
-                                           static_cast<uint64_t>(marks.n) * sizeof(float), stream));
-  if (policy == BloomPolicy::kP1) {
-    TFC_RETURN_IF_ERROR(LaunchThreads("randomise", RandomiseKernel, positives.num_words, stream,
-                                      positives, buffers.priorities_dev));
-  } else {
-    TFC_RETURN_IF_ERROR(Weigh(positives, buffers, stream));
+  if (parts.words.total == 0) return OkStatus();
+  const uint64_t num_priorities = parts.marks.num_tiles() * kTileElements;
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.priorities_dev, 0, num_priorities * sizeof(float), stream));
+  if (has_random) {
+    TFC_RETURN_IF_ERROR(LaunchParts("randomise", RandomiseKernel, parts.words, parts.count, stream,
+                                    parts.data_dev));
   }
-  TFC_RETURN_IF_ERROR(
-      Launch("begin choice", BeginChoiceKernel, 1, kWarpThreads, stream, k_dev, buffers.state_dev));
-  return SelectLargest(buffers.priorities_dev, buffers.select, marks, buffers.state_dev,
-                       indices_dev, stream);
+  if (has_weighed) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(buffers.set_sizes_dev, 0,
+                                             buffers.num_size_words * sizeof(uint32_t), stream));
+    TFC_RETURN_IF_ERROR(Weigh(parts, stream));
+  }
+  return SelectLargestValues(parts.marks, {vectors, buffers.vectors_dev}, stream);
 }
 
 }  // namespace device

@@ -46,19 +46,21 @@ __global__ void SizeListsKernel(KeyLists lists, uint64_t num_slots, const uint64
 }
 
 // The words of a section, and where their bytes belong.
-struct PlacedWords {
-  SectionWords words;
+struct SectionWords {
+  uint32_t* words_dev;
+  const uint64_t* num_bytes_dev;
+  const uint32_t* k_dev;
   unsigned char* section_dev;
 
-  TFC_HOST_DEVICE static PlacedWords Of(const EncodedFrame& frame) {
-    return {{frame.code_words_dev, frame.lengths.num_payload_bytes_dev, &frame.state_dev->k},
+  TFC_HOST_DEVICE static SectionWords Of(const EncodedFrame& frame) {
+    return {frame.code_words_dev, frame.lengths.num_payload_bytes_dev, &frame.state_dev->k,
             frame.data_dev + kFrameHeaderBytes};
   }
 };
 
 template <typename Source>
 __global__ void ClearSectionKernel(Source source) {
-  const SectionWords section = source.Get().words;
+  const SectionWords section = source.Get();
   if (*section.k_dev == 0) return;
   const uint64_t num_words = CeilDiv(*section.num_bytes_dev, 4);
   for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) section.words_dev[i] = 0;
@@ -66,17 +68,12 @@ __global__ void ClearSectionKernel(Source source) {
 
 template <typename Source>
 __global__ void StoreSectionKernel(Source source) {
-  const PlacedWords section = source.Get();
-  if (*section.words.k_dev != 0)
-    StoreBytes(section.words.words_dev, *section.words.num_bytes_dev, section.section_dev);
+  const SectionWords section = source.Get();
+  if (*section.k_dev != 0)
+    StoreBytes(section.words_dev, *section.num_bytes_dev, section.section_dev);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
-
-__global__ void LoadSectionKernel(const unsigned char* section, uint64_t num_bytes,
-                                  uint64_t num_words, uint32_t* words) {
-  LoadBytes(section, num_bytes, num_words, words);
-}
 
 // The part of each list; padding after the last one.
 __global__ void LoadSectionsKernel(CodeSections sections, uint32_t num_lists, uint32_t* words) {
@@ -252,27 +249,14 @@ Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers,
                        buffers.num_slots, buffers.ends_dev, buffers.sizes_dev);
 }
 
-Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream) {
-  const One<PlacedWords> source = {{words, nullptr}};
-  return LaunchThreads("clear section", ClearSectionKernel<One<PlacedWords>>, max_items, stream,
-                       source);
-}
-
-Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
-                    cudaStream_t stream) {
-  const One<PlacedWords> source = {{words, section_dev}};
-  return LaunchThreads("store section", StoreSectionKernel<One<PlacedWords>>, max_items, stream,
-                       source);
-}
-
 Status ClearSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchViews<PlacedWords>(
+  return LaunchViews<SectionWords>(
       "clear sections", [](auto source) { return ClearSectionKernel<decltype(source)>; }, frames,
       MaxSupportOf, stream);
 }
 
 Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchViews<PlacedWords>(
+  return LaunchViews<SectionWords>(
       "store sections", [](auto source) { return StoreSectionKernel<decltype(source)>; }, frames,
       MaxSupportOf, stream);
 }
@@ -291,11 +275,8 @@ uint64_t NumSectionWords(uint64_t num_bytes) { return CeilDiv(num_bytes, 4) + kP
 
 Status LoadSections(const CodeSections& sections, uint32_t num_lists, uint32_t* words_dev,
                     cudaStream_t stream) {
+  if (sections.data_dev == nullptr) return OkStatus();
   const uint64_t num_words = NumSectionWords(sections.num_bytes);
-  if (sections.sources_dev == nullptr) {
-    return LaunchThreads("load section", LoadSectionKernel, num_words, stream, sections.data_dev,
-                         sections.num_bytes, num_words, words_dev);
-  }
   return LaunchParts("load sections", LoadSectionsKernel,
                      {NumSectionWords(sections.max_bytes), num_words}, num_lists, stream, sections,
                      num_lists, words_dev);

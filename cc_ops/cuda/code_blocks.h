@@ -61,19 +61,8 @@ void TakeCodeWriteBuffers(uint32_t num_lists, uint32_t max_items, uint64_t max_b
 // each list in addition to the blocks_begin bytes before its blocks.
 Status PlaceCodeBlocks(const KeyLists& lists, const CodeWriteBuffers& buffers, cudaStream_t stream);
 
-// A section of *num_bytes_dev bytes. Nothing is done if *k_dev is 0.
-struct SectionWords {
-  uint32_t* words_dev;
-  const uint64_t* num_bytes_dev;
-  const uint32_t* k_dev;
-};
-
-// Clears the words before code_walk.h writes to them; stores their bytes afterwards. The section is
-// about as long as `max_items` words.
-Status ClearSection(const SectionWords& words, uint64_t max_items, cudaStream_t stream);
-Status StoreSection(const SectionWords& words, uint64_t max_items, unsigned char* section_dev,
-                    cudaStream_t stream);
-// The same for the index sections of frames.
+// Clears the words of the first sections of frames before code_walk.h writes to them; stores their
+// bytes afterwards. Nothing is done for frames without elements.
 Status ClearSections(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 Status StoreSections(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
@@ -118,13 +107,6 @@ struct CodeExtent {
   // Upper bounds of the streams that have items, and of the tiles that are part of a stream.
   uint64_t max_used_streams() const { return std::min(num_streams, num_items); }
   uint64_t max_used_tiles() const { return num_bytes * 8 / kWalkTileBits + max_used_streams() + 1; }
-  // Grows to cover `other`, too.
-  void Cover(const CodeExtent& other) {
-    num_streams = std::max(num_streams, other.num_streams);
-    num_items = std::max(num_items, other.num_items);
-    num_bytes = std::max(num_bytes, other.num_bytes);
-  }
-
   uint64_t num_streams;
   uint64_t num_items;
   uint64_t num_bytes;  // Length of the section.

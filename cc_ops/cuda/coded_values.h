@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/bucket_quantizer.h"
@@ -16,7 +15,6 @@
 #include "cuda/sorted_values.h"
 #include "cuda/value_codes.h"
 #include "cuda/value_spec.h"
-#include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
@@ -32,71 +30,47 @@ struct ValueSectionView {
 
 // A value section to add to a sum.
 struct AddedValues {
-  TFC_HOST_DEVICE uint32_t NumIndices() const { return indices_dev == nullptr ? 0 : section.k; }
-
   ValueSectionView section;
   const uint32_t* indices_dev;  // Distinct and in range, once checked; null: all elements.
   ValueParams* params_dev;      // For what the section begins with.
+  float* table_dev;             // For the levels of log, or the decoded value of each rank.
   uint32_t* error_dev;
-  float* sum_dev;
-  uint32_t n;  // Elements of the sum.
+  // The sum: n elements.
+  uint32_t n;
+  DType dtype;
+  float* sum_dev;  // While it is not complete.
+  void* out_dev;   // When it is, as `dtype`; sum_dev if that is float32.
 };
 
+// Buffers of frames side by side, beside what each frame has of its own.
 struct CodedBuffers {
-  ValueParams* params_dev;
-  Extremes* extremes_dev;
-  SumBuffers sums[2];
-  QuantizerBuffers quantizer;
-  float* levels_dev;     // log
-  SortedBuffers sorted;  // Ranks.
-  float* table_dev;      // Decoded value of each rank.
-  CurveBuffers curves;   // dexp
+  QuantizerBuffers quantizer;  // A part for each frame.
+  float* levels_dev;           // log: spec.max_levels for each frame.
+  SortedBuffers sorted;        // Ranks, and the decoded value of each.
+  CurveBuffers curves;         // dexp
 };
 
-// Takes buffers for up to max_k values.
-Status TakeCodedBuffers(const ValueSpec& spec, uint32_t max_k, Workspace* workspace,
+// Takes buffers for frames that send at most max_sent values each. Sets what coded values have of
+// the frames: parameters, extremes, sums, and the length of values that are measured.
+Status TakeCodedBuffers(const ValueSpec& spec, Workspace* workspace, Span<EncodedFrame> frames,
                         CodedBuffers* buffers);
 
-// Finds the parameters from which the length of the section follows, for *k_dev <= max_k values and
-// a spec that IsMeasured: sets buffers.params_dev, with the length. To be called before the frame
-// is laid out.
-Status MeasureValues(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                     const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
+// Finds the parameters from which the lengths of the sections follow, for the values that frames
+// send and a spec that IsMeasured: sets params_dev, with the length. To be called before the frames
+// are laid out. The extremes must be 0 before.
+Status MeasureValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
+                     const CodedBuffers& buffers, cudaStream_t stream);
 
 // As EncodeValues of values.h, for a spec that IsCoded. Call MeasureValues first if it IsMeasured.
 Status EncodeCodedValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
-                         Span<const CodedBuffers> buffers, cudaStream_t stream);
+                         const CodedBuffers& buffers, cudaStream_t stream);
 
-// For decoding: the levels or the table computed from the parameters of a section.
-struct ParamBuffers {
-  float* levels_dev;  // log
-  float* table_dev;   // Decoded value of each rank.
-};
+// Elements of the table that k values in a section of num_bytes bytes may need; see AddedValues.
+uint64_t TableSize(ValueKind kind, uint32_t k, uint64_t num_bytes);
 
-// Maximum sizes over the frames to decode, for the buffers.
-struct ParamNeeds {
-  bool has_log = false;
-  uint32_t max_ranks = 0;
-
-  void Add(ValueKind kind, uint32_t k) {
-    has_log |= kind == ValueKind::kLog;
-    if (HasRanks(kind) && k > max_ranks) max_ranks = k;
-  }
-};
-void TakeParamBuffers(const ParamNeeds& needs, Workspace* workspace, ParamBuffers* buffers);
-
-// Whether sections of the kind are decoded with the only ParamBuffers: one after the other.
-inline bool NeedsTables(ValueKind kind) { return kind == ValueKind::kLog || HasRanks(kind); }
-
-PartItems CountValues(const Parts<AddedValues>& sections);
-
-// Reads and checks the parameters of sections that are of one kind, and IsCoded; one section if the
-// kind NeedsTables. Sets bits of the errors of those that are not valid.
-Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits,
-                      const ParamBuffers& buffers, cudaStream_t stream);
-// As AddScaled of values.h, for a kind that IsCoded.
-Status AddCodedValues(const Parts<AddedValues>& sections, float scale, uint32_t bits,
-                      cudaStream_t stream);
+// Reads and checks the parameters of sections that are of one kind, and IsCoded, and computes their
+// tables. Sets bits of the errors of those that are not valid.
+Status ReadParameters(const Parts<AddedValues>& sections, uint32_t bits, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -113,14 +113,6 @@ __global__ void ForgetSentKernel(const EncodedFrame* frames) {
 
 }  // namespace
 
-EncodedFrame AsTheyAre(const float* values_dev, uint64_t size, EncodeState* state_dev) {
-  EncodedFrame vector{};
-  vector.compensation.gradient = {values_dev, DType::kFloat32, static_cast<uint32_t>(size)};
-  vector.compensation.memory.kind = MemoryKind::kNone;
-  vector.state_dev = state_dev;
-  return vector;
-}
-
 Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
                     Span<const DeviceSlot> slots, uint64_t n) {
   if (slots.size() != static_cast<size_t>(NumSlots(memory.kind))) {
@@ -180,12 +172,6 @@ Status Compensate(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
     return Inspect(frames, stream);
   return InOnePass(frames, stream,
                    [&](bool notes_nonfinite) { return Settle(frames, notes_nonfinite, stream); });
-}
-
-SentSlots SentSlotsOf(const Compensation& step) {
-  const bool has_velocity = step.memory.kind == MemoryKind::kMomentum;
-  return {step.slots[kResidualSlot].after_dev,
-          has_velocity ? step.slots[kVelocitySlot].after_dev : nullptr};
 }
 
 Status ForgetSent(const Parts<EncodedFrame>& frames, cudaStream_t stream) {

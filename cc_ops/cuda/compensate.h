@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "core/span.h"
 #include "core/status.h"
 #include "cuda/compensation.h"
@@ -23,16 +24,32 @@ namespace device {
 inline Parts<EncodedFrame> Alone(const EncodedFrame& vector) { return {{&vector, 1}, nullptr}; }
 
 // A vector of floats without memory. The state may be null where nothing notes what is not finite.
-EncodedFrame AsTheyAre(const float* values_dev, uint64_t size, EncodeState* state_dev);
+TFC_HOST_DEVICE inline EncodedFrame AsTheyAre(const float* values_dev, uint64_t size,
+                                              EncodeState* state_dev) {
+  EncodedFrame vector{};
+  vector.compensation.gradient = {values_dev, DType::kFloat32, static_cast<uint32_t>(size)};
+  vector.compensation.memory.kind = MemoryKind::kNone;
+  vector.state_dev = state_dev;
+  return vector;
+}
+
+// The same, to select some of the marks.n values (select_largest.h).
+TFC_HOST_DEVICE inline EncodedFrame ToSelectFrom(const float* values_dev, const SelectSpace& space,
+                                                 const Marks& marks, EncodeState* state_dev,
+                                                 uint32_t* selected_dev) {
+  EncodedFrame vector = AsTheyAre(values_dev, marks.n, state_dev);
+  vector.marks_by_magnitude = true;
+  vector.marks = marks;
+  vector.select = space;
+  vector.support_dev = selected_dev;
+  return vector;
+}
 
 // Fails with InvalidArgument unless there are as many slots as the memory has and, if there are
 // elements, no vector is null and the velocity of a sum is the same vector after the step, since no
 // pass over the elements touches it.
 Status CheckVectors(const MemorySpec& memory, const void* gradient_dev,
                     Span<const DeviceSlot> slots, uint64_t n);
-
-// Subtracts sent values from the slots after the step.
-SentSlots SentSlotsOf(const Compensation& step);
 
 // Reads only: sets `nonfinite` in the states of vectors that are not finite.
 Status Inspect(const Parts<EncodedFrame>& frames, cudaStream_t stream);

@@ -96,14 +96,11 @@ __global__ void MeasureFlagsKernel(KeyLists lists, CodeSections sections, uint64
   MeasureTiles(lists, max_tiles, four_at, num_bytes);
 }
 
-// Where the code of each list is written: in one section, or at the front of those of frames.
-struct PlacesInSection {
-  unsigned char* section_dev;
-  const uint64_t* begins_dev;
+// Where the code of each list is written: in a table, or the index section of a frame.
+struct GivenPlaces {
+  unsigned char* const* places_dev;
 
-  __device__ unsigned char* Of(uint32_t list) const {
-    return section_dev + (begins_dev == nullptr ? 0 : begins_dev[list]);
-  }
+  __device__ unsigned char* Of(uint32_t list) const { return places_dev[list]; }
 };
 
 struct PlacesInFrames {
@@ -240,10 +237,9 @@ Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const Delt
 }
 
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
-                    unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream) {
-  return LaunchWarps("encode deltas", EncodeDeltasKernel<PlacesInSection>, buffers.max_tiles,
-                     stream, lists, keys_dev, buffers.max_tiles, buffers.ends_dev,
-                     PlacesInSection{section_dev, begins_dev});
+                    unsigned char* const* places_dev, cudaStream_t stream) {
+  return LaunchWarps("encode deltas", EncodeDeltasKernel<GivenPlaces>, buffers.max_tiles, stream,
+                     lists, keys_dev, buffers.max_tiles, buffers.ends_dev, GivenPlaces{places_dev});
 }
 
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,

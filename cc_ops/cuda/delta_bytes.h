@@ -31,10 +31,10 @@ void TakeDeltaBuffers(uint32_t num_lists, uint32_t max_keys, Workspace* workspac
 // Finds the lengths of the codes of the lists: buffers.ends_dev, by tiles of `lists`.
 Status MeasureDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                      cudaStream_t stream);
-// Writes the code of each measured list to begins_dev[list] of section_dev, or to the beginning if
-// that is null. Does nothing for lists that have become empty.
+// Writes the code of each measured list to places_dev[list]. Does nothing for lists that have
+// become empty.
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
-                    unsigned char* section_dev, const uint64_t* begins_dev, cudaStream_t stream);
+                    unsigned char* const* places_dev, cudaStream_t stream);
 // The same for the supports of frames, to the index section of each.
 Status EncodeDeltas(const KeyLists& lists, const uint32_t* keys_dev, const DeltaBuffers& buffers,
                     const Parts<EncodedFrame>& frames, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Visits the marked elements of a vector, in order.
+// Sets marks, visits the marked elements of a vector in order, and finds the place of one.
 #ifndef TFCOMPRESS_CUDA_FOR_EACH_MARKED_H_
 #define TFCOMPRESS_CUDA_FOR_EACH_MARKED_H_
 
@@ -10,6 +10,19 @@
 
 namespace tfcompress {
 namespace device {
+
+__device__ inline void SetMark(uint32_t index, uint32_t* words) {
+  atomicOr(&words[index / 32], 1u << (index % 32));
+}
+
+// The number of marks before an index, after a scan.
+__device__ inline uint64_t RankOf(uint32_t index, const Marks& marks) {
+  uint64_t rank = marks.NumBefore(index / kTileElements);
+  for (uint32_t word = index / kTileElements * kTileWords; word < index / 32; ++word)
+    rank += static_cast<uint64_t>(__popc(marks.words_dev[word]));
+  const uint32_t before = (1u << (index % 32)) - 1;
+  return rank + static_cast<uint64_t>(__popc(marks.words_dev[index / 32] & before));
+}
 
 // Calls store(position, index, load(index)) for every mark, after a scan. The lanes of a warp take
 // one word at a time, so that neighbouring lanes write to neighbouring positions.

@@ -33,7 +33,7 @@ DeltaCoding DeltaCodingOf(const DeviceSpec& spec) {
   return {spec.index == IndexKind::kDeltaAdaptive, spec.flag_bits};
 }
 
-const uint32_t* SupportSizeOf(const EncodedFrame& frame) { return &frame.state_dev->k; }
+BloomSpec BloomSpecOf(const DeviceSpec& spec) { return {spec.policy, BloomRate(spec.fpr)}; }
 
 SelectedValues ValuesAt(const uint32_t* indices_dev, const EncodedFrame& frame) {
   return {CompensatedVector(frame.compensation), indices_dev};
@@ -48,17 +48,7 @@ uint64_t CodeBytes(const DeltaCoding& coding, uint32_t max_k) {
          sizeof(uint32_t);
 }
 
-SelectedValues SupportOf(const EncodedFrame& frame) { return ValuesAt(frame.support_dev, frame); }
-
 }  // namespace
-
-// What the encoding of a tensor takes of the workspace, beside what its frame has.
-struct FrameEncoder::Buffers {
-  Marks marks;  // Of all marks, those of the tensor.
-  BloomBuffers bloom;
-  float* gathered_dev = nullptr;  // Copies of values that are not sent at sent_dev.
-  GroupedSketchBuffers sketch;
-};
 
 // Buffers that tensors share, in which those of each lie end to end, and the frame of each tensor.
 struct FrameEncoder::Encoding {
@@ -66,11 +56,13 @@ struct FrameEncoder::Encoding {
   EncodedFrame* frames_dev;
   Marks marks;
   uint32_t* supports_dev = nullptr;
+  float* gathered_dev = nullptr;  // Copies of values that are not sent at sent_dev.
+  BloomBuffers bloom;
   FrameKeys keys;
   DeltaBuffers deltas;
   DeltaWriteBuffers prefixed;
-  std::vector<Buffers> buffers;
-  std::vector<CodedBuffers> values;
+  GroupedSketchBuffers sketch{};
+  CodedBuffers values;
   std::vector<EncodedFrame> frames_on_host;
 
   Parts<EncodedFrame> frames() const { return {frames_on_host, frames_dev}; }
@@ -161,26 +153,6 @@ uint64_t FrameEncoder::MaxSelected() const {
   return sum;
 }
 
-Status FrameEncoder::Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
-                          EncodedFrame* frame) const {
-  const uint32_t n = tensor.n, max_k = tensor.max_k;
-  if (spec_.joint.kind != JointKind::kNone) {
-    TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, max_k,
-                                          tensor.max_frame_bytes - kFrameHeaderBytes, workspace,
-                                          &buffers->sketch));
-    frame->lengths.num_value_bytes_dev = buffers->sketch.num_value_bytes_dev;
-  }
-  frame->sent_dev = frame->support_dev;
-  if (spec_.index == IndexKind::kBloom) {
-    TakeBloomBuffers(spec_.policy, BloomRate(spec_.fpr), n, max_k, tensor.max_sent, workspace,
-                     &buffers->bloom);
-    frame->sent_dev = buffers->bloom.chosen_dev;
-    frame->lengths.num_payload_bytes_dev = &buffers->bloom.state_dev->num_bytes;
-  }
-  if (moves_values()) buffers->gathered_dev = workspace->Take<float>(max_k);
-  return OkStatus();
-}
-
 void FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const {
   if (!needs_marks()) return;
   encoding->supports_dev = workspace->Take<uint32_t>(MaxSelected());
@@ -191,12 +163,15 @@ void FrameEncoder::TakeSelection(Workspace* workspace, Encoding* encoding) const
   num_tiles = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     EncodedFrame& frame = encoding->frames_on_host[i];
-    frame.support_dev = support_dev;
-    frame.marks = encoding->buffers[i].marks = encoding->marks.Slice(num_tiles, tensors_[i].n);
+    frame.support_dev = frame.sent_dev = support_dev;
+    frame.marks = encoding->marks.Slice(num_tiles, tensors_[i].n);
     support_dev += tensors_[i].max_k;
     num_tiles += NumTiles(tensors_[i].n);
   }
-  if (spec_.sparsifier != SparsifierKind::kTopK) return;
+  // A filter's selection comes after that of the support.
+  const bool chooses_by_priority =
+      spec_.index == IndexKind::kBloom && ChoosesByPriority(spec_.policy);
+  if (spec_.sparsifier != SparsifierKind::kTopK && !chooses_by_priority) return;
   for (size_t i = 0; i < tensors_.size(); ++i)
     encoding->frames_on_host[i].select =
         TakeSelectSpace(tensors_[i].n, tensors_[i].max_k, workspace);
@@ -228,24 +203,40 @@ void FrameEncoder::TakeDeltas(Workspace* workspace, Encoding* encoding) const {
   }
 }
 
+Status FrameEncoder::TakeSketch(Workspace* workspace, Encoding* encoding) const {
+  std::vector<SketchSize> sizes;
+  for (const Tensor& tensor : tensors_)
+    sizes.push_back({tensor.max_k, tensor.max_frame_bytes - kFrameHeaderBytes});
+  GroupedSketchBuffers* const sketch = &encoding->sketch;
+  TFC_RETURN_IF_ERROR(TakeGroupedSketch(spec_.joint, sizes, workspace, sketch));
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    EncodedFrame& frame = encoding->frames_on_host[i];
+    const uint64_t* const num_bytes_dev = sketch->num_value_bytes_dev + i;
+    frame.lengths = {num_bytes_dev, num_bytes_dev};
+    frame.code_words_dev =
+        sketch->prefixed.codes.words_dev + sketch->places[i].first_byte / sizeof(uint32_t);
+  }
+  return OkStatus();
+}
+
 Status FrameEncoder::Take(Workspace* workspace, Encoding* encoding) const {
   encoding->states_dev = workspace->Take<EncodeState>(tensors_.size());
   encoding->frames_dev = workspace->Take<EncodedFrame>(tensors_.size());
   encoding->frames_on_host.assign(tensors_.size(), EncodedFrame{});
-  encoding->buffers.resize(tensors_.size());
-  encoding->values.resize(tensors_.size());
+  std::vector<EncodedFrame>& frames = encoding->frames_on_host;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    frames[i].known_k = tensors_[i].k;
+    frames[i].max_k = tensors_[i].max_k;
+    frames[i].max_sent = tensors_[i].max_sent;
+  }
   TakeSelection(workspace, encoding);
   if (IsDeltaCode(spec_.index)) TakeDeltas(workspace, encoding);
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    EncodedFrame* frame = &encoding->frames_on_host[i];
-    if (IsCoded(spec_.value.kind)) {
-      CodedBuffers* values = &encoding->values[i];
-      TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, tensors_[i].max_sent, workspace, values));
-      if (IsMeasured(spec_.value.kind))
-        frame->lengths.num_value_bytes_dev = &values->params_dev->num_bytes;
-    }
-    TFC_RETURN_IF_ERROR(Take(tensors_[i], workspace, &encoding->buffers[i], frame));
-  }
+  if (spec_.index == IndexKind::kBloom)
+    encoding->bloom = TakeBloomBuffers(BloomSpecOf(spec_), encoding->marks, frames, workspace);
+  if (moves_values()) encoding->gathered_dev = workspace->Take<float>(MaxSelected());
+  if (spec_.joint.kind != JointKind::kNone) TFC_RETURN_IF_ERROR(TakeSketch(workspace, encoding));
+  if (IsCoded(spec_.value.kind))
+    TFC_RETURN_IF_ERROR(TakeCodedBuffers(spec_.value, workspace, frames, &encoding->values));
   return OkStatus();
 }
 
@@ -280,34 +271,21 @@ WireHeader FrameEncoder::HeaderOf(const Tensor& tensor, uint64_t seed) const {
 
 void FrameEncoder::Begin(const FrameInput& input, size_t i, Encoding* encoding) const {
   const Tensor& tensor = tensors_[i];
-  const CodedBuffers& values = encoding->values[i];
   EncodedFrame& frame = encoding->frames_on_host[i];
   frame.compensation = {{input.gradient_dev, dtype_, tensor.n}, spec_.memory, {}};
   std::copy(input.slots.begin(), input.slots.end(), frame.compensation.slots);
   frame.state_dev = encoding->states_dev + i;
-  frame.known_k = tensor.k;
-  frame.max_k = tensor.max_k;
-  frame.max_sent = tensor.max_sent;
   frame.marks_by_magnitude = selects_by_magnitude();
   if (IsDeltaCode(spec_.index) && tensors_.size() > 1)
     frame.list_size_dev = encoding->keys.lists.sizes_dev + i;
-  const float* gathered_dev = encoding->buffers[i].gathered_dev;
-  frame.values = moves_values()
-                     ? SelectedValues{{gathered_dev, DType::kFloat32, tensor.max_k}, nullptr}
-                     : ValuesAt(frame.sent_dev, frame);
-  frame.params_dev = values.params_dev;
-  frame.extremes_dev = values.extremes_dev;
-  std::copy_n(values.sums, 2, frame.sums);
+  frame.values = ValuesAt(frame.sent_dev, frame);
+  if (moves_values()) {
+    const float* own_dev = encoding->gathered_dev + (frame.support_dev - encoding->supports_dev);
+    frame.values = {{own_dev, DType::kFloat32, tensor.max_k}, nullptr};
+  }
   frame.header = HeaderOf(tensor, input.seed);
   frame.max_bytes = tensor.max_frame_bytes;
   frame.data_dev = static_cast<unsigned char*>(input.frame.data_dev);
-}
-
-template <typename Body>
-Status FrameEncoder::ForEach(const Body& body) const {
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].n > 0) TFC_RETURN_IF_ERROR(body(i));
-  return OkStatus();
 }
 
 Status FrameEncoder::Compensate(const Encoding& encoding, cudaStream_t stream) const {
@@ -349,17 +327,22 @@ Status FrameEncoder::Select(const Encoding& encoding, cudaStream_t stream) const
 
 Status FrameEncoder::Narrow(const Encoding& encoding, cudaStream_t stream) const {
   if (!Narrows(spec_.value.kind) || spec_.index == IndexKind::kImplied) return OkStatus();
-  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) {
-    const EncodedFrame& frame = encoding.frames_on_host[i];
-    return MarkKept(spec_.value, SupportOf(frame), frame.max_k, SupportSizeOf(frame),
-                    encoding.values[i], encoding.buffers[i].marks, stream);
-  }));
+  TFC_RETURN_IF_ERROR(
+      MarkKept(spec_.value, encoding.frames(), encoding.marks, encoding.values.levels_dev, stream));
   TFC_RETURN_IF_ERROR(CountMarks(encoding.marks, stream));
   TFC_RETURN_IF_ERROR(ListMarked(encoding, stream));
   return SetSupportSizes(encoding.frames(), /*narrowed=*/true, stream);
 }
 
 Status FrameEncoder::MeasureIndices(const Encoding& encoding, cudaStream_t stream) const {
+  if (spec_.index == IndexKind::kBloom) {
+    if (moves_values()) {
+      TFC_RETURN_IF_ERROR(
+          GatherValues(encoding.frames(), encoding.supports_dev, encoding.gathered_dev, stream));
+    }
+    return ChooseByBloom(BloomSpecOf(spec_), encoding.frames(), encoding.marks, encoding.bloom,
+                         stream);
+  }
   if (!IsDeltaCode(spec_.index)) return OkStatus();
   TFC_RETURN_IF_ERROR(PlaceFrameKeys(encoding.frames(), encoding.keys, stream));
   const KeyLists lists = ListsOf(encoding.frames(), encoding.keys);
@@ -372,25 +355,11 @@ Status FrameEncoder::MeasureIndices(const Encoding& encoding, cudaStream_t strea
   return SizeDeltas(lists, encoding.deltas, encoding.keys.num_bytes_dev, stream);
 }
 
-Status FrameEncoder::Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const {
-  const Buffers& buffers = encoding.buffers[i];
-  const EncodedFrame& frame = encoding.frames_on_host[i];
-  uint32_t* k_dev = &frame.state_dev->k;
-  if (spec_.joint.kind != JointKind::kNone) {
-    return PrepareGroupedSketch(SupportOf(frame), k_dev, frame.header.seed, buffers.sketch, stream);
-  }
-  if (moves_values()) {
-    TFC_RETURN_IF_ERROR(
-        GatherValues(SupportOf(frame), k_dev, frame.max_k, buffers.gathered_dev, stream));
-  }
-  if (spec_.index == IndexKind::kBloom) {
-    TFC_RETURN_IF_ERROR(ChooseByBloom(spec_.policy, BloomRate(spec_.fpr), frame.header.seed,
-                                      frame.support_dev, frame.max_k, buffers.marks, buffers.bloom,
-                                      k_dev, stream));
-  }
+Status FrameEncoder::MeasureValues(const Encoding& encoding, cudaStream_t stream) const {
+  if (spec_.joint.kind != JointKind::kNone)
+    return PrepareGroupedSketch(encoding.frames(), encoding.sketch, stream);
   if (!IsMeasured(spec_.value.kind)) return OkStatus();
-  return MeasureValues(spec_.value, frame.values, frame.max_sent, k_dev, encoding.values[i],
-                       stream);
+  return device::MeasureValues(spec_.value, encoding.frames(), encoding.values, stream);
 }
 
 Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream) const {
@@ -419,11 +388,7 @@ Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream
           is_alone ? nullptr : encoding.keys.code_begins_dev, stream));
       return StoreSections(frames, stream);
     case IndexKind::kBloom:
-      return ForEach([&](size_t i) {
-        const EncodedFrame& frame = encoding.frames_on_host[i];
-        return WriteBloom(encoding.buffers[i].bloom, SupportSizeOf(frame),
-                          frame.data_dev + kFrameHeaderBytes, stream);
-      });
+      return WriteBlooms(BloomSpecOf(spec_), frames, encoding.bloom, stream);
   }
   return OkStatus();
 }
@@ -431,14 +396,11 @@ Status FrameEncoder::EncodeIndices(const Encoding& encoding, cudaStream_t stream
 Status FrameEncoder::EncodeSections(const Encoding& encoding, cudaStream_t stream) const {
   if (encodes_in_one_pass()) return OkStatus();
   if (spec_.joint.kind != JointKind::kNone) {
-    return ForEach([&](size_t i) {
-      const EncodedFrame& frame = encoding.frames_on_host[i];
-      return WriteGroupedSketch(tensors_[i].n, encoding.buffers[i].sketch, frame.state_dev,
-                                SentSlotsOf(frame.compensation), frame.data_dev, stream);
-    });
+    TFC_RETURN_IF_ERROR(WriteGroupedSketch(encoding.frames(), encoding.sketch, stream));
+  } else {
+    TFC_RETURN_IF_ERROR(EncodeIndices(encoding, stream));
+    TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, encoding.frames(), encoding.values, stream));
   }
-  TFC_RETURN_IF_ERROR(EncodeIndices(encoding, stream));
-  TFC_RETURN_IF_ERROR(EncodeValues(spec_.value, encoding.frames(), encoding.values, stream));
   return ForgetSent(encoding.frames(), stream);
 }
 
@@ -455,7 +417,7 @@ Status FrameEncoder::Launch(Span<const FrameInput> inputs, const DeviceBuffer& w
   TFC_RETURN_IF_ERROR(Select(encoding, stream));
   TFC_RETURN_IF_ERROR(Narrow(encoding, stream));
   TFC_RETURN_IF_ERROR(MeasureIndices(encoding, stream));
-  TFC_RETURN_IF_ERROR(ForEach([&](size_t i) { return Prepare(encoding, i, stream); }));
+  TFC_RETURN_IF_ERROR(MeasureValues(encoding, stream));
   TFC_RETURN_IF_ERROR(LayOut(encoding.frames(), spec_.index, spec_.value, stream));
   TFC_RETURN_IF_ERROR(EncodeSections(encoding, stream));
   TFC_RETURN_IF_ERROR(FinishFrames(encoding.frames(), stream));

@@ -32,9 +32,8 @@ struct FrameInput {
   DeviceBuffer frame;  // Where the frame is written to, at any alignment.
 };
 
-// Encodes tensors of one type under one compressor, side by side: see encoded_frame.h for what
-// takes a launch for each of them. Its workspace has room for all at once. Immutable: one encoder
-// serves several streams, with a workspace for each.
+// Encodes tensors of one type under one compressor, side by side. Its workspace has room for all at
+// once. Immutable: one encoder serves several streams, with a workspace for each.
 class FrameEncoder {
  public:
   // Most bytes of a workspace: the larger of both.
@@ -42,8 +41,9 @@ class FrameEncoder {
 
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
   // variant (the message names it), if a tensor is too large for any frame, if there are none or
-  // more than kMaxParts, if they may select 2^32 elements or more together, if the workspace would
-  // be too large, or if the build has no code for the current device.
+  // more than kMaxParts (half as many with a joint codec), if they may select or sort 2^32 elements
+  // or more together, if the workspace would be too large, or if the build has no code for the
+  // current device.
   static Result<FrameEncoder> Make(const Compressor& compressor, DType dtype,
                                    Span<const uint64_t> sizes,
                                    MemoryRule rule = MemoryRule::kOfGradient);
@@ -78,7 +78,6 @@ class FrameEncoder {
     uint32_t max_sent;  // Upper bound of the sent elements: a Bloom filter adds some.
     uint64_t max_frame_bytes;
   };
-  struct Buffers;
   struct Encoding;
 
   FrameEncoder() = default;
@@ -90,19 +89,15 @@ class FrameEncoder {
   uint64_t MaxSelected() const;
   Status CheckWorkspace() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
-  Status Take(const Tensor& tensor, Workspace* workspace, Buffers* buffers,
-              EncodedFrame* frame) const;
   void TakeSelection(Workspace* workspace, Encoding* encoding) const;
   void TakeDeltas(Workspace* workspace, Encoding* encoding) const;
+  Status TakeSketch(Workspace* workspace, Encoding* encoding) const;
   Status Take(Workspace* workspace, Encoding* encoding) const;
   Status CheckInputs(Span<const FrameInput> inputs, const DeviceBuffer& workspace) const;
   WireHeader HeaderOf(const Tensor& tensor, uint64_t seed) const;
   // Completes the frame of a tensor, after Take.
   void Begin(const FrameInput& input, size_t i, Encoding* encoding) const;
 
-  // Calls body(i) for each tensor that has elements.
-  template <typename Body>
-  Status ForEach(const Body& body) const;
   // Runs the pass over the elements. It writes the compensated vectors, with a memory; where all is
   // encoded in one pass, it writes all that EncodeSections does instead.
   Status Compensate(const Encoding& encoding, cudaStream_t stream) const;
@@ -112,11 +107,10 @@ class FrameEncoder {
   Status Select(const Encoding& encoding, cudaStream_t stream) const;
   // Removes from the supports the elements that the value codec does not send.
   Status Narrow(const Encoding& encoding, cudaStream_t stream) const;
-  // Finds the lengths of delta codes.
+  // Finds the lengths of delta codes, and what receivers will decode from Bloom filters.
   Status MeasureIndices(const Encoding& encoding, cudaStream_t stream) const;
-  // Finds what else lengths follow from, of a tensor: filters, sketches and measured values. To be
-  // called in the order of tensors: a filter scans its marks alone.
-  Status Prepare(const Encoding& encoding, size_t i, cudaStream_t stream) const;
+  // Finds what lengths of value sections follow from: sketches, and values that are measured.
+  Status MeasureValues(const Encoding& encoding, cudaStream_t stream) const;
   // Writes the sections, and subtracts their decoded values from the slots.
   Status EncodeSections(const Encoding& encoding, cudaStream_t stream) const;
   Status EncodeIndices(const Encoding& encoding, cudaStream_t stream) const;

@@ -1,10 +1,9 @@
-#include <algorithm>
+#include <vector>
 
 #include "core/bit_io.h"
 #include "core/float_order.h"
-#include "cuda/cuda_status.h"
 #include "cuda/group_lists.h"
-#include "cuda/launch.h"
+#include "cuda/launch_frames.h"
 #include "cuda/scan.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
@@ -15,36 +14,52 @@ namespace {
 
 // ---- Signs -------------------------------------------------------------------------------------
 
-__global__ void CountNegativesKernel(SelectedValues values, const uint32_t* k, uint64_t num_tiles,
-                                     uint64_t* counts) {
+// The elements of frames, of each from its place on.
+struct SignSplit {
+  const EncodedFrame* frames;
+  const SketchPlace* places;
+  uint64_t* negatives;
+  float* magnitudes[kNumSigns];
+  uint32_t* keys;
+  uint32_t* counts;
+
+  __device__ uint64_t* Negatives() const { return negatives + places[blockIdx.y].first_tile; }
+};
+
+__global__ void CountNegativesKernel(SignSplit split) {
+  const EncodedFrame& frame = split.frames[blockIdx.y];
+  const SelectedValues values = frame.Support();
+  const uint64_t k = frame.state_dev->k;
+  const uint64_t num_tiles = NumTiles(frame.max_k);
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
     uint32_t own = 0;
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
       const uint64_t i = tile * kTileElements + row + ThisLane();
-      if (i < *k) own += IsNegative(values.At(i));
+      if (i < k) own += IsNegative(values.At(i));
     }
     own = SumOfLanes(own);
-    if (ThisLane() == 0) counts[tile] = own;
+    if (ThisLane() == 0) split.Negatives()[tile] = own;
   }
 }
 
-struct SplitTargets {
-  float* magnitudes[kNumSigns];
-  uint32_t* keys;
-  uint32_t* counts;
-};
-
 // One warp per tile; it goes row by row.
-__global__ void SplitSignsKernel(SelectedValues values, const uint32_t* k_dev, uint64_t num_tiles,
-                                 const uint64_t* negatives, SplitTargets to) {
-  const uint64_t k = *k_dev;
-  const uint64_t num_nonnegative = k - negatives[num_tiles];
+__global__ void SplitSignsKernel(SignSplit split) {
+  const EncodedFrame& frame = split.frames[blockIdx.y];
+  const SelectedValues values = frame.Support();
+  const uint64_t k = frame.state_dev->k;
+  const uint64_t num_tiles = NumTiles(frame.max_k);
+  const uint64_t* const negatives = split.Negatives();
+  const uint64_t num_nonnegative = k - (negatives[num_tiles] - negatives[0]);
   if (ThisThread() == 0) {
-    to.counts[0] = static_cast<uint32_t>(num_nonnegative);
-    to.counts[1] = static_cast<uint32_t>(k - num_nonnegative);
+    split.counts[kNumSigns * blockIdx.y] = static_cast<uint32_t>(num_nonnegative);
+    split.counts[kNumSigns * blockIdx.y + 1] = static_cast<uint32_t>(k - num_nonnegative);
   }
+  const uint32_t first_key = split.places[blockIdx.y].first_key;
+  float* const nonnegative_magnitudes = split.magnitudes[0] + first_key;
+  float* const negative_magnitudes = split.magnitudes[1] + first_key;
+  uint32_t* const keys = split.keys + first_key;
   for (uint64_t tile = ThisWarp(); tile < num_tiles; tile += NumWarps()) {
-    uint64_t num_negative = negatives[tile];
+    uint64_t num_negative = negatives[tile] - negatives[0];
     for (uint32_t row = 0; row < kTileElements; row += kWarpThreads) {
       const uint64_t i = tile * kTileElements + row + ThisLane();
       const float value = i < k ? values.At(i) : 0.0f;
@@ -54,132 +69,148 @@ __global__ void SplitSignsKernel(SelectedValues values, const uint32_t* k_dev, u
       if (i >= k) continue;
       const bool is_negative = IsNegative(value);
       const uint64_t place = is_negative ? negative : i - negative;
-      // A condition instead of an index keeps the pointers in registers.
-      float* magnitudes = is_negative ? to.magnitudes[1] : to.magnitudes[0];
+      float* const magnitudes = is_negative ? negative_magnitudes : nonnegative_magnitudes;
       magnitudes[place] = FloatFromBits(FloatBits(value) & kFloatMagnitudeBits);
-      to.keys[is_negative ? num_nonnegative + place : place] = values.IndexOf(i);
+      keys[is_negative ? num_nonnegative + place : place] = values.IndexOf(i);
     }
   }
 }
 
-Status SplitSigns(const SelectedValues& values, const uint32_t* k_dev,
+// Threads of the tiles of a frame's support, a warp for each.
+uint64_t SupportThreadsOf(const EncodedFrame& frame) {
+  return NumTiles(frame.max_k) * kWarpThreads;
+}
+
+Status SplitSigns(const Parts<EncodedFrame>& frames, const SketchPlace* places_dev,
                   const GroupListsBuffers& buffers, cudaStream_t stream) {
-  const uint64_t num_tiles = NumTiles(buffers.max_k);
-  TFC_RETURN_IF_ERROR(LaunchWarps("count negatives", CountNegativesKernel, num_tiles, stream,
-                                  values, k_dev, num_tiles, buffers.negatives_dev));
-  TFC_RETURN_IF_ERROR(ScanCounts(buffers.negatives_dev, num_tiles, stream));
-  const SplitTargets to = {{buffers.magnitudes_dev[0], buffers.magnitudes_dev[1]},
-                           buffers.split_keys_dev,
-                           buffers.counts_dev};
-  return LaunchWarps("split signs", SplitSignsKernel, num_tiles, stream, values, k_dev, num_tiles,
-                     buffers.negatives_dev, to);
+  const SignSplit split = {
+      frames.data_dev,        places_dev,
+      buffers.negatives_dev,  {buffers.magnitudes_dev[0], buffers.magnitudes_dev[1]},
+      buffers.split_keys_dev, buffers.counts_dev};
+  const PartItems items = CountFrameItems(frames, SupportThreadsOf);
+  TFC_RETURN_IF_ERROR(
+      LaunchParts("count negatives", CountNegativesKernel, items, frames.size(), stream, split));
+  TFC_RETURN_IF_ERROR(ScanCounts(buffers.negatives_dev, buffers.num_tiles, stream));
+  return LaunchParts("split signs", SplitSignsKernel, items, frames.size(), stream, split);
 }
 
 // ---- Groups ------------------------------------------------------------------------------------
 
-// Assigns lists to the elements of one sign, before the sort. Places after the last element get the
-// last list, so that the sort leaves them at the end.
-__global__ void AssignListsKernel(uint32_t sign, uint32_t max_groups, uint32_t max_k,
-                                  const uint32_t* counts, const uint32_t* codes,
-                                  const uint32_t* num_buckets, uint32_t* num_buckets_out,
-                                  uint32_t* lists, uint32_t* places, uint32_t* offsets) {
-  const BucketGroups groups(*num_buckets, max_groups);
-  const uint64_t begin = sign == 0 ? 0 : counts[0];
-  const uint64_t end = begin + counts[sign];
-  if (ThisThread() == 0) *num_buckets_out = *num_buckets;
-  for (uint64_t i = begin + ThisThread(); i < (sign == 0 ? end : max_k); i += NumThreads()) {
-    places[i] = static_cast<uint32_t>(i);
-    lists[i] = kNumSigns * max_groups - 1;
-    if (i >= end) continue;
-    const uint32_t code = codes[i - begin];
-    lists[i] = sign * max_groups + code / groups.width;
-    offsets[i] = code % groups.width;
+// Replaces the codes of a sign by lists.
+__global__ void AssignListsKernel(const QuantizerPart* signs, const uint64_t* begins,
+                                  uint32_t max_groups, uint32_t* codes, uint32_t* offsets) {
+  const QuantizerPart& sign = signs[blockIdx.y];
+  const BucketGroups groups(sign.state_dev->num_buckets, max_groups);
+  const uint64_t end = begins[blockIdx.y + 1];
+  for (uint64_t i = begins[blockIdx.y] + ThisThread(); i < end; i += NumThreads()) {
+    const uint32_t bucket = codes[i] - sign.first_code;
+    codes[i] = blockIdx.y * max_groups + bucket / groups.width;
+    offsets[i] = bucket % groups.width;
   }
 }
 
-Status AssignLists(uint32_t sign, const GroupListsBuffers& buffers, cudaStream_t stream) {
-  const SelectedValues magnitudes = {{buffers.magnitudes_dev[sign], DType::kFloat32, buffers.max_k},
-                                     nullptr};
+// Quantizes the magnitudes, and sorts their places by their lists.
+Status SortByLists(Span<const SketchPlace> places, const GroupListsBuffers& buffers,
+                   cudaStream_t stream) {
   const QuantizerBuffers& quantizer = buffers.quantizer;
-  TFC_RETURN_IF_ERROR(QuantizeToBuckets(magnitudes, buffers.counts_dev + sign, quantizer, stream));
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.means_dev[sign], quantizer.means_dev,
-                                           quantizer.max_used_buckets() * sizeof(float),
-                                           cudaMemcpyDeviceToDevice, stream));
-  return LaunchThreads("assign lists", AssignListsKernel, buffers.max_k, stream, sign,
-                       buffers.config.groups, buffers.max_k, buffers.counts_dev,
-                       quantizer.codes_dev(), quantizer.num_buckets_dev(),
-                       buffers.num_buckets_dev + sign, buffers.lists.keys_dev,
-                       buffers.lists.payloads_dev, buffers.split_offsets_dev);
+  std::vector<QuantizerPart> signs = quantizer.parts;
+  for (size_t i = 0; i < signs.size(); ++i) {
+    const float* const magnitudes_dev =
+        buffers.magnitudes_dev[i % kNumSigns] + places[i / kNumSigns].first_key;
+    signs[i].values = {{magnitudes_dev, DType::kFloat32, signs[i].max_count}, nullptr};
+    signs[i].count_dev = buffers.counts_dev + i;
+  }
+  TFC_RETURN_IF_ERROR(QuantizeToBuckets(signs, quantizer, stream));
+  const auto max_count = [](const QuantizerPart& sign) { return sign.max_count; };
+  TFC_RETURN_IF_ERROR(LaunchFrames("assign lists", AssignListsKernel, quantizer.quantized(),
+                                   max_count, stream, quantizer.begins_dev, buffers.config.groups,
+                                   quantizer.codes_dev(), buffers.split_offsets_dev));
+  return Sort(buffers.lists, quantizer.sort, nullptr, quantizer.begins_dev + signs.size(), stream);
 }
 
-__global__ void FindListsKernel(const uint32_t* sorted_lists, const uint32_t* k, KeyLists lists) {
+__global__ void FindListsKernel(const uint32_t* sorted_lists, const uint64_t* num_keys,
+                                KeyLists lists) {
   const auto begin_of = [&](uint64_t list) {
     return static_cast<uint32_t>(
-        FirstAfter(0, *k, [&](uint64_t i) { return sorted_lists[i] >= list; }));
+        FirstAfter(0, *num_keys, [&](uint64_t i) { return sorted_lists[i] >= list; }));
   };
-  for (uint64_t list = ThisThread(); list < lists.num_lists; list += NumThreads()) {
-    lists.begins_dev[list] = begin_of(list);
-    lists.sizes_dev[list] = begin_of(list + 1) - lists.begins_dev[list];
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    const uint32_t begin = begin_of(i);
+    lists.Set(static_cast<uint32_t>(i), begin, begin_of(i + 1) - begin);
   }
 }
 
-__global__ void PlaceListsKernel(KeyLists lists) {
-  if (ThisThread() == 0) PlaceLists(lists.sizes_dev, lists.num_lists, lists.first_tiles_dev);
-}
+// Elements before the sort by lists: those of each sign from its begin on, but for keys, which are
+// at the places of the frames.
+struct SplitElements {
+  const uint64_t* begins;
+  const SketchPlace* places;
+  const uint32_t* keys;
+  const uint32_t* offsets;
+};
 
-__global__ void GatherListsKernel(const uint32_t* places, const uint32_t* k,
-                                  const uint32_t* split_keys, const uint32_t* split_offsets,
-                                  uint32_t* keys, uint32_t* offsets) {
-  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) {
-    keys[i] = split_keys[places[i]];
-    offsets[i] = split_offsets[places[i]];
+__global__ void GatherListsKernel(SplitElements split, const uint32_t* sorted_lists,
+                                  const uint32_t* positions, const uint64_t* num_keys,
+                                  uint32_t lists_per_frame, uint32_t* keys, uint32_t* offsets) {
+  for (uint64_t i = ThisThread(); i < *num_keys; i += NumThreads()) {
+    const uint32_t frame = sorted_lists[i] / lists_per_frame;
+    const uint64_t number = positions[i] - split.begins[kNumSigns * frame];
+    keys[i] = split.keys[split.places[frame].first_key + number];
+    offsets[i] = split.offsets[positions[i]];
   }
 }
 
 }  // namespace
 
-Status TakeGroupLists(const GroupedSketchConfig& config, uint32_t max_k, Workspace* workspace,
-                      GroupListsBuffers* buffers) {
-  buffers->max_k = max_k;
+Status TakeGroupLists(const GroupedSketchConfig& config, Span<const uint32_t> max_sizes,
+                      Workspace* workspace, GroupListsBuffers* buffers) {
+  uint64_t max_keys = 0;
+  std::vector<QuantizerSize> signs;
   buffers->config = config;
-  buffers->negatives_dev = workspace->Take<uint64_t>(NumTiles(max_k) + 1);
-  buffers->counts_dev = workspace->Take<uint32_t>(kNumSigns);
-  buffers->num_buckets_dev = workspace->Take<uint32_t>(kNumSigns);
-  const uint32_t num_lists = kNumSigns * config.groups;
-  const int num_list_bits = BitsFor(num_lists);
-  QuantizerBuffers* const quantizer = &buffers->quantizer;
-  TFC_RETURN_IF_ERROR(
-      TakeQuantizerBuffers(max_k, config.buckets, num_list_bits, workspace, quantizer));
-  for (uint32_t sign = 0; sign < kNumSigns; ++sign) {
-    buffers->magnitudes_dev[sign] = workspace->Take<float>(max_k);
-    buffers->means_dev[sign] = workspace->Take<float>(quantizer->max_used_buckets());
+  buffers->num_tiles = 0;
+  for (const uint32_t max_k : max_sizes) {
+    max_keys += max_k;
+    buffers->num_tiles += NumTiles(max_k);
+    signs.insert(signs.end(), kNumSigns, {max_k, config.buckets});
   }
-  buffers->split_keys_dev = workspace->Take<uint32_t>(max_k);
-  buffers->split_offsets_dev = workspace->Take<uint32_t>(max_k);
-  // When lists are sorted, the codes of both signs have been read.
-  buffers->lists = quantizer->codes;
-  buffers->lists.num_bits = num_list_bits;
-  buffers->lists.keys_dev = workspace->Take<uint32_t>(max_k);
-  buffers->lists.payloads_dev = workspace->Take<uint32_t>(max_k);
-  buffers->keys_dev = quantizer->codes.keys_dev;
-  buffers->offsets_dev = quantizer->codes.payloads_dev;
-  buffers->key_lists = TakeKeyLists(num_lists, max_k, workspace);
+  if (signs.size() > kMaxParts) {
+    return InvalidArgument("at most ", kMaxParts / kNumSigns,
+                           " tensors are encoded together with a joint codec, got ",
+                           max_sizes.size());
+  }
+  const auto num_lists = static_cast<uint32_t>(max_sizes.size() * buffers->lists_per_frame());
+  buffers->lists = {max_keys, BitsFor(num_lists)};
+  TFC_RETURN_IF_ERROR(TakeQuantizerBuffers(signs, max_keys, buffers->lists.num_bits, workspace,
+                                           &buffers->quantizer));
+  buffers->max_keys = static_cast<uint32_t>(max_keys);
+  buffers->negatives_dev = workspace->Take<uint64_t>(buffers->num_tiles + 1);
+  buffers->counts_dev = workspace->Take<uint32_t>(signs.size());
+  for (float*& magnitudes_dev : buffers->magnitudes_dev)
+    magnitudes_dev = workspace->Take<float>(max_keys);
+  buffers->split_keys_dev = workspace->Take<uint32_t>(max_keys);
+  buffers->split_offsets_dev = workspace->Take<uint32_t>(max_keys);
+  buffers->keys_dev = buffers->quantizer.sort.keys_dev;
+  buffers->offsets_dev = buffers->quantizer.sort.spare_dev;
+  buffers->key_lists = TakeKeyLists(num_lists, buffers->max_keys, workspace);
   return OkStatus();
 }
 
-Status MakeGroupLists(const SelectedValues& values, const uint32_t* k_dev,
+Status MakeGroupLists(const Parts<EncodedFrame>& frames, const Parts<SketchPlace>& places,
                       const GroupListsBuffers& buffers, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(SplitSigns(values, k_dev, buffers, stream));
-  for (uint32_t sign = 0; sign < kNumSigns; ++sign)
-    TFC_RETURN_IF_ERROR(AssignLists(sign, buffers, stream));
-  TFC_RETURN_IF_ERROR(Sort(buffers.lists, stream));
+  TFC_RETURN_IF_ERROR(SplitSigns(frames, places.data_dev, buffers, stream));
+  TFC_RETURN_IF_ERROR(SortByLists(places.on_host, buffers, stream));
   const KeyLists& lists = buffers.key_lists;
+  const SortBuffers& sort = buffers.quantizer.sort;
+  const uint64_t* const begins_dev = buffers.quantizer.begins_dev;
+  const uint64_t* const num_keys_dev = begins_dev + kNumSigns * frames.size();
   TFC_RETURN_IF_ERROR(LaunchThreads("find lists", FindListsKernel, lists.num_lists, stream,
-                                    buffers.lists.sorted_keys_dev, k_dev, lists));
-  TFC_RETURN_IF_ERROR(Launch("place lists", PlaceListsKernel, 1, kWarpThreads, stream, lists));
-  return LaunchThreads("gather lists", GatherListsKernel, buffers.max_k, stream,
-                       buffers.lists.sorted_payloads_dev, k_dev, buffers.split_keys_dev,
-                       buffers.split_offsets_dev, buffers.keys_dev, buffers.offsets_dev);
+                                    sort.sorted_keys_dev, num_keys_dev, lists));
+  TFC_RETURN_IF_ERROR(ScanCounts(lists.first_tiles_dev, lists.num_lists, stream));
+  const SplitElements split = {begins_dev, places.data_dev, buffers.split_keys_dev,
+                               buffers.split_offsets_dev};
+  return LaunchThreads("gather lists", GatherListsKernel, buffers.max_keys, stream, split,
+                       sort.sorted_keys_dev, sort.sorted_positions_dev, num_keys_dev,
+                       buffers.lists_per_frame(), buffers.keys_dev, buffers.offsets_dev);
 }
 
 }  // namespace device

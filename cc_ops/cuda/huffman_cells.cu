@@ -14,14 +14,11 @@ namespace {
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-// One thread: there are few groups.
 __global__ void ListCellsKernel(const SketchGroup* groups, KeyLists lists) {
-  if (ThisThread() != 0) return;
-  for (uint32_t list = 0; list < lists.num_lists; ++list) {
-    lists.begins_dev[list] = static_cast<uint32_t>(groups[list].first_cell);
-    lists.sizes_dev[list] = static_cast<uint32_t>(groups[list].num_cells);
+  for (uint64_t i = ThisThread(); i < lists.num_lists; i += NumThreads()) {
+    lists.Set(static_cast<uint32_t>(i), static_cast<uint32_t>(groups[i].first_cell),
+              static_cast<uint32_t>(groups[i].num_cells));
   }
-  PlaceLists(lists.sizes_dev, lists.num_lists, lists.first_tiles_dev);
 }
 
 __global__ void CountCellsKernel(KeyLists lists, uint64_t max_tiles, const SketchGroup* groups,
@@ -126,9 +123,8 @@ class CellWords {
 
 __global__ void WriteCellsKernel(CellWords::Source source, KeyLists lists, uint64_t max_tiles,
                                  const uint8_t* all_lengths, const uint64_t* ends,
-                                 const uint32_t* cells, const uint32_t* k, uint32_t* words) {
+                                 const uint32_t* cells, uint32_t* words) {
   __shared__ uint32_t rows[kBlockWarps][kRowWords];
-  if (*k == 0) return;
   for (uint64_t t = ThisWarp(); t < max_tiles; t += NumWarps()) {
     const KeyTile tile = lists.At(t);
     if (!tile.exists()) continue;
@@ -231,16 +227,16 @@ __global__ void DecodeCellsKernel(CodeExtent extent, CodeReadBuffers codes, Cell
 
 }  // namespace
 
-Status TakeCellWriteBuffers(uint32_t num_lists, uint32_t max_buckets, uint64_t max_cells,
+Status TakeCellWriteBuffers(uint32_t num_lists, uint64_t num_symbols, uint64_t max_cells,
                             Workspace* workspace, CellWriteBuffers* buffers) {
   if (max_cells > 0xFFFFFFFF)
     return InvalidArgument("skcompress: the sketches have up to ", max_cells,
                            " cells, fewer than 2^32 expected on a device");
-  buffers->max_buckets = max_buckets;
+  buffers->num_symbols = num_symbols;
   buffers->lists = TakeKeyLists(num_lists, static_cast<uint32_t>(max_cells), workspace);
-  buffers->counts_dev = workspace->Take<unsigned long long>(buffers->num_symbols());
-  buffers->lengths_dev = workspace->Take<uint8_t>(buffers->num_symbols());
-  buffers->words_dev = workspace->Take<HuffmanWord>(buffers->num_symbols());
+  buffers->counts_dev = workspace->Take<unsigned long long>(num_symbols);
+  buffers->lengths_dev = workspace->Take<uint8_t>(num_symbols);
+  buffers->words_dev = workspace->Take<HuffmanWord>(num_symbols);
   buffers->ends_dev = workspace->Take<uint64_t>(buffers->max_tiles() + 1);
   return OkStatus();
 }
@@ -250,9 +246,11 @@ Status MeasureCells(const CellWriteBuffers& buffers, SketchGroup* groups_dev, ui
   const uint64_t max_tiles = buffers.max_tiles();
   const CellWords::Source source = {groups_dev, buffers.words_dev};
   TFC_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
-      buffers.counts_dev, 0, buffers.num_symbols() * sizeof(*buffers.counts_dev), stream));
+      buffers.counts_dev, 0, buffers.num_symbols * sizeof(*buffers.counts_dev), stream));
+  const KeyLists& lists = buffers.lists;
   TFC_RETURN_IF_ERROR(
-      Launch("list cells", ListCellsKernel, 1, kWarpThreads, stream, groups_dev, buffers.lists));
+      LaunchThreads("list cells", ListCellsKernel, lists.num_lists, stream, groups_dev, lists));
+  TFC_RETURN_IF_ERROR(ScanCounts(lists.first_tiles_dev, lists.num_lists, stream));
   TFC_RETURN_IF_ERROR(LaunchWarps("count cells", CountCellsKernel, max_tiles, stream, buffers.lists,
                                   max_tiles, groups_dev, cells_dev, buffers.counts_dev));
   TFC_RETURN_IF_ERROR(Launch("find codes", FindCodesKernel, buffers.lists.num_lists, kBlockThreads,
@@ -264,18 +262,17 @@ Status MeasureCells(const CellWriteBuffers& buffers, SketchGroup* groups_dev, ui
 }
 
 Status WriteCodedCells(const CellWriteBuffers& buffers, const SketchGroup* groups_dev,
-                       const uint32_t* cells_dev, const uint32_t* k_dev, uint32_t* words_dev,
-                       cudaStream_t stream) {
+                       const uint32_t* cells_dev, uint32_t* words_dev, cudaStream_t stream) {
   const uint64_t max_tiles = buffers.max_tiles();
   const CellWords::Source source = {groups_dev, buffers.words_dev};
   return LaunchWarps("write cells", WriteCellsKernel, max_tiles, stream, source, buffers.lists,
-                     max_tiles, buffers.lengths_dev, buffers.ends_dev, cells_dev, k_dev, words_dev);
+                     max_tiles, buffers.lengths_dev, buffers.ends_dev, cells_dev, words_dev);
 }
 
-void TakeCellReadBuffers(uint32_t num_lists, uint32_t max_buckets, uint64_t max_cells,
+void TakeCellReadBuffers(uint32_t num_lists, uint64_t num_symbols, uint64_t max_cells,
                          Workspace* workspace, CellReadBuffers* buffers) {
-  buffers->lengths_dev = workspace->Take<uint8_t>(uint64_t{kNumSigns} * max_buckets);
-  buffers->symbols_dev = workspace->Take<uint16_t>(uint64_t{kNumSigns} * max_buckets);
+  buffers->lengths_dev = workspace->Take<uint8_t>(num_symbols);
+  buffers->symbols_dev = workspace->Take<uint16_t>(num_symbols);
   buffers->codes_dev = workspace->Take<CanonicalCode>(num_lists);
   buffers->cells_dev = workspace->Take<uint16_t>(max_cells);
 }

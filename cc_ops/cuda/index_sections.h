@@ -1,4 +1,5 @@
-// The index codecs raw and bitmap, and the check of decoded indices for all index codecs.
+// The index codecs raw and bitmap, seeded supports, and the check of decoded indices for all index
+// codecs.
 #ifndef TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
 #define TFCOMPRESS_CUDA_INDEX_SECTIONS_H_
 
@@ -9,29 +10,31 @@
 #include "core/status.h"
 #include "cuda/marks.h"
 #include "cuda/parts.h"
+#include "cuda/support_section.h"
 
 namespace tfcompress {
 namespace device {
 
-struct AddedValues;
 struct EncodedFrame;
 
 // Writes the support of each frame.
 Status WriteIndices(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-Status ReadIndices(const unsigned char* section_dev, uint32_t k, uint32_t* indices_dev,
-                   cudaStream_t stream);
+// Reads the k indices of each section.
+Status ReadIndices(const Parts<SupportSection>& sections, cudaStream_t stream);
 
 // Writes the marks of each frame, which are those of its support, as a bitmap. Does nothing for an
 // empty support.
 Status WriteBitmaps(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-// Overwrites the marks with a bitmap and lists the k marked indices. Sets bits of *error_dev if not
-// exactly k bits are set, or if a bit after the last element is set.
-Status ReadBitmap(const unsigned char* section_dev, uint32_t k, const Marks& marks, uint32_t bits,
-                  uint32_t* error_dev, uint32_t* indices_dev, cudaStream_t stream);
+// Lists what the bitmap of each section marks; `marks` are those of all. Sets bits of its error if
+// not exactly k bits are set, or if a bit after the last element is set.
+Status ReadBitmaps(const Parts<SupportSection>& sections, const Marks& marks, uint32_t bits,
+                   cudaStream_t stream);
 
-// Sets bits of a section's error unless its indices, if it has any, increase strictly and are below
-// its n.
-Status CheckIndices(const Parts<AddedValues>& sections, uint32_t bits, cudaStream_t stream);
+// Lists the support that the seed of each section tells; `marks` are those of all.
+Status ListSeeded(const Parts<SupportSection>& sections, const Marks& marks, cudaStream_t stream);
+
+// Sets bits of a section's error unless its indices increase strictly and are below its n.
+Status CheckIndices(const Parts<SupportSection>& sections, uint32_t bits, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

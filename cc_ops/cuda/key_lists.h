@@ -8,7 +8,6 @@
 
 #include <cstdint>
 
-#include "core/host_device.h"
 #include "cuda/binary_search.h"
 #include "cuda/ceil_div.h"
 #include "cuda/workspace.h"
@@ -61,6 +60,14 @@ struct KeyLists {
     return CeilDiv(SizeOf(list), kKeysPerTile);
   }
 
+  // Sets a list of the tables, with its number of tiles, which a scan of first_tiles_dev turns into
+  // its first tile.
+  __device__ void Set(uint32_t list, uint32_t begin, uint32_t size) const {
+    begins_dev[list] = begin;
+    sizes_dev[list] = size;
+    first_tiles_dev[list] = static_cast<uint32_t>(CeilDiv(size, kKeysPerTile));
+  }
+
   __device__ KeyTile At(uint64_t tile) const {
     if (first_tiles_dev == nullptr) return {0, 0, SizeOf(0), 0, tile};
     // Find the last list that does not begin after the tile.
@@ -91,20 +98,19 @@ struct CodeSections {
     return num_bytes_dev == nullptr ? num_bytes : num_bytes_dev[list];
   }
 
-  const unsigned char* data_dev;
-  uint64_t num_bytes;  // Length of all codes.
+  const unsigned char* data_dev;  // Null if the codes are in the words that they are brought to.
+  uint64_t num_bytes;             // Length of all codes.
   // Begin and length of the code of each list; both null if there is one list.
   const uint64_t* begins_dev;
   const uint64_t* num_bytes_dev;
-  // Where each code is in data_dev, if not at its begin: it is brought there, to whole words, and
-  // num_bytes counts these. The longest code has max_bytes.
+  // For codes that are brought to whole words: where each is in data_dev; num_bytes counts these
+  // words. The longest code has max_bytes.
   const uint64_t* sources_dev = nullptr;
   uint64_t max_bytes = 0;
 };
 
-// Sets the first tiles of lists of these sizes. Runs on one thread: there are few lists.
-TFC_HOST_DEVICE inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists,
-                                       uint32_t* first_tiles) {
+// Sets the first tiles of lists of these sizes, for tables that are made on the host.
+inline void PlaceLists(const uint32_t* sizes, uint32_t num_lists, uint32_t* first_tiles) {
   uint32_t num_tiles = 0;
   for (uint32_t list = 0; list < num_lists; ++list) {
     first_tiles[list] = num_tiles;

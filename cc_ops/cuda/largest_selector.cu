@@ -1,4 +1,5 @@
 #include "core/codec.h"
+#include "cuda/compensate.h"
 #include "cuda/encode_state.h"
 #include "cuda/frame_layout.h"
 #include "cuda/largest_selector.h"
@@ -46,8 +47,9 @@ Status LargestSelector::Select(const float* values_dev, const DeviceBuffer& work
   Buffers buffers;
   Take(&carve, &buffers);
   TFC_RETURN_IF_ERROR(BeginState(count_, buffers.state_dev, stream));
-  TFC_RETURN_IF_ERROR(SelectLargest(values_dev, buffers.select, buffers.marks, buffers.state_dev,
-                                    buffers.indices_dev, stream));
+  const EncodedFrame vector = ToSelectFrom(values_dev, buffers.select, buffers.marks,
+                                           buffers.state_dev, buffers.indices_dev);
+  TFC_RETURN_IF_ERROR(SelectLargestValues(buffers.marks, Alone(vector), stream));
   return WidenIndices(buffers.indices_dev, count_, positions_dev, stream);
 }
 

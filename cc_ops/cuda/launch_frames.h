@@ -23,22 +23,33 @@ inline uint64_t TileThreadsOf(const EncodedFrame& frame) {
 // Upper bound of a frame's support.
 inline uint64_t MaxSupportOf(const EncodedFrame& frame) { return frame.max_k; }
 
-// Adds up count(frame), the threads that each frame has work for. A frame alone gets no more blocks
-// than run at the same time.
-template <typename Count>
-PartItems CountFrameItems(const Parts<EncodedFrame>& frames, const Count& count) {
+// Upper bound of the values that a frame sends.
+inline uint64_t MaxSentOf(const EncodedFrame& frame) { return frame.max_sent; }
+
+// Adds up count(frame), the threads that each frame, or another part, has work for. A frame alone
+// gets no more blocks than run at the same time.
+template <typename T, typename Count>
+PartItems CountFrameItems(const Parts<T>& frames, const Count& count) {
   PartItems items = CountItems(frames.on_host, count);
   if (frames.size() == 1) items.num_rounds = 1;
   return items;
 }
 
 // Makes one launch for all frames, with blockIdx.y for the frame.
-template <typename... Parameters, typename Count, typename... Arguments>
-Status LaunchFrames(const char* name, void (*kernel)(Parameters...),
-                    const Parts<EncodedFrame>& frames, const Count& count, cudaStream_t stream,
-                    const Arguments&... arguments) {
+template <typename... Parameters, typename T, typename Count, typename... Arguments>
+Status LaunchFrames(const char* name, void (*kernel)(Parameters...), const Parts<T>& frames,
+                    const Count& count, cudaStream_t stream, const Arguments&... arguments) {
   return LaunchParts(name, kernel, CountFrameItems(frames, count), frames.size(), stream,
                      frames.data_dev, arguments...);
+}
+
+// Makes one launch for all parts, with a warp for each, blockIdx.y.
+template <typename T, typename... Parameters, typename... Arguments>
+Status LaunchWarpForEach(const char* name, void (*kernel)(const T*, Parameters...),
+                         const Parts<T>& parts, cudaStream_t stream,
+                         const Arguments&... arguments) {
+  return Launch(name, kernel, dim3(1, static_cast<unsigned>(parts.size())), kWarpThreads, stream,
+                parts.data_dev, arguments...);
 }
 
 // Where a block finds what it works on. One: in the parameters of the kernel.
@@ -49,19 +60,19 @@ struct One {
   __device__ View Get() const { return view; }
 };
 
-// In the frame of the block, of which View::Of makes it.
-template <typename View>
-struct OfFrame {
-  const EncodedFrame* frames_dev;
+// In the part of the block, of which View::Of makes it.
+template <typename View, typename Part = EncodedFrame>
+struct OfPart {
+  const Part* parts_dev;
 
-  __device__ View Get() const { return View::Of(frames_dev[blockIdx.y]); }
+  __device__ View Get() const { return View::Of(parts_dev[blockIdx.y]); }
 };
 
 // Calls body(source) with the views of all frames; that of one alone needs fewer registers.
 template <typename View, typename Body>
 Status WithViews(const Parts<EncodedFrame>& frames, const Body& body) {
   if (frames.size() == 1) return body(One<View>{View::Of(frames.on_host[0])});
-  return body(OfFrame<View>{frames.data_dev});
+  return body(OfPart<View>{frames.data_dev});
 }
 
 // Makes one launch, with the views of all frames, of the kernel that kernel_of(source) returns.

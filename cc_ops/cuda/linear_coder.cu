@@ -159,8 +159,9 @@ Status LinearCoder::SelectEstimates(const float* summed_dev, uint64_t seed, cons
                                     uint32_t* indices_dev, cudaStream_t stream) const {
   TFC_RETURN_IF_ERROR(EstimateAll(SketchHashes(rows_, columns_, seed), summed_dev, n_,
                                   buffers.estimates_dev, stream));
-  return SelectLargest(buffers.estimates_dev, buffers.select, buffers.marks, buffers.state_dev,
-                       indices_dev, stream);
+  const EncodedFrame estimates = ToSelectFrom(buffers.estimates_dev, buffers.select, buffers.marks,
+                                              buffers.state_dev, indices_dev);
+  return SelectLargestValues(buffers.marks, Alone(estimates), stream);
 }
 
 Status LinearCoder::Recover(const float* summed_dev, uint64_t seed, const DeviceBuffer& workspace,

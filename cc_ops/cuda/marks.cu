@@ -4,6 +4,7 @@
 #include "cuda/launch_frames.h"
 #include "cuda/marks.h"
 #include "cuda/scan.h"
+#include "cuda/support_section.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
 
@@ -11,15 +12,11 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-__device__ void Mark(uint32_t index, uint32_t* words) {
-  atomicOr(&words[index / 32], 1u << (index % 32));
-}
-
 __global__ void MarkSupportsKernel(const EncodedFrame* frames) {
   const EncodedFrame& frame = frames[blockIdx.y];
   const uint32_t k = frame.state_dev->k;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads())
-    Mark(frame.support_dev[i], frame.marks.words_dev);
+    SetMark(frame.support_dev[i], frame.marks.words_dev);
 }
 
 // A seeded support to mark.
@@ -32,13 +29,16 @@ struct SeededMarks {
     return {
         {frame.compensation.gradient.n, frame.header.seed}, frame.known_k, frame.marks.words_dev};
   }
+  TFC_HOST_DEVICE static SeededMarks Of(const SupportSection& section) {
+    return {{section.n, section.seed}, section.k, section.marks.words_dev};
+  }
 };
 
 template <typename Source>
 __global__ void MarkSeededKernel(Source source) {
   const SeededMarks seeded = source.Get();
   for (uint64_t i = ThisThread(); i < seeded.k; i += NumThreads())
-    Mark(seeded.permutation(static_cast<uint32_t>(i)), seeded.words);
+    SetMark(seeded.permutation(static_cast<uint32_t>(i)), seeded.words);
 }
 
 __global__ void CountMarksKernel(const uint32_t* words, uint64_t num_tiles, uint64_t* counts) {
@@ -57,6 +57,9 @@ struct MarkList {
   TFC_HOST_DEVICE static MarkList Of(const EncodedFrame& frame) {
     return {frame.marks, frame.max_k, frame.support_dev};
   }
+  TFC_HOST_DEVICE static MarkList Of(const SupportSection& section) {
+    return {section.marks, section.k, section.indices_dev};
+  }
 };
 
 struct NoLoad {
@@ -66,18 +69,9 @@ struct NoLoad {
 template <typename Source>
 __global__ void ListMarksKernel(Source source) {
   const MarkList list = source.Get();
-  if (list.marks.NumMarked() > list.capacity) return;
+  if (list.capacity == 0 || list.marks.NumMarked() > list.capacity) return;
   ForEachMarked(list.marks, NoLoad{}, [&](uint64_t position, uint32_t index, uint32_t) {
     list.indices_dev[position] = index;
-  });
-}
-
-__global__ void ListMarkedFromKernel(Marks marks, const uint64_t* first, const uint32_t* count,
-                                     uint32_t* indices) {
-  const uint64_t begin = *first;
-  const uint64_t end = begin + *count;
-  ForEachMarked(marks, NoLoad{}, [&](uint64_t position, uint32_t index, uint32_t) {
-    if (position >= begin && position < end) indices[position - begin] = index;
   });
 }
 
@@ -116,6 +110,13 @@ Status MarkSeeds(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
       MaxSupportOf, stream);
 }
 
+Status MarkSeeds(const Parts<SupportSection>& sections, cudaStream_t stream) {
+  using Source = OfPart<SeededMarks, SupportSection>;
+  return LaunchParts("mark seeded", MarkSeededKernel<Source>,
+                     CountItems(sections.on_host, SupportSizeOf), sections.size(), stream,
+                     Source{sections.data_dev});
+}
+
 Status CountMarks(const Marks& marks, cudaStream_t stream) {
   return LaunchWarps("count marks", CountMarksKernel, marks.num_tiles(), stream, marks.words_dev,
                      marks.num_tiles(), marks.ends_dev);
@@ -138,10 +139,11 @@ Status ListSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
       TileThreadsOf, stream);
 }
 
-Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
-                      uint32_t* indices_dev, cudaStream_t stream) {
-  return LaunchWarps("list marked", ListMarkedFromKernel, marks.num_tiles(), stream, marks,
-                     first_dev, count_dev, indices_dev);
+Status ListMarks(const Parts<SupportSection>& sections, cudaStream_t stream) {
+  using Source = OfPart<MarkList, SupportSection>;
+  return LaunchParts("list marks", ListMarksKernel<Source>,
+                     CountItems(sections.on_host, MarkWordsOf), sections.size(), stream,
+                     Source{sections.data_dev});
 }
 
 }  // namespace device

@@ -18,6 +18,7 @@ namespace tfcompress {
 namespace device {
 
 struct EncodedFrame;
+struct SupportSection;
 
 // Those of n elements, or, together, of vectors side by side, each padded to whole tiles. ends_dev
 // holds the number of marks in each tile and, after a scan, the number before each tile, with one
@@ -32,8 +33,6 @@ struct Marks {
   // The numbers of marks before a tile, and of all, after a scan.
   __device__ uint64_t NumBefore(uint64_t tile) const { return ends_dev[tile] - ends_dev[0]; }
   __device__ uint64_t NumMarked() const { return NumBefore(num_tiles()); }
-  // Address of the number of all marks, after a scan of these marks and no others.
-  const uint64_t* num_marked_dev() const { return ends_dev + num_tiles(); }
   // The marks of a vector of `size` elements, from a tile on. Scanning them alone overwrites the
   // first number of what follows.
   Marks Slice(uint64_t first_tile, uint64_t size) const;
@@ -48,8 +47,9 @@ Status MarkSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 // Marks SeededSupport(n, k, seed).
 Status MarkSeeded(const SeededPermutation& permutation, uint32_t k, const Marks& marks,
                   cudaStream_t stream);
-// Marks the seeded support of each frame, of its known size.
+// Marks the seeded support of each frame, of its known size, or of each section.
 Status MarkSeeds(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+Status MarkSeeds(const Parts<SupportSection>& sections, cudaStream_t stream);
 
 // Counts the marks of each tile. Not needed after kernels that mark whole tiles: they count, too.
 Status CountMarks(const Marks& marks, cudaStream_t stream);
@@ -59,9 +59,8 @@ Status ScanMarks(const Marks& marks, cudaStream_t stream);
 Status ListMarks(const Marks& marks, uint64_t capacity, uint32_t* indices_dev, cudaStream_t stream);
 // Lists the marked indices of each frame as its support.
 Status ListSupports(const Parts<EncodedFrame>& frames, cudaStream_t stream);
-// Lists the marked indices from the *first_dev-th on, counted from 0: at most *count_dev of them.
-Status ListMarkedFrom(const Marks& marks, const uint64_t* first_dev, const uint32_t* count_dev,
-                      uint32_t* indices_dev, cudaStream_t stream);
+// Lists those of each section, unless there are more than its k.
+Status ListMarks(const Parts<SupportSection>& sections, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

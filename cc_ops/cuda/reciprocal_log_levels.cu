@@ -1,6 +1,7 @@
 #include "cuda/binary_search.h"
-#include "cuda/cuda_status.h"
-#include "cuda/launch.h"
+#include "cuda/coded_values.h"
+#include "cuda/for_each_marked.h"
+#include "cuda/launch_frames.h"
 #include "cuda/ordered_sums.h"
 #include "cuda/reciprocal_log_levels.h"
 
@@ -40,21 +41,26 @@ __device__ uint32_t AdaptedLevels(const ValueSpec& spec, bool filters, uint32_t 
   return reach > LogScale::kPaperTau + 1 ? reach : LogScale::kPaperTau + 1;
 }
 
-// The levels from the one of the largest magnitude to the last that is not 0, by one warp.
-// `filters`: for MarkKept, and not for a section.
-__global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k,
-                                 const Extremes* extremes, SumBuffers sums, float* levels,
-                                 ValueParams* params) {
+// The levels from the one of the largest magnitude to the last that is not 0, by one warp for a
+// frame. `filters`: for MarkKept, and not for a section.
+__global__ void MeasureLogKernel(const EncodedFrame* frames, ValueSpec spec, bool filters,
+                                 float* all_levels) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const uint32_t k = frame.state_dev->k;
+  float* const levels = all_levels + uint64_t{blockIdx.y} * spec.max_levels;
   ValueParams found{};
-  found.log_scale = {spec.base, SumOfBlocks(sums, *k), 0, static_cast<uint16_t>(spec.max_levels)};
+  found.log_scale = {spec.base, SumOfBlocks(frame.sums[0], k), 0,
+                     static_cast<uint16_t>(spec.max_levels)};
   FillLevels(found.log_scale, levels);
   if (ThisThread() != 0) return;
+  const Extremes extremes = *frame.extremes_dev;
+  if (filters) *frame.extremes_dev = {};
   // If all magnitudes are subnormal, their sum is 0, and so are the levels.
-  const float largest = FloatFromBits(extremes->largest_magnitude);
+  const float largest = FloatFromBits(extremes.largest_magnitude);
   const uint32_t first = NumLevelsAbove(levels, spec.max_levels, largest);
   uint32_t end = NumLevelsAbove(levels, spec.max_levels, 0);
   if (spec.adapts) {
-    const uint32_t adapted = AdaptedLevels(spec, filters, *k, *extremes, levels);
+    const uint32_t adapted = AdaptedLevels(spec, filters, k, extremes, levels);
     if (adapted < end) end = adapted > first ? adapted : first;
   }
   found.log_scale.first = static_cast<uint16_t>(first);
@@ -62,60 +68,64 @@ __global__ void MeasureLogKernel(ValueSpec spec, bool filters, const uint32_t* k
   found.levels = levels + first;
   found.spec = spec;
   found.spec.num_bits = BitsFor(found.log_scale.NumCodes());
-  found.codes_begin = found.spec.CodesBegin(*k);
-  found.num_bytes = found.spec.SectionBytes(*k);
-  *params = found;
+  found.codes_begin = found.spec.CodesBegin(k);
+  found.num_bytes = found.spec.SectionBytes(k);
+  *frame.params_dev = found;
 }
 
-__global__ void MarkKeptKernel(SelectedValues values, const uint32_t* k, const ValueParams* params,
-                               uint32_t* words) {
-  const uint32_t num_levels = params->log_scale.num_levels;
+__global__ void MarkKeptKernel(const EncodedFrame* frames) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const SelectedValues values = frame.Support();
+  const uint32_t k = frame.state_dev->k;
+  const uint32_t num_levels = frame.params_dev->log_scale.num_levels;
   const uint32_t least =
-      num_levels == 0 ? kFloatInfinityBits : FloatBits(params->levels[num_levels - 1]);
-  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) {
+      num_levels == 0 ? kFloatInfinityBits : FloatBits(frame.params_dev->levels[num_levels - 1]);
+  uint32_t* const words = frame.marks.words_dev;
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
     const uint32_t index = values.IndexOf(i);
-    if ((FloatBits(values.dense.At(index)) & kFloatMagnitudeBits) >= least)
-      atomicOr(&words[index / 32], 1u << (index % 32));
+    if ((FloatBits(values.dense.At(index)) & kFloatMagnitudeBits) >= least) SetMark(index, words);
   }
 }
 
-// One warp.
-__global__ void ReadLevelsKernel(uint32_t bits, uint32_t* error, float* levels,
-                                 ValueParams* params) {
-  if (*error != 0) return;
+// One warp for a section.
+__global__ void ReadLevelsKernel(const AddedValues* sections, uint32_t bits) {
+  const AddedValues& added = sections[blockIdx.y];
+  if (added.section.k == 0 || *added.error_dev != 0) return;
+  ValueParams* const params = added.params_dev;
+  float* const levels = added.table_dev;
   FillLevels(params->log_scale, levels);
   if (ThisThread() != 0) return;
   params->levels = levels;
   // Checking the first is enough: the levels descend.
   if (params->log_scale.num_levels > 0 && !IsFiniteBits(FloatBits(levels[0])))
-    atomicOr(error, bits);
+    atomicOr(added.error_dev, bits);
+}
+
+Status MeasureLog(const ValueSpec& spec, bool filters, const Parts<EncodedFrame>& frames,
+                  float* levels_dev, cudaStream_t stream) {
+  const ObservedValues observed = filters ? ObservedValues::kSupport : ObservedValues::kSent;
+  TFC_RETURN_IF_ERROR(FindExtremes(frames, observed, stream));
+  TFC_RETURN_IF_ERROR(SumMagnitudes(frames, observed, stream));
+  return LaunchWarpForEach("measure log", MeasureLogKernel, frames, stream, spec, filters,
+                           levels_dev);
 }
 
 }  // namespace
 
-Status MeasureLog(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
-                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream) {
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemsetAsync(buffers.extremes_dev, 0, sizeof(*buffers.extremes_dev), stream));
-  TFC_RETURN_IF_ERROR(FindExtremes(values, max_k, k_dev, buffers.extremes_dev, stream));
-  TFC_RETURN_IF_ERROR(SumMagnitudes(values, max_k, k_dev, buffers.sums[0], stream));
-  return Launch("measure log", MeasureLogKernel, 1, kWarpThreads, stream, spec, filters, k_dev,
-                buffers.extremes_dev, buffers.sums[0], buffers.levels_dev, buffers.params_dev);
-}
-
-Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
-                cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(MeasureLog(spec, /*filters=*/true, values, max_k, k_dev, buffers, stream));
-  TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
-  return LaunchThreads("mark kept", MarkKeptKernel, max_k, stream, values, k_dev,
-                       buffers.params_dev, marks.words_dev);
-}
-
-Status ReadLevels(uint32_t bits, ValueParams* params_dev, float* levels_dev, uint32_t* error_dev,
+Status MeasureLog(const ValueSpec& spec, const Parts<EncodedFrame>& frames, float* levels_dev,
                   cudaStream_t stream) {
-  return Launch("read levels", ReadLevelsKernel, 1, kWarpThreads, stream, bits, error_dev,
-                levels_dev, params_dev);
+  return MeasureLog(spec, /*filters=*/false, frames, levels_dev, stream);
+}
+
+Status MarkKept(const ValueSpec& spec, const Parts<EncodedFrame>& frames, const Marks& marks,
+                float* levels_dev, cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(MeasureLog(spec, /*filters=*/true, frames, levels_dev, stream));
+  TFC_RETURN_IF_ERROR(ClearMarks(marks, stream));
+  return LaunchFrames("mark kept", MarkKeptKernel, frames, MaxSupportOf, stream);
+}
+
+Status ReadLevels(uint32_t bits, const Parts<AddedValues>& sections, cudaStream_t stream) {
+  return LaunchWarpForEach("read levels", ReadLevelsKernel, sections, stream, bits);
 }
 
 }  // namespace device

@@ -7,25 +7,28 @@
 #include <cstdint>
 
 #include "core/status.h"
-#include "cuda/coded_values.h"
+#include "cuda/encoded_frame.h"
 #include "cuda/marks.h"
+#include "cuda/parts.h"
+#include "cuda/value_spec.h"
 
 namespace tfcompress {
 namespace device {
 
-// MeasureValues of coded_values.h for log; with `filters`, what MarkKept needs, and not a section.
-Status MeasureLog(const ValueSpec& spec, bool filters, const SelectedValues& values, uint32_t max_k,
-                  const uint32_t* k_dev, const CodedBuffers& buffers, cudaStream_t stream);
+struct AddedValues;
 
-// Marks which of the *k_dev <= max_k elements are sent, for a spec that Narrows.
-Status MarkKept(const ValueSpec& spec, const SelectedValues& values, uint32_t max_k,
-                const uint32_t* k_dev, const CodedBuffers& buffers, const Marks& marks,
-                cudaStream_t stream);
-
-// Computes the levels of the section with these parameters into levels_dev, unless an error is set;
-// sets bits of *error_dev if a level is not finite.
-Status ReadLevels(uint32_t bits, ValueParams* params_dev, float* levels_dev, uint32_t* error_dev,
+// MeasureValues of coded_values.h for log.
+Status MeasureLog(const ValueSpec& spec, const Parts<EncodedFrame>& frames, float* levels_dev,
                   cudaStream_t stream);
+
+// Marks which elements of the support of each frame are sent, for a spec that Narrows; `marks` are
+// those of all frames. The extremes of the frames must be 0 before and are so afterwards.
+Status MarkKept(const ValueSpec& spec, const Parts<EncodedFrame>& frames, const Marks& marks,
+                float* levels_dev, cudaStream_t stream);
+
+// Computes the levels of each section into its table_dev, and sets bits of its error if one is not
+// finite. Does nothing for sections without values, and those whose error is set.
+Status ReadLevels(uint32_t bits, const Parts<AddedValues>& sections, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -15,6 +15,7 @@ namespace device {
 // one need not be set and becomes the total. One block does so: a count is that of a tile, so that
 // even large vectors have few.
 Status ScanCounts(uint64_t* counts_dev, uint64_t num_counts, cudaStream_t stream);
+Status ScanCounts(uint32_t* counts_dev, uint64_t num_counts, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

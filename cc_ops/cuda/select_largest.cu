@@ -241,26 +241,20 @@ __global__ void WriteKeptKernel(Source source) {
 }  // namespace
 
 SelectSpace TakeSelectSpace(uint32_t n, uint32_t k, Workspace* workspace) {
-  SelectSpace space;
-  space.counts_dev = workspace->Take<SelectCounts>(1);
-  space.sample = SampleSizeOf(n, k);
-  space.indices_dev = workspace->Take<uint32_t>(space.sample.capacity);
-  space.magnitudes_dev = workspace->Take<uint32_t>(space.sample.capacity);
-  space.kept_dev = workspace->Take<uint64_t>(NumTiles(n) + 1);
+  const SampleSize sample = SampleSizeOf(n, k);
+  SelectSpace space = TakeSelectSpaces(1, NumTiles(n), sample.capacity, workspace);
+  space.sample = sample;
   return space;
 }
 
-Status SelectLargest(const float* values_dev, const SelectSpace& space, const Marks& marks,
-                     EncodeState* state_dev, uint32_t* selected_dev, cudaStream_t stream) {
-  EncodedFrame values = AsTheyAre(values_dev, marks.n, state_dev);
-  values.marks_by_magnitude = true;
-  values.marks = marks;
-  values.select = space;
-  values.support_dev = selected_dev;
-  TFC_RETURN_IF_ERROR(FindBounds(Alone(values), stream));
-  // What is not finite is large here.
-  TFC_RETURN_IF_ERROR(Settle(Alone(values), /*notes_nonfinite=*/false, stream));
-  return SelectLargest(marks, Alone(values), stream);
+SelectSpace TakeSelectSpaces(uint64_t num_vectors, uint64_t num_tiles, uint64_t num_candidates,
+                             Workspace* workspace) {
+  SelectSpace space;
+  space.counts_dev = workspace->Take<SelectCounts>(num_vectors);
+  space.indices_dev = workspace->Take<uint32_t>(num_candidates);
+  space.magnitudes_dev = workspace->Take<uint32_t>(num_candidates);
+  space.kept_dev = workspace->Take<uint64_t>(num_tiles + num_vectors);
+  return space;
 }
 
 Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cudaStream_t stream) {
@@ -281,6 +275,13 @@ Status SelectLargest(const Marks& marks, const Parts<EncodedFrame>& frames, cuda
         LaunchParts("count kept", CountKeptKernel<Source>, tile_threads, count, stream, source));
     return LaunchParts("write kept", WriteKeptKernel<Source>, tile_threads, count, stream, source);
   });
+}
+
+Status SelectLargestValues(const Marks& marks, const Parts<EncodedFrame>& vectors,
+                           cudaStream_t stream) {
+  TFC_RETURN_IF_ERROR(FindBounds(vectors, stream));
+  TFC_RETURN_IF_ERROR(Settle(vectors, /*notes_nonfinite=*/false, stream));
+  return SelectLargest(marks, vectors, stream);
 }
 
 }  // namespace device

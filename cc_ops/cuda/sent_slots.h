@@ -20,17 +20,6 @@ struct SentResidual {
   }
 };
 
-struct SentSlots {
-  float* residual;  // Null if there is no memory.
-  float* velocity;  // Null if the memory has none.
-
-  // Subtracts the decoded value of element i; with `masks`, clears its stale velocity, too.
-  __device__ void TakeOut(uint64_t i, float decoded, bool masks) const {
-    residual[i] -= decoded;
-    if (masks && velocity != nullptr) velocity[i] = 0;
-  }
-};
-
 }  // namespace device
 }  // namespace tfcompress
 

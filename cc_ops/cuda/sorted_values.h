@@ -6,30 +6,37 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
+#include "cuda/encoded_frame.h"
+#include "cuda/parts.h"
 #include "cuda/sort.h"
-#include "cuda/value_statistics.h"
 #include "cuda/workspace.h"
 
 namespace tfcompress {
 namespace device {
 
+// Buffers of frames side by side: the values of each follow those of the frame before.
 struct SortedBuffers {
-  SortBuffers sort;  // Keys with positions.
-  uint32_t* num_nonnegative_dev;
+  SortSize size;
+  SortBuffers sort;
 
-  // Results: the SortKeys of all values, ascending, the first *num_nonnegative_dev of nonnegative
-  // values; and the rank of each value among them.
+  // Results: where the values of each frame begin; the SortKeys of its values, ascending; and the
+  // rank of each value among those of its frame.
+  uint64_t* begins_dev;
   const uint32_t* keys_dev() const { return sort.sorted_keys_dev; }
   const uint32_t* ranks_dev() const { return sort.keys_dev; }
+  // Room for a number for each value.
+  float* table_dev() const { return reinterpret_cast<float*>(sort.spare_dev); }
 };
 
-// Takes buffers for up to max_count values.
-Status TakeSortedBuffers(uint32_t max_count, Workspace* workspace, SortedBuffers* buffers);
+// Takes buffers for frames that send at most max_sent values each.
+Status TakeSortedBuffers(Span<const EncodedFrame> frames, Workspace* workspace,
+                         SortedBuffers* buffers);
 
-// Sorts *count_dev <= max_count values, without NaN; max_count is above 0.
-Status SortValues(const SelectedValues& values, const uint32_t* count_dev,
-                  const SortedBuffers& buffers, cudaStream_t stream);
+// Sorts the values that each frame sends, without NaN.
+Status SortValues(const Parts<EncodedFrame>& frames, const SortedBuffers& buffers,
+                  cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -75,37 +75,61 @@ Result<std::vector<FrameTask>> TasksOf(ByteSpan packets, Span<const PacketFrame>
   return tasks;
 }
 
+// Of the workspace, that tensors which are decoded together may need more than those of a group.
+constexpr uint64_t kMostBytesAnElement = 32;
+
 // Tensors whose frames are alike.
-struct Kind {
-  const DeviceDecoder* decoder;  // Null while all their frames are empty.
-  bool are_floats;
+struct Alike {
+  std::vector<const DeviceDecoder*> decoders;  // Of each rank; null while its frames are empty.
+  uint64_t num_elements = 0;
+  uint64_t num_bytes = 0;  // Of the workspace, that frames of a rank need.
   std::vector<size_t> tensors;
 
-  bool Has(const DeviceDecoder* other, bool is_float) const {
-    return is_float == are_floats &&
-           (decoder == nullptr || other == nullptr || HasSameKinds(*decoder, *other));
+  bool CanHave(Span<const DeviceDecoder* const> others, uint64_t n, uint64_t own_bytes,
+               uint64_t most_bytes) const {
+    const auto fits = [](const DeviceDecoder* own, const DeviceDecoder* other) {
+      return own == nullptr || other == nullptr || HasSameKinds(*own, *other);
+    };
+    return tensors.size() < AlikeDecoder::kMaxTensors &&
+           num_elements + n <= AlikeDecoder::kMaxElements &&
+           num_bytes + own_bytes <= std::max(most_bytes, kMostBytesAnElement * num_elements) &&
+           std::equal(decoders.begin(), decoders.end(), others.begin(), fits);
+  }
+  void Add(size_t tensor, Span<const DeviceDecoder* const> others, uint64_t n, uint64_t own_bytes) {
+    decoders.resize(others.size());
+    for (size_t rank = 0; rank < others.size(); ++rank)
+      if (decoders[rank] == nullptr) decoders[rank] = others[rank];
+    num_elements += n;
+    num_bytes += own_bytes;
+    tensors.push_back(tensor);
   }
 };
 
-// The codecs of a tensor's frames; null if all are empty.
-const DeviceDecoder* DecoderOf(size_t tensor, Span<const FrameTask> tasks, size_t num_tensors) {
+// Bytes of the workspace that the frame of a tensor needs which needs most, about.
+uint64_t MostBytesOf(size_t tensor, Span<const FrameTask> tasks, size_t num_tensors) {
+  size_t largest = tensor;
   for (size_t i = tensor; i < tasks.size(); i += num_tensors)
-    if (tasks[i].frame.header.k > 0) return &tasks[i].decoder;
-  return nullptr;
+    if (tasks[i].frame.bytes.size() > tasks[largest].frame.bytes.size()) largest = i;
+  return tasks.empty() ? 0 : FrameGroup(tasks.subspan(largest, 1)).workspace_bytes();
 }
 
-std::vector<Kind> DivideByKind(Span<const FrameTask> tasks, Span<const SumTarget> targets) {
-  std::vector<Kind> kinds;
+std::vector<Alike> DivideByKind(Span<const FrameTask> tasks, Span<const SumTarget> targets,
+                                uint64_t most_bytes) {
+  std::vector<Alike> divided;
+  std::vector<const DeviceDecoder*> decoders;
   for (size_t tensor = 0; tensor < targets.size(); ++tensor) {
-    const DeviceDecoder* const decoder = DecoderOf(tensor, tasks, targets.size());
-    const bool is_float = targets[tensor].dtype == DType::kFloat32;
-    auto kind = std::find_if(kinds.begin(), kinds.end(),
-                             [&](const Kind& other) { return other.Has(decoder, is_float); });
-    if (kind == kinds.end()) kind = kinds.insert(kind, {nullptr, is_float, {}});
-    if (kind->decoder == nullptr) kind->decoder = decoder;
-    kind->tensors.push_back(tensor);
+    decoders.clear();
+    for (size_t i = tensor; i < tasks.size(); i += targets.size())
+      decoders.push_back(tasks[i].frame.header.k > 0 ? &tasks[i].decoder : nullptr);
+    const uint64_t n = targets[tensor].n;
+    const uint64_t num_bytes = MostBytesOf(tensor, tasks, targets.size());
+    auto alike = std::find_if(divided.begin(), divided.end(), [&](const Alike& other) {
+      return other.CanHave(decoders, n, num_bytes, most_bytes);
+    });
+    if (alike == divided.end()) alike = divided.insert(alike, Alike{});
+    alike->Add(tensor, decoders, n, num_bytes);
   }
-  return kinds;
+  return divided;
 }
 
 }  // namespace
@@ -130,8 +154,8 @@ Result<SumDecoder> SumDecoder::Make(ByteSpan packets, Span<const PacketFrame> fr
   SumDecoder decoder;
   decoder.targets_.assign(targets.begin(), targets.end());
   decoder.num_packet_bytes_ = packets.size();
-  for (Kind& kind : DivideByKind(tasks, targets))
-    decoder.Add(std::move(kind.tensors), tasks, most_group_bytes);
+  for (Alike& alike : DivideByKind(tasks, targets, most_group_bytes))
+    decoder.Add(std::move(alike.tensors), tasks, most_group_bytes);
   return decoder;
 }
 
@@ -142,8 +166,7 @@ void SumDecoder::Add(std::vector<size_t> tensors, Span<const FrameTask> tasks,
   for (size_t first = 0; first < tasks.size(); first += targets_.size())
     for (size_t tensor : tensors) own_tasks.push_back(tasks[first + tensor]);
   for (size_t tensor : tensors) own_targets.push_back(targets_[tensor]);
-  auto made = AlikeDecoder::Make(num_packet_bytes_, std::move(own_tasks), std::move(own_targets),
-                                 most_group_bytes);
+  auto made = AlikeDecoder::Make(std::move(own_tasks), std::move(own_targets), most_group_bytes);
   workspace_bytes_ = std::max(workspace_bytes_, made.workspace_bytes());
   const size_t host_begin = host_bytes_;
   host_bytes_ += made.host_bytes();

@@ -20,13 +20,22 @@ struct SummedFrames {
   const AddedValues* values;
   uint32_t num_tensors;
   uint32_t num_values;
-  bool add;
+  SumStep step;
   float scale;
   uint32_t bits;
 
   __device__ const AddedValues& First() const { return values[blockIdx.y]; }
-  // What the i-th sum is before.
-  __device__ float Begin(uint64_t i) const { return add ? First().sum_dev[i] : 0; }
+  // What the i-th sum is before, and after.
+  __device__ float Begin(uint64_t i) const { return step.is_first ? 0 : First().sum_dev[i]; }
+  __device__ void End(uint64_t i, float sum) const {
+    const AddedValues& first = First();
+    if (!step.is_last || first.dtype == DType::kFloat32) {
+      first.sum_dev[i] = sum;
+    } else {
+      static_cast<uint16_t*>(first.out_dev)[i] =
+          first.dtype == DType::kFloat16 ? NarrowHalf(sum) : FloatToBFloat16(sum);
+    }
+  }
 };
 
 // ---- Any values ---------------------------------------------------------------------------------
@@ -65,14 +74,13 @@ struct Positions {
   uint32_t end = 0;
 };
 
-__device__ Positions FindPositions(const AddedValues& added, uint64_t tile_begin,
-                                   uint64_t tile_end) {
+__device__ Positions FindPositions(const AddedValues& added, uint32_t tile_begin,
+                                   uint32_t tile_end) {
   const uint32_t k = added.section.k;
   if (k == 0 || *added.error_dev != 0) return {};
   const uint32_t* indices = added.indices_dev;
-  if (indices == nullptr)
-    return {static_cast<uint32_t>(tile_begin), static_cast<uint32_t>(tile_end)};
-  const auto first_from = [&](uint64_t element, uint64_t position, uint64_t end) {
+  if (indices == nullptr) return {tile_begin, tile_end};
+  const auto first_from = [&](uint32_t element, uint64_t position, uint64_t end) {
     return FirstAfter(position, end, [&](uint64_t i) { return indices[i] >= element; });
   };
   const uint64_t begin = first_from(tile_begin, 0, k);
@@ -113,13 +121,14 @@ template <typename Reader>
 __global__ void __launch_bounds__(kBlockThreads, 4) SumTilesKernel(SummedFrames frames) {
   __shared__ float sums_of_warps[kBlockWarps][kTileElements];
   float* const sums = sums_of_warps[threadIdx.x / kWarpThreads];
-  const uint64_t n = frames.First().n;
-  float* const out = frames.First().sum_dev;
+  const uint32_t n = frames.First().n;
+  const auto num_tiles = static_cast<uint32_t>(NumTiles(n));
   const uint32_t num_ranks = frames.num_values / frames.num_tensors;
-  for (uint64_t begin = ThisWarp() * kTileElements; begin < n;
-       begin += NumWarps() * kTileElements) {
-    const uint64_t end = begin + kTileElements < n ? begin + kTileElements : n;
-    for (uint64_t i = begin + ThisLane(); i < end; i += kWarpThreads)
+  for (auto tile = static_cast<uint32_t>(ThisWarp()); tile < num_tiles;
+       tile += static_cast<uint32_t>(NumWarps())) {
+    const uint32_t begin = tile * kTileElements;
+    const uint32_t end = n - begin < kTileElements ? n : begin + kTileElements;
+    for (uint32_t i = begin + ThisLane(); i < end; i += kWarpThreads)
       sums[i - begin] = frames.Begin(i);
     for (uint32_t first = 0; first < num_ranks; first += kWarpThreads) {
       const AddedValues* const values = &frames.First() + uint64_t{first} * frames.num_tensors;
@@ -133,12 +142,12 @@ __global__ void __launch_bounds__(kBlockThreads, 4) SumTilesKernel(SummedFrames 
         const Positions of_rank = {__shfl_sync(kAllLanes, own.begin, lane),
                                    __shfl_sync(kAllLanes, own.end, lane)};
         if (of_rank.begin < of_rank.end)
-          AddPositions<Reader>(values[rank * frames.num_tensors], of_rank,
-                               static_cast<uint32_t>(begin), frames, sums);
+          AddPositions<Reader>(values[rank * frames.num_tensors], of_rank, begin, frames, sums);
       }
     }
     __syncwarp();
-    for (uint64_t i = begin + ThisLane(); i < end; i += kWarpThreads) out[i] = sums[i - begin];
+    for (uint32_t i = begin + ThisLane(); i < end; i += kWarpThreads)
+      frames.End(i, sums[i - begin]);
     __syncwarp();
   }
 }
@@ -186,7 +195,6 @@ __global__ void __launch_bounds__(kBlockThreads) SumBlockIntsKernel(SummedFrames
   __shared__ BlockSumTile tiles[kBlockWarps];
   BlockSumTile* const tile = &tiles[threadIdx.x / kWarpThreads];
   const uint32_t n = frames.First().n;
-  float* const out = frames.First().sum_dev;
   for (uint64_t begin = ThisWarp() * kTileElements; begin < n;
        begin += NumWarps() * kTileElements) {
     const auto size = static_cast<uint32_t>(n - begin < kTileElements ? n - begin : kTileElements);
@@ -197,20 +205,20 @@ __global__ void __launch_bounds__(kBlockThreads) SumBlockIntsKernel(SummedFrames
       if (added.section.k > 0 && *added.error_dev == 0)
         AddTile(added, frames.scale, begin, size, tile);
     }
-    for (uint32_t j = ThisLane(); j < size; j += kWarpThreads) out[begin + j] = tile->sums[j];
+    for (uint32_t j = ThisLane(); j < size; j += kWarpThreads) frames.End(begin + j, tile->sums[j]);
   }
 }
 
 }  // namespace
 
-Status SumTiles(const Parts<AddedValues>& values, size_t num_tensors, bool have_indices, bool add,
-                float scale, uint32_t bits, cudaStream_t stream) {
+Status SumTiles(const Parts<AddedValues>& values, size_t num_tensors, bool have_indices,
+                SumStep step, float scale, uint32_t bits, cudaStream_t stream) {
   const auto threads = [](const AddedValues& first) { return NumTiles(first.n) * kWarpThreads; };
   const PartItems items = CountItems(values.on_host.subspan(0, num_tensors), threads);
   const auto launch = [&](void (*kernel)(SummedFrames)) {
     return LaunchParts("sum tiles", kernel, items, num_tensors, stream,
                        SummedFrames{values.data_dev, static_cast<uint32_t>(num_tensors),
-                                    static_cast<uint32_t>(values.size()), add, scale, bits});
+                                    static_cast<uint32_t>(values.size()), step, scale, bits});
   };
   const ValueKind kind = values.on_host[0].section.kind;
   if (kind == ValueKind::kBlockInt && !have_indices) return launch(SumBlockIntsKernel);

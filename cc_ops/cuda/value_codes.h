@@ -38,6 +38,7 @@ struct ValueParams {
   CurvePart curves[2];       // dexp: one for each sign.
   const uint32_t* codes;     // quantile and ranks: codes computed before, for encoding.
   const float* table;        // Ranks: decoded value of each rank.
+  uint32_t first_code;       // quantile: what the code computed before is for bucket 0.
   uint32_t num_ranks;        // Ranks: their number.
   uint64_t codes_begin;      // Position of the codes in the section.
   uint64_t num_bytes;        // Length of the section, if it IsMeasured.
@@ -219,10 +220,11 @@ class QuantileCodes : public BitPacking {
   __device__ QuantileCodes(const ValueParams& params, unsigned char* section, uint64_t)
       : BitPacking(section + params.codes_begin, params.spec.num_bits),
         codes_(params.codes),
+        first_code_(params.first_code),
         num_buckets_(params.spec.num_buckets),
         means_(section + ValueSpec::HeaderBytes(ValueKind::kQuantile)) {}
 
-  __device__ uint32_t Code(float, uint64_t i) const { return codes_[i]; }
+  __device__ uint32_t Code(float, uint64_t i) const { return codes_[i] - first_code_; }
   __device__ float Value(uint32_t code, uint64_t) const {
     return code < num_buckets_ ? LoadUnaligned<float>(means_ + sizeof(float) * code)
                                : FloatFromBits(kFloatInfinityBits);
@@ -230,6 +232,7 @@ class QuantileCodes : public BitPacking {
 
  private:
   const uint32_t* codes_;
+  uint32_t first_code_;
   uint32_t num_buckets_;
   const unsigned char* means_;
 };

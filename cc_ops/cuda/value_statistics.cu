@@ -30,14 +30,20 @@ __device__ void Note(float value, Extremes* own) {
   own->num_negative += IsNegative(value);
 }
 
+template <ObservedValues kValues>
+TFC_HOST_DEVICE SelectedValues ValuesOf(const EncodedFrame& frame) {
+  return kValues == ObservedValues::kSent ? frame.values : frame.Support();
+}
+
 // Values to observe.
+template <ObservedValues kValues>
 struct Observed {
   SelectedValues values;
   const uint32_t* count;
   Extremes* extremes;
 
   TFC_HOST_DEVICE static Observed Of(const EncodedFrame& frame) {
-    return {frame.values, &frame.state_dev->k, frame.extremes_dev};
+    return {ValuesOf<kValues>(frame), &frame.state_dev->k, frame.extremes_dev};
   }
 };
 
@@ -46,7 +52,7 @@ struct Observed {
 template <typename Source>
 __global__ void FindExtremesKernel(Source source) {
   __shared__ Extremes block;
-  const Observed observed = source.Get();
+  const auto observed = source.Get();
   const uint64_t end = *observed.count;
   if (blockIdx.x >= NumBusyBlocks(end)) return;
   if (threadIdx.x == 0) block = {};
@@ -80,14 +86,14 @@ struct SignTerm {
 };
 
 // Values to sum; of a frame, for one of its sums.
-template <int kSum>
+template <int kSum, ObservedValues kValues>
 struct Summed {
   SelectedValues values;
   const uint32_t* count;
   SumBuffers buffers;
 
   TFC_HOST_DEVICE static Summed Of(const EncodedFrame& frame) {
-    return {frame.values, &frame.state_dev->k, frame.sums[kSum]};
+    return {ValuesOf<kValues>(frame), &frame.state_dev->k, frame.sums[kSum]};
   }
 };
 
@@ -119,63 +125,62 @@ uint64_t BlockThreads(uint32_t max_count) {
   return CeilDiv(CeilDiv(max_count, kSumPart), kPartsPerBlock) * kWarpThreads;
 }
 
-template <typename Term>
-Status Sum(const SelectedValues& values, const Term& term, uint32_t max_count,
-           const uint32_t* count_dev, const SumBuffers& buffers, cudaStream_t stream) {
-  const One<Summed<0>> source = {{values, count_dev, buffers}};
-  TFC_RETURN_IF_ERROR(LaunchThreads("sum parts", SumPartsKernel<Term, One<Summed<0>>>,
-                                    PartThreads(max_count), stream, source, term));
-  return LaunchThreads("sum blocks", SumBlocksKernel<One<Summed<0>>>, BlockThreads(max_count),
-                       stream, source);
-}
-
-template <int kSum, typename Term>
-Status SumFrames(const Parts<EncodedFrame>& frames, const Term& term, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(LaunchViews<Summed<kSum>>(
+template <int kSum, ObservedValues kValues = ObservedValues::kSent, typename Term>
+Status Sum(const Parts<EncodedFrame>& frames, const Term& term, cudaStream_t stream) {
+  using View = Summed<kSum, kValues>;
+  TFC_RETURN_IF_ERROR(LaunchViews<View>(
       "sum parts", [](auto source) { return SumPartsKernel<Term, decltype(source)>; }, frames,
       [](const EncodedFrame& frame) { return PartThreads(frame.max_sent); }, stream, term));
-  return LaunchViews<Summed<kSum>>(
+  return LaunchViews<View>(
       "sum blocks", [](auto source) { return SumBlocksKernel<decltype(source)>; }, frames,
       [](const EncodedFrame& frame) { return BlockThreads(frame.max_sent); }, stream);
 }
 
+template <ObservedValues kValues>
+Status FindExtremes(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
+  return LaunchViews<Observed<kValues>>(
+      "find extremes", [](auto source) { return FindExtremesKernel<decltype(source)>; }, frames,
+      MaxSentOf, stream);
+}
+
 }  // namespace
 
-Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                    Extremes* extremes_dev, cudaStream_t stream) {
-  const One<Observed> source = {{values, count_dev, extremes_dev}};
-  return LaunchThreads("find extremes", FindExtremesKernel<One<Observed>>, max_count, stream,
-                       source);
+Status FindExtremes(const Parts<EncodedFrame>& frames, ObservedValues observed,
+                    cudaStream_t stream) {
+  if (observed == ObservedValues::kSent) return FindExtremes<ObservedValues::kSent>(frames, stream);
+  return FindExtremes<ObservedValues::kSupport>(frames, stream);
 }
 
-Status FindExtremes(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return LaunchViews<Observed>(
-      "find extremes", [](auto source) { return FindExtremesKernel<decltype(source)>; }, frames,
-      [](const EncodedFrame& frame) { return frame.max_sent; }, stream);
+void TakeSums(int num_sums, Workspace* workspace, Span<EncodedFrame> frames) {
+  uint64_t num_parts = 0, num_blocks = 0;
+  for (const EncodedFrame& frame : frames) {
+    num_parts += CeilDiv(frame.max_sent, kSumPart);
+    num_blocks += CeilDiv(frame.max_sent, kBlockElements);
+  }
+  for (int sum = 0; sum < num_sums; ++sum) {
+    auto* parts_dev = workspace->Take<double>(num_parts);
+    auto* blocks_dev = workspace->Take<double>(num_blocks);
+    for (EncodedFrame& frame : frames) {
+      frame.sums[sum] = {parts_dev, blocks_dev};
+      parts_dev += CeilDiv(frame.max_sent, kSumPart);
+      blocks_dev += CeilDiv(frame.max_sent, kBlockElements);
+    }
+  }
 }
 
-void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers) {
-  buffers->parts_dev = workspace->Take<double>(CeilDiv(max_count, kSumPart));
-  buffers->blocks_dev = workspace->Take<double>(CeilDiv(max_count, kBlockElements));
-}
-
-Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                     const SumBuffers& buffers, cudaStream_t stream) {
-  return Sum(values, MagnitudeTerm{}, max_count, count_dev, buffers, stream);
-}
-
-Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                  const SumBuffers& buffers, cudaStream_t stream) {
-  return Sum(values, SquareTerm{}, max_count, count_dev, buffers, stream);
+Status SumMagnitudes(const Parts<EncodedFrame>& frames, ObservedValues observed,
+                     cudaStream_t stream) {
+  if (observed == ObservedValues::kSent) return Sum<0>(frames, MagnitudeTerm{}, stream);
+  return Sum<0, ObservedValues::kSupport>(frames, MagnitudeTerm{}, stream);
 }
 
 Status SumSquares(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  return SumFrames<0>(frames, SquareTerm{}, stream);
+  return Sum<0>(frames, SquareTerm{}, stream);
 }
 
 Status SumSigns(const Parts<EncodedFrame>& frames, cudaStream_t stream) {
-  TFC_RETURN_IF_ERROR(SumFrames<0>(frames, SignTerm{0}, stream));
-  return SumFrames<1>(frames, SignTerm{1}, stream);
+  TFC_RETURN_IF_ERROR(Sum<0>(frames, SignTerm{0}, stream));
+  return Sum<1>(frames, SignTerm{1}, stream);
 }
 
 }  // namespace device

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/span.h"
 #include "core/status.h"
 #include "cuda/dense_vector.h"
 #include "cuda/parts.h"
@@ -37,26 +38,27 @@ struct Extremes {
   uint32_t num_negative;
 };
 
-// Finds the extremes of *count_dev <= max_count values. *extremes_dev must be 0 before.
-Status FindExtremes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                    Extremes* extremes_dev, cudaStream_t stream);
-
-// Sums of parts, and of blocks of them, for up to max_count values.
+// Sums of parts, and of blocks of them.
 struct SumBuffers {
   double* parts_dev;
   double* blocks_dev;
 };
-void TakeSumBuffers(uint32_t max_count, Workspace* workspace, SumBuffers* buffers);
+// Takes the first num_sums sums of each frame.
+void TakeSums(int num_sums, Workspace* workspace, Span<EncodedFrame> frames);
 
-Status SumMagnitudes(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                     const SumBuffers& buffers, cudaStream_t stream);
-Status SumSquares(const SelectedValues& values, uint32_t max_count, const uint32_t* count_dev,
-                  const SumBuffers& buffers, cudaStream_t stream);
+// Which values of a frame are observed: those that it sends, or those of its support, before it is
+// known what will be sent.
+enum class ObservedValues { kSent, kSupport };
 
-// The same for the values of frames side by side, which are as many as their states say: extremes,
-// the first sum, and a sum for each sign.
-Status FindExtremes(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// All of these take the values of frames side by side, which are as many as their states say.
+// Finds the extremes, which must be 0 before.
+Status FindExtremes(const Parts<EncodedFrame>& frames, ObservedValues observed,
+                    cudaStream_t stream);
+// Compute the first sum.
+Status SumMagnitudes(const Parts<EncodedFrame>& frames, ObservedValues observed,
+                     cudaStream_t stream);
 Status SumSquares(const Parts<EncodedFrame>& frames, cudaStream_t stream);
+// Computes a sum for each sign.
 Status SumSigns(const Parts<EncodedFrame>& frames, cudaStream_t stream);
 
 }  // namespace device

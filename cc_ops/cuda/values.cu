@@ -17,43 +17,27 @@ __global__ void EncodeValuesKernel(const EncodedFrame* frames, ValueKind kind) {
     residual.TakeOut(i, EncodeNumber(kind, values.At(i), i, section));
 }
 
-__global__ void GatherValuesKernel(SelectedValues values, const uint32_t* k, float* gathered) {
-  for (uint64_t i = ThisThread(); i < *k; i += NumThreads()) gathered[i] = values.At(i);
-}
-
-__global__ void AddScaledKernel(const AddedValues* sections, float scale, uint32_t bits) {
-  const AddedValues added = sections[blockIdx.y];
-  if (*added.error_dev != 0) return;
-  const uint32_t* indices = added.indices_dev;
-  for (uint64_t i = ThisThread(); i < added.section.k; i += NumThreads()) {
-    const float value = DecodeNumber(added.section.kind, added.section.data_dev, i);
-    if (!IsFiniteBits(FloatBits(value))) atomicOr(added.error_dev, bits);
-    added.sum_dev[indices == nullptr ? i : indices[i]] += scale * value;
-  }
+__global__ void GatherValuesKernel(const EncodedFrame* frames, const uint32_t* supports,
+                                   float* gathered) {
+  const EncodedFrame& frame = frames[blockIdx.y];
+  const SelectedValues values = frame.Support();
+  float* const own = gathered + (frame.support_dev - supports);
+  const uint32_t k = frame.state_dev->k;
+  for (uint64_t i = ThisThread(); i < k; i += NumThreads()) own[i] = values.At(i);
 }
 
 }  // namespace
 
 Status EncodeValues(const ValueSpec& spec, const Parts<EncodedFrame>& frames,
-                    Span<const CodedBuffers> buffers, cudaStream_t stream) {
+                    const CodedBuffers& buffers, cudaStream_t stream) {
   if (IsCoded(spec.kind)) return EncodeCodedValues(spec, frames, buffers, stream);
-  const auto most_values = [](const EncodedFrame& frame) { return frame.max_sent; };
-  return LaunchFrames("encode values", EncodeValuesKernel, frames, most_values, stream, spec.kind);
+  return LaunchFrames("encode values", EncodeValuesKernel, frames, MaxSentOf, stream, spec.kind);
 }
 
-Status GatherValues(const SelectedValues& values, const uint32_t* k_dev, uint32_t max_k,
+Status GatherValues(const Parts<EncodedFrame>& frames, const uint32_t* supports_dev,
                     float* gathered_dev, cudaStream_t stream) {
-  return LaunchThreads("gather values", GatherValuesKernel, max_k, stream, values, k_dev,
-                       gathered_dev);
-}
-
-Status AddScaled(const Parts<AddedValues>& sections, float scale, uint32_t bits,
-                 cudaStream_t stream) {
-  if (sections.size() == 0) return OkStatus();
-  if (IsCoded(sections.on_host[0].section.kind))
-    return AddCodedValues(sections, scale, bits, stream);
-  return LaunchParts("add scaled", AddScaledKernel, CountValues(sections), sections.size(), stream,
-                     sections.data_dev, scale, bits);
+  return LaunchFrames("gather values", GatherValuesKernel, frames, MaxSupportOf, stream,
+                      supports_dev, gathered_dev);
 }
 
 }  // namespace device

@@ -58,6 +58,12 @@ Status WriteChunks(const char* name, Span<const T> parts, const Begin& begin, T*
   return OkStatus();
 }
 
+// For parts that have nothing to begin.
+struct BeginNothing {
+  template <typename T>
+  __device__ void operator()(const T&) const {}
+};
+
 // Writes the table to parts_dev, and calls begin(part) on the device for each part.
 template <typename T, typename Begin>
 Status WriteParts(const char* name, Span<const T> parts, const Begin& begin, T* parts_dev,

@@ -21,6 +21,7 @@
 #include "device_inputs.h"
 #include "device_memory.h"
 #include "fuzz/frame_fields.h"
+#include "given_values.h"
 
 namespace tfcompress {
 namespace device {
@@ -184,28 +185,25 @@ TEST(SumSquares, HaveTheBitsOfTheCore) {
   // The order of terms changes few sums: many are needed.
   std::vector<size_t> sizes = {1021, 1023, 1024, 1027, 65535, 65536, 200001};
   for (size_t n = 1; n < 200; ++n) sizes.push_back(n);
+  std::vector<std::vector<float>> lists;
   for (size_t n : sizes) {
-    std::vector<float> values = NormalValues(n, n);
-    for (float& value : values) value *= value * value;  // Many magnitudes, so that sums round.
-    const auto square = [&](int64_t i) { return double{values[i]} * values[i]; };
-    const auto count = static_cast<uint32_t>(n);
-    const DeviceVector<uint32_t> count_dev({count}, stream);
-    const DeviceVector<float> values_dev(values, stream);
-    Workspace measure;
-    SumBuffers buffers;
-    TakeSumBuffers(count, &measure, &buffers);
-    const DeviceVector<unsigned char> memory(measure.num_bytes());
-    Workspace carve(memory.data_dev());
-    TakeSumBuffers(count, &carve, &buffers);
-    const SelectedValues selected = {{values_dev.data_dev(), DType::kFloat32, count}, nullptr};
-    ExpectOk(SumSquares(selected, count, count_dev.data_dev(), buffers, stream.get()));
-    const Bytes bytes = memory.ToHost(stream);
-    const auto* blocks =
-        bytes.data() + (reinterpret_cast<unsigned char*>(buffers.blocks_dev) - memory.data_dev());
+    lists.push_back(NormalValues(n, n));
+    for (float& value : lists.back()) value *= value * value;  // Many magnitudes: sums round.
+  }
+  GivenFrames given(lists, 0, stream);
+  Workspace measure;
+  TakeSums(1, &measure, given.on_host());
+  const DeviceVector<unsigned char> memory(measure.num_bytes());
+  Workspace carve(memory.data_dev());
+  TakeSums(1, &carve, given.on_host());
+  ExpectOk(SumSquares(given.Table(stream), stream.get()));
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const auto n = static_cast<int64_t>(lists[i].size());
+    const auto square = [&](int64_t j) { return double{lists[i][j]} * lists[i][j]; };
     double sum = 0;
-    for (int64_t block = 0; block < NumBlocks(static_cast<int64_t>(n)); ++block)
-      sum += LoadUnaligned<double>(blocks + sizeof(double) * block);
-    EXPECT_EQ(sum, SumOverBlocks(static_cast<int64_t>(n), SerialExecutor(), square)) << n;
+    for (double block : Read(given.on_host()[i].sums[0].blocks_dev, NumBlocks(n), stream))
+      sum += block;
+    EXPECT_EQ(sum, SumOverBlocks(n, SerialExecutor(), square)) << n;
   }
 }
 
@@ -270,8 +268,8 @@ TEST(DeltaBytes, EqualTheCoresAndRoundTrip) {
     const DeviceVector<unsigned char> section_dev(expected.size());
     const KeyLists list = KeyLists::One(k_dev.data_dev(), k);
     ExpectOk(MeasureDeltas(list, keys_dev.data_dev(), buffers, stream.get()));
-    ExpectOk(EncodeDeltas(list, keys_dev.data_dev(), buffers, section_dev.data_dev(), nullptr,
-                          stream.get()));
+    const DeviceVector<unsigned char*> places_dev({section_dev.data_dev()}, stream);
+    ExpectOk(EncodeDeltas(list, keys_dev.data_dev(), buffers, places_dev.data_dev(), stream.get()));
     EXPECT_TRUE(section_dev.ToHost(stream) == expected) << index_case.name;
 
     const DeviceVector<uint32_t> decoded_dev(k), error_dev({0}, stream);

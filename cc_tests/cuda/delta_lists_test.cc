@@ -7,12 +7,13 @@
 #include "core/hash.h"
 #include "cuda/prefixed_deltas.h"
 #include "device_memory.h"
+#include "section_frame.h"
 
 namespace tfcompress {
 namespace device {
 namespace {
 
-constexpr uint32_t kErrorBit = 4;
+constexpr uint32_t kListErrorBit = 4;
 constexpr size_t kGap = 37;  // Unrelated bytes before each list.
 
 // Lists without keys, of one block, of whole blocks, and of more.
@@ -112,14 +113,13 @@ TEST(DeltaLists, EqualTheCores) {
 
   const DeviceVector<uint64_t> begins_dev(section.begins, stream);
   const DeviceVector<uint64_t> num_bytes_dev({section.bytes.size()}, stream);
-  const DeviceVector<uint32_t> k_dev({view.max_keys}, stream);
-  const SectionWords words = {buffers.codes.words_dev, num_bytes_dev.data_dev(), k_dev.data_dev()};
-  ExpectOk(ClearSection(words, view.max_keys, stream.get()));
+  const SectionFrame frame(view.max_keys, buffers.codes.words_dev, num_bytes_dev.data_dev(),
+                           section.bytes.size(), stream);
+  ExpectOk(ClearSections(frame.parts(), stream.get()));
   ExpectOk(
       WritePrefixedDeltas(view, device.keys_dev(), buffers, begins_dev.data_dev(), stream.get()));
-  const DeviceVector<unsigned char> out(section.bytes.size());
-  ExpectOk(StoreSection(words, view.max_keys, out.data_dev(), stream.get()));
-  EXPECT_TRUE(out.ToHost(stream) == section.bytes);
+  ExpectOk(StoreSections(frame.parts(), stream.get()));
+  EXPECT_TRUE(frame.Section(stream) == section.bytes);
 }
 
 struct ListsRead {
@@ -137,13 +137,17 @@ ListsRead ReadLists(const DeviceLists& device, const Section& section, const Str
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
   TakeDeltaReadBuffers(view.num_lists, extent, &carve, &buffers);
-  const DeviceVector<unsigned char> section_dev(section.bytes, stream);
+  // The codes are in the words before.
+  EXPECT_EQ(cudaMemsetAsync(memory.data_dev(), 0, memory.size(), stream.get()), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(buffers.codes.words_dev, section.bytes.data(), section.bytes.size(),
+                            cudaMemcpyHostToDevice, stream.get()),
+            cudaSuccess);
   const DeviceVector<uint64_t> begins_dev(section.begins, stream);
   const DeviceVector<uint64_t> lengths_dev(section.lengths, stream);
   const DeviceVector<uint32_t> keys_dev(view.max_keys), error_dev({0}, stream);
-  const CodeSections sections = {section_dev.data_dev(), section.bytes.size(),
-                                 begins_dev.data_dev(), lengths_dev.data_dev()};
-  ExpectOk(DecodePrefixedDeltas(true, view, sections, buffers, kErrorBit, error_dev.data_dev(),
+  const CodeSections sections = {nullptr, section.bytes.size(), begins_dev.data_dev(),
+                                 lengths_dev.data_dev()};
+  ExpectOk(DecodePrefixedDeltas(true, view, sections, buffers, kListErrorBit, error_dev.data_dev(),
                                 keys_dev.data_dev(), stream.get()));
   ListsRead read;
   read.ends.resize(view.num_lists);

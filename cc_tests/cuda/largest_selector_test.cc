@@ -19,7 +19,7 @@ namespace {
 
 void ExpectSame(const std::vector<float>& values, size_t count, const Stream& stream) {
   std::vector<uint32_t> expected;
-  SelectLargest(values, count, nullptr, &expected);
+  tfcompress::SelectLargest(values, count, nullptr, &expected);
   const auto made = LargestSelector::Make(values.size(), count);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const DeviceVector<float> values_dev(values, stream);

@@ -14,6 +14,7 @@
 #include "cuda/index_sections.h"
 #include "device_memory.h"
 #include "make_part.h"
+#include "section_frame.h"
 
 namespace tfcompress {
 namespace device {
@@ -61,15 +62,12 @@ Bytes EncodeOnDevice(const DeltaCoding& coding, const std::vector<uint32_t>& key
                             stream.get()),
             cudaSuccess);
   stream.Synchronize();
-  const DeviceVector<unsigned char> section_dev(1 + num_bytes);  // At an odd address.
-  const SectionWords words = {buffers.codes.words_dev, num_bytes_dev, k_dev.data_dev()};
-  ExpectOk(ClearSection(words, k, stream.get()));
+  const SectionFrame frame(k, buffers.codes.words_dev, num_bytes_dev, num_bytes, stream);
+  ExpectOk(ClearSections(frame.parts(), stream.get()));
   ExpectOk(WritePrefixedDeltas(KeyLists::One(k_dev.data_dev(), k), keys_dev.data_dev(), buffers,
                                nullptr, stream.get()));
-  ExpectOk(StoreSection(words, k, section_dev.data_dev() + 1, stream.get()));
-  Bytes section = section_dev.ToHost(stream);
-  section.erase(section.begin());
-  return section;
+  ExpectOk(StoreSections(frame.parts(), stream.get()));
+  return frame.Section(stream);
 }
 
 struct Decoded {
@@ -94,15 +92,21 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const DeviceVector<unsigned char> section_dev(section, stream);
   const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
-  const CodeSections sections = {section_dev.data_dev(), section.size(), nullptr, nullptr};
+  const DeviceVector<uint64_t> source_dev({0}, stream);
+  const CodeSections sections = {section_dev.data_dev(), section.size(), nullptr, nullptr,
+                                 source_dev.data_dev(),  section.size()};
   ExpectOk(DecodePrefixedDeltas(coding.is_adaptive, list, sections, buffers, kErrorBit, error,
                                 keys_dev.data_dev(), stream.get()));
-  const std::vector<AddedValues> added = {
-      {{ValueKind::kRaw, nullptr, 0, k}, keys_dev.data_dev(), nullptr, error, nullptr, n}};
-  const DeviceVector<AddedValues> added_dev(added, stream);
+  SupportSection keys{};
+  keys.n = n;
+  keys.k = k;
+  keys.indices_dev = keys_dev.data_dev();
+  keys.error_dev = error;
+  const std::vector<SupportSection> supports = {keys};
+  const DeviceVector<SupportSection> supports_dev(supports, stream);
   if (is_whole) {
     ExpectOk(CheckSectionEnds(list, sections, buffers.codes, kErrorBit, error, stream.get()));
-    ExpectOk(CheckIndices({added, added_dev.data_dev()}, kErrorBit, stream.get()));
+    ExpectOk(CheckIndices({supports, supports_dev.data_dev()}, kErrorBit, stream.get()));
   }
   Decoded decoded;
   EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.codes.list_ends_dev,

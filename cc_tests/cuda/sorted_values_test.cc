@@ -37,39 +37,52 @@ std::vector<uint32_t> RanksOf(const SortedValues& sorted, size_t count) {
   return ranks;
 }
 
-void ExpectSameOrder(const std::vector<float>& values, bool listed, const Stream& stream) {
-  const auto count = static_cast<uint32_t>(values.size());
-  const GivenValues given(values, listed, stream);
+void ExpectSameOrder(const std::vector<std::vector<float>>& lists, const Stream& stream) {
+  GivenFrames given(lists, kSpare, stream);
   SortedBuffers buffers;
   Workspace measure;
-  ExpectOk(TakeSortedBuffers(count + kSpare, &measure, &buffers));
+  ExpectOk(TakeSortedBuffers(given.on_host(), &measure, &buffers));
   const DeviceVector<unsigned char> memory(measure.num_bytes());
   Workspace carve(memory.data_dev());
-  ExpectOk(TakeSortedBuffers(count + kSpare, &carve, &buffers));
-  ExpectOk(SortValues(given.selected(), given.count_dev(), buffers, stream.get()));
-
-  const SortedValues expected(values, SerialExecutor());
-  ASSERT_EQ(Read(buffers.num_nonnegative_dev, 1, stream)[0], expected.nonnegative().size());
-  ASSERT_TRUE(Read(buffers.keys_dev(), count, stream) == KeysOf(expected));
-  ASSERT_TRUE(Read(buffers.ranks_dev(), count, stream) == RanksOf(expected, count));
+  ExpectOk(TakeSortedBuffers(given.on_host(), &carve, &buffers));
+  ExpectOk(SortValues(given.Table(stream), buffers, stream.get()));
+  const std::vector<uint64_t> begins = Read(buffers.begins_dev, lists.size() + 1, stream);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const size_t count = lists[i].size();
+    SCOPED_TRACE(testing::Message() << count << " values");
+    const SortedValues expected(lists[i], SerialExecutor());
+    ASSERT_EQ(begins[i + 1] - begins[i], count);
+    ASSERT_TRUE(Read(buffers.keys_dev() + begins[i], count, stream) == KeysOf(expected));
+    ASSERT_TRUE(Read(buffers.ranks_dev() + begins[i], count, stream) == RanksOf(expected, count));
+  }
 }
 
 TEST(SortedValues, OrdersEveryInput) {
   const Stream stream;
   uint64_t seed = 1;
   for (const Input& input : Inputs()) {
-    for (size_t n : {0, 1, 2, 31, 257, 3000}) {
-      SCOPED_TRACE(testing::Message() << input.name << ", " << n << " values");
-      ++seed;
-      ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(input.make(n, seed), seed % 2 == 0, stream));
+    SCOPED_TRACE(input.name);
+    std::vector<std::vector<float>> lists;
+    for (size_t n : {0, 1, 2, 31, 257, 0, 3000, 5}) {
+      lists.push_back(input.make(n, ++seed));
+      ASSERT_NO_FATAL_FAILURE(ExpectSameOrder({lists.back()}, stream));
     }
+    ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(lists, stream));
   }
 }
 
 // More than one value per thread, and ranks of more than 16 bits.
 TEST(SortedValues, OrdersManyValues) {
   const Stream stream;
-  ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(NormalValues(300001, 1), false, stream));
+  ASSERT_NO_FATAL_FAILURE(ExpectSameOrder({NormalValues(300001, 1)}, stream));
+}
+
+// Part numbers of more than one digit of the sort.
+TEST(SortedValues, OrdersManyFrames) {
+  const Stream stream;
+  std::vector<std::vector<float>> lists;
+  for (size_t i = 0; i < 700; ++i) lists.push_back(NormalValues(i % 13, i));
+  ASSERT_NO_FATAL_FAILURE(ExpectSameOrder(lists, stream));
 }
 
 // Ranks have up to 31 bits; no test has enough values for all widths, so this packs them directly.

@@ -20,13 +20,15 @@ namespace {
 
 constexpr int kRanks = 5;
 constexpr uint64_t kSizes[] = {1, 5, 0, 3000, 70000, 17, 1024};
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 constexpr size_t kZeros = 3;      // A tensor of zeros.
 constexpr size_t kNonFinite = 5;  // A tensor that is not finite on one rank.
 
 class SumGroups : public testing::TestWithParam<std::string> {
  protected:
   SumGroups() {
-    for (uint64_t size : kSizes) tensors_.push_back({DType::kFloat32, size});
+    for (uint64_t size : kSizes)
+      tensors_.push_back({kTypes[tensors_.size() % std::size(kTypes)], size});
     for (int rank = 0; rank < kRanks; ++rank) AppendPacket(rank);
   }
 
@@ -36,7 +38,7 @@ class SumGroups : public testing::TestWithParam<std::string> {
       if (t == kZeros) std::fill(values.begin(), values.end(), 0.0f);
       if (t == kNonFinite && rank == 2) values[7] = std::numeric_limits<float>::infinity();
       begins_.push_back(packets_.size());
-      Append(GetParam(), HostGradient(values, DType::kFloat32), static_cast<uint64_t>(rank),
+      Append(GetParam(), HostGradient(values, tensors_[t].dtype), static_cast<uint64_t>(rank),
              &packets_);
     }
     packets_.resize(packets_.size() + static_cast<size_t>(7 * rank), 0);  // Padding zeros.
@@ -47,20 +49,21 @@ class SumGroups : public testing::TestWithParam<std::string> {
   std::vector<size_t> begins_;  // Of the frames, rank-major.
 };
 
-INSTANTIATE_TEST_SUITE_P(Device, SumGroups,
-                         testing::Values("dense|raw|raw", "dense|raw|fp16", "dense|raw|qsgd",
-                                         "dense|raw|block_int:bits=4",
-                                         "dense|raw|block_int:bits=3,block=16,levels=square",
-                                         "topk:ratio=0.1|delta_adaptive|fp16",
-                                         "topk:ratio=0.1|delta_flag|qsgd",
-                                         "topk:ratio=0.3|delta_binary|raw",
-                                         "nonzero|delta_adaptive|sign",
-                                         "topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64"),
-                         [](const auto& info) { return TestName(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Device, SumGroups,
+    testing::Values(
+        "dense|raw|raw", "dense|raw|fp16", "dense|raw|qsgd", "dense|raw|block_int:bits=4",
+        "dense|raw|block_int:bits=3,block=16,levels=square", "topk:ratio=0.1|delta_adaptive|fp16",
+        "topk:ratio=0.1|delta_flag|qsgd", "topk:ratio=0.3|delta_binary|raw",
+        "nonzero|delta_adaptive|sign", "topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
+        "topk:ratio=0.1|raw|log", "topk:ratio=0.1|bitmap|dexp",
+        "randomk:ratio=0.1|raw|quantile:buckets=20", "topk:ratio=0.1|bloom:policy=p0|raw",
+        "topk:ratio=0.1|bloom:policy=p2|fp16", "topk:ratio=0.1|sketchml", "nonzero|skcompress"),
+    [](const auto& info) { return TestName(info.param); });
 
 TEST_P(SumGroups, AreAddedAsOnTheHost) {
   const Stream stream;
-  // All ranks in a group; each in its own; two or so.
+  // All ranks in a group; each in its own; some of them.
   for (uint64_t most_bytes : {SumDecoder::kMostGroupBytes, uint64_t{1}, uint64_t{200000}})
     ExpectSameSums(packets_, kRanks, 1.0f / kRanks, tensors_, stream, 1, most_bytes);
 }
@@ -100,6 +103,29 @@ TEST(DenseSums, OfRanksWithOtherBlocksAndWidthsAreThoseOfTheHost) {
     for (const TensorSpec& tensor : tensors) {
       const HostGradient gradient(Gradient(tensor.n, 3 * rank), DType::kFloat32);
       Append(std::string("dense|raw|") + specs[rank], gradient, rank, &packets);
+    }
+  }
+  ExpectSameSums(packets, std::size(specs), 0.3f, tensors, stream);
+}
+
+// Each run of ranks with the same kinds is a group; a tensor is decoded apart from others whose
+// ranks have other kinds.
+TEST(MixedSums, OfRanksWithOtherCodecsAreThoseOfTheHost) {
+  const Stream stream;
+  const char* const specs[] = {"topk:ratio=0.1|raw|raw",
+                               "topk:ratio=0.2|raw|raw",
+                               "dense|raw|fp16",
+                               "topk:ratio=0.1|sketchml",
+                               "topk:ratio=0.1|bloom|dexp",
+                               "topk:ratio=0.1|bloom:policy=p1|raw",
+                               "topk:ratio=0.1|delta_flag|log"};
+  const std::vector<TensorSpec> tensors = {
+      {DType::kFloat32, 5003}, {DType::kFloat16, 1023}, {DType::kFloat32, 700}};
+  Bytes packets;
+  for (uint64_t rank = 0; rank < std::size(specs); ++rank) {
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const HostGradient gradient(Gradient(tensors[t].n, 3 * rank + t), tensors[t].dtype);
+      Append(t == 2 ? "dense|raw|qsgd" : specs[rank], gradient, rank, &packets);
     }
   }
   ExpectSameSums(packets, std::size(specs), 0.3f, tensors, stream);

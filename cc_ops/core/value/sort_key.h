@@ -10,9 +10,6 @@
 
 namespace tfcompress {
 
-// Greater than the keys of all values.
-inline constexpr uint32_t kNoSortKey = 0xFFFFFFFFu;
-
 TFC_HOST_DEVICE inline uint32_t SortKey(float value) {
   const uint32_t bits = FloatBits(value);
   return (bits == kFloatSignBit ? 0 : bits) ^ kFloatMagnitudeBits;

@@ -256,7 +256,8 @@ TEST(Emulator, ASortReturnsTheErrorOfACallBeforeIt) {
   auto* data = reinterpret_cast<unsigned*>(Allocate(4000));
   const auto sort = [data]() {
     size_t num_bytes = 2000;
-    return cub::DeviceRadixSort::SortKeys(data + 100, num_bytes, data, data + 1, 1, 0, 4, nullptr);
+    return cub::DeviceRadixSort::SortPairs(data + 100, num_bytes, data, data + 1, data + 2,
+                                           data + 3, 1, 0, 4, nullptr);
   };
   EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidValue);
   EXPECT_EQ(sort(), cudaErrorInvalidValue);

@@ -32,13 +32,6 @@ class DeviceRadixSort {
     return Sort(storage, storage_bytes, keys_in, keys_out, num_items, begin_bit, end_bit, stream,
                 [=](int64_t from, int64_t to) { values_out[to] = values_in[from]; });
   }
-  template <typename Key>
-  static cudaError_t SortKeys(void* storage, size_t& storage_bytes, const Key* keys_in,
-                              Key* keys_out, int64_t num_items, int begin_bit, int end_bit,
-                              cudaStream_t stream) {
-    return Sort(storage, storage_bytes, keys_in, keys_out, num_items, begin_bit, end_bit, stream,
-                [](int64_t, int64_t) {});
-  }
 
  private:
   static bool AreApart(const void* in, const void* out, size_t num_bytes) {
