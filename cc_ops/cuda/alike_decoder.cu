@@ -53,7 +53,8 @@ struct AlikeDecoder::Buffers {
   SectionRemainder* remainders_dev;  // Of each frame.
   size_t num_cleared_bytes;          // Those of both.
   Tables tables_dev;
-  float* sums_dev;  // Of several groups, for targets that are not float32, end to end.
+  float* sums_dev;                   // As NumWideSums(), end to end.
+  std::vector<GroupBuffers> groups;  // One takes the place of the other.
 };
 
 AlikeDecoder AlikeDecoder::Make(std::vector<FrameTask> tasks, std::vector<SumTarget> targets,
@@ -64,11 +65,7 @@ AlikeDecoder AlikeDecoder::Make(std::vector<FrameTask> tasks, std::vector<SumTar
   decoder.FormGroups(most_group_bytes);
   Workspace measure, measure_host;
   Buffers buffers{};
-  decoder.Take(&measure, &buffers);
-  uint64_t most_bytes = 0;
-  for (const Frames& group : decoder.groups_)
-    most_bytes = std::max(most_bytes, decoder.GroupOf(group).workspace_bytes());
-  decoder.workspace_bytes_ = measure.num_bytes() + most_bytes;
+  decoder.workspace_bytes_ = decoder.Take(&measure, &buffers);
   measure_host.Take<uint32_t>(decoder.num_errors());
   decoder.TakeTables(&measure_host);
   decoder.host_bytes_ = measure_host.num_bytes();
@@ -81,26 +78,31 @@ FrameGroup AlikeDecoder::GroupOf(const Frames& frames) const {
 
 void AlikeDecoder::FormGroups(uint64_t most_bytes) {
   uint64_t num_bytes = 0, num_keys = 0;
-  FrameGroup open{
-      Span<const FrameTask>()};  // Some frames of the last group, with elements if any has.
+  // Some frames of the last group, with elements if any has.
+  FrameGroup open{Span<const FrameTask>()};
   for (size_t first = 0; first < tasks_.size(); first += num_tensors()) {
     const Frames frames = {first, num_tensors()};
     const FrameGroup rank = GroupOf(frames);
+    const uint64_t own_bytes = rank.workspace_bytes(), own_keys = rank.num_keys();
     have_supports_ |= rank.has_supports();
     have_filters_ |= rank.has_filters();
-    num_bytes += rank.workspace_bytes();
-    num_keys += rank.num_keys();
-    if (!groups_.empty() && num_bytes <= most_bytes && num_keys <= kMaxElements &&
-        groups_.back().count + frames.count <= kMaxParts && open.HasKindsOf(rank)) {
+    const bool joins = !groups_.empty() && num_bytes + own_bytes <= most_bytes &&
+                       num_keys + own_keys <= kMaxElements &&
+                       groups_.back().count + frames.count <= kMaxParts && open.HasKindsOf(rank);
+    if (joins) {
       groups_.back().count += frames.count;
     } else {
       groups_.push_back(frames);
-      num_bytes = rank.workspace_bytes();
-      num_keys = rank.num_keys();
-      open = rank;
+      num_bytes = num_keys = 0;
     }
-    if (!open.has_elements()) open = rank;
+    num_bytes += own_bytes;
+    num_keys += own_keys;
+    if (!joins || !open.has_elements()) open = rank;
   }
+}
+
+uint64_t AlikeDecoder::NumWideSums(const SumTarget& target) const {
+  return groups_.size() > 1 && target.dtype != DType::kFloat32 ? target.n : 0;
 }
 
 AlikeDecoder::Tables AlikeDecoder::TakeTables(Workspace* workspace) const {
@@ -113,23 +115,29 @@ AlikeDecoder::Tables AlikeDecoder::TakeTables(Workspace* workspace) const {
   return tables;
 }
 
-void AlikeDecoder::Take(Workspace* workspace, Buffers* buffers) const {
+size_t AlikeDecoder::Take(Workspace* workspace, Buffers* buffers) const {
   buffers->errors_dev = workspace->Take<uint32_t>(num_errors());
   buffers->remainders_dev = workspace->Take<SectionRemainder>(tasks_.size());
   buffers->num_cleared_bytes = workspace->num_bytes();
   buffers->tables_dev = TakeTables(workspace);
   uint64_t num_sums = 0;
-  for (const SumTarget& target : targets_)
-    num_sums += groups_.size() > 1 && target.dtype != DType::kFloat32 ? target.n : 0;
+  for (const SumTarget& target : targets_) num_sums += NumWideSums(target);
   buffers->sums_dev = workspace->Take<float>(num_sums);
+  size_t num_bytes = workspace->num_bytes();
+  for (const Frames& group : groups_) {
+    Workspace own = *workspace;
+    buffers->groups.emplace_back();
+    GroupOf(group).Take(&own, &buffers->groups.back());
+    num_bytes = std::max(num_bytes, own.num_bytes());
+  }
+  return num_bytes;
 }
 
-void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Workspace& rest,
-                              const Buffers& buffers, const Tables& tables) const {
+void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Buffers& buffers,
+                              const Tables& tables) const {
   float* sums_dev = buffers.sums_dev;
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor) {
     const SumTarget& target = targets_[tensor];
-    const bool is_float = target.dtype == DType::kFloat32;
     for (size_t i = tensor; i < tasks_.size(); i += num_tensors()) {
       uint32_t* const error_dev = buffers.errors_dev + i;
       tables.checked[i] = {{packets_dev + tasks_[i].offset, tasks_[i].frame.bytes.size(), nullptr},
@@ -139,16 +147,13 @@ void AlikeDecoder::FillTables(const unsigned char* packets_dev, const Workspace&
       added.error_dev = error_dev;
       added.dtype = target.dtype;
       added.out_dev = target.data;
-      added.sum_dev = is_float ? static_cast<float*>(target.data) : sums_dev;
+      added.sum_dev = target.dtype == DType::kFloat32 ? static_cast<float*>(target.data) : sums_dev;
     }
-    if (!is_float) sums_dev += groups_.size() > 1 ? target.n : 0;
+    sums_dev += NumWideSums(target);
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
-    const FrameGroup group = GroupOf(groups_[i]);
-    Workspace carve = rest;
-    GroupBuffers group_buffers{};
-    group.Take(&carve, &group_buffers);
-    group.Fill(packets_dev, group_buffers, tables.frames.From(groups_[i].first, i));
+    GroupOf(groups_[i])
+        .Fill(packets_dev, buffers.groups[i], tables.frames.From(groups_[i].first, i));
   }
 }
 
@@ -163,15 +168,13 @@ Status AlikeDecoder::CheckFrames(const Buffers& buffers, const Tables& tables,
 }
 
 Status AlikeDecoder::AddGroup(size_t group, const unsigned char* packets_dev, float scale,
-                              Workspace rest, const Buffers& buffers, const Tables& tables,
+                              const Buffers& buffers, const Tables& tables,
                               cudaStream_t stream) const {
   const FrameGroup frames = GroupOf(groups_[group]);
   const auto [first, count] = groups_[group];
   const FrameTables own = tables.frames.From(first, group);
   const FrameTables own_dev = buffers.tables_dev.frames.From(first, group);
-  GroupBuffers group_buffers{};
-  frames.Take(&rest, &group_buffers);
-  TFC_RETURN_IF_ERROR(frames.DecodeSupports(packets_dev, own, own_dev, group_buffers,
+  TFC_RETURN_IF_ERROR(frames.DecodeSupports(packets_dev, own, own_dev, buffers.groups[group],
                                             buffers.errors_dev + tasks_.size(), stream));
   const Parts<AddedValues> values = {{own.values, count}, own_dev.values};
   if (IsCoded(frames.value_kind()))
@@ -195,14 +198,14 @@ Status AlikeDecoder::Launch(const unsigned char* packets_dev, float scale,
   Take(&carve, &buffers);
   auto* errors = carve_host.Take<uint32_t>(num_errors());
   const Tables tables = TakeTables(&carve_host);
-  FillTables(packets_dev, carve, buffers, tables);
+  FillTables(packets_dev, buffers, tables);
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(buffers.tables_dev.checked, tables.checked,
                                            tables.num_bytes, cudaMemcpyHostToDevice, stream));
   TFC_RETURN_IF_CUDA_ERROR(
       cudaMemsetAsync(buffers.errors_dev, 0, buffers.num_cleared_bytes, stream));
   TFC_RETURN_IF_ERROR(CheckFrames(buffers, tables, stream));
   for (size_t group = 0; group < groups_.size(); ++group)
-    TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, carve, buffers, tables, stream));
+    TFC_RETURN_IF_ERROR(AddGroup(group, packets_dev, scale, buffers, tables, stream));
   for (size_t tensor = 0; tensor < num_tensors(); ++tensor)
     if (!IsFinite(tensor)) TFC_RETURN_IF_ERROR(FillNaN(targets_[tensor], stream));
   TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(

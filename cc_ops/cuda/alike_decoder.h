@@ -59,12 +59,14 @@ class AlikeDecoder {
   FrameGroup GroupOf(const Frames& frames) const;
   void FormGroups(uint64_t most_bytes);
   Tables TakeTables(Workspace* workspace) const;
-  // Takes what all groups share; each takes its own behind that, one after the other.
-  void Take(Workspace* workspace, Buffers* buffers) const;
-  void FillTables(const unsigned char* packets_dev, const Workspace& rest, const Buffers& buffers,
+  // Elements of the sum that a target needs beside its own.
+  uint64_t NumWideSums(const SumTarget& target) const;
+  // Takes what all groups share; each takes its own behind that. Returns the bytes of both.
+  size_t Take(Workspace* workspace, Buffers* buffers) const;
+  void FillTables(const unsigned char* packets_dev, const Buffers& buffers,
                   const Tables& tables) const;
   Status CheckFrames(const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
-  Status AddGroup(size_t group, const unsigned char* packets_dev, float scale, Workspace rest,
+  Status AddGroup(size_t group, const unsigned char* packets_dev, float scale,
                   const Buffers& buffers, const Tables& tables, cudaStream_t stream) const;
 
   bool IsFinite(size_t tensor) const;

@@ -3,6 +3,7 @@
 #include "core/byte_io.h"
 #include "cuda/bloom.h"
 #include "cuda/cuda_status.h"
+#include "cuda/for_each_marked.h"
 #include "cuda/launch_frames.h"
 #include "cuda/raw_bytes.h"
 
@@ -48,8 +49,7 @@ __global__ void InsertKernel(const EncodedFrame* frames, const BloomPart* parts)
   const uint32_t k = parts[blockIdx.y].k;
   for (uint64_t i = ThisThread(); i < k; i += NumThreads()) {
     VisitBloomStarts(hash_of(indices[i] / kBloomBlockKeys), shape, [&](uint32_t start) {
-      const uint32_t bit = BloomBit(start, indices[i], shape.num_bits);
-      atomicOr(&words[bit / 32], 1u << (bit % 32));
+      SetMark(BloomBit(start, indices[i], shape.num_bits), words);
       return true;
     });
   }

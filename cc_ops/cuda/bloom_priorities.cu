@@ -8,36 +8,6 @@ namespace tfcompress {
 namespace device {
 namespace {
 
-// The marked elements of a filter.
-struct Positives {
-  const uint32_t* words;
-  uint64_t num_words;
-  BloomShape shape;
-  uint64_t seed;
-
-  __device__ explicit Positives(const BloomPart& part)
-      : words(part.marks.words_dev),
-        num_words(part.marks.num_tiles() * kTileWords),
-        shape(part.shape),
-        seed(part.seed) {}
-
-  // Calls visit(index) for those of this thread.
-  template <typename Visit>
-  __device__ void ForEach(const Visit& visit) const {
-    for (uint64_t i = ThisThread(); i < num_words; i += NumThreads()) {
-      for (uint32_t word = words[i]; word != 0; word &= word - 1)
-        visit(static_cast<uint32_t>(i * 32) + static_cast<uint32_t>(__ffs(static_cast<int>(word))) -
-              1);
-    }
-  }
-  // Calls visit(bit) for the bits that the probes of `index` read, until it returns false.
-  template <typename Visit>
-  __device__ void VisitBits(uint32_t index, const Visit& visit) const {
-    VisitBloomStarts(HashKey(index / kBloomBlockKeys, seed), shape,
-                     [&](uint32_t start) { return visit(BloomBit(start, index, shape.num_bits)); });
-  }
-};
-
 // The sizes of conflict sets, four in a word.
 struct SetSizes {
   uint32_t* words;
@@ -55,78 +25,96 @@ struct SetSizes {
   __device__ static uint32_t Shift(uint32_t bit) { return bit % 4 * 8; }
 };
 
-// Priorities are the bits of floats, which are selected as magnitudes.
-__global__ void RandomiseKernel(const BloomPart* parts) {
+// The marked elements of a filter, and their priorities: the bits of floats, which are selected as
+// magnitudes.
+struct Positives {
+  const uint32_t* words;
+  uint64_t num_words;
+  BloomShape shape;
+  uint64_t seed;
+  SetSizes sizes;
+  float* priorities;
+
+  __device__ explicit Positives(const BloomPart& part)
+      : words(part.marks.words_dev),
+        num_words(part.marks.num_tiles() * kTileWords),
+        shape(part.shape),
+        seed(part.seed),
+        sizes{part.set_sizes_dev},
+        priorities(part.priorities_dev) {}
+
+  // Calls visit(bit) for the bits that the probes of `index` read, until it returns false.
+  template <typename Visit>
+  __device__ void VisitBits(uint32_t index, const Visit& visit) const {
+    VisitBloomStarts(HashKey(index / kBloomBlockKeys, seed), shape,
+                     [&](uint32_t start) { return visit(BloomBit(start, index, shape.num_bits)); });
+  }
+  __device__ bool IsWeighed(uint32_t index) const { return FloatBits(priorities[index]) != 0; }
+  __device__ void Weigh(uint32_t index, uint32_t evidence) const {
+    priorities[index] = FloatFromBits(PriorityOf(evidence, HashKey(index, seed)));
+  }
+};
+
+// Calls body(positives, index) for the positives of the part of the block that are those of this
+// thread, if the part chooses by this policy.
+template <typename Body>
+__device__ void ForEachPositive(const BloomPart* parts, BloomPolicy policy, const Body& body) {
   const BloomPart& part = parts[blockIdx.y];
-  if (part.policy != BloomPolicy::kP1 || part.k == 0) return;
+  if (part.policy != policy || part.k == 0) return;
   const Positives positives(part);
-  float* const priorities = part.priorities_dev;
-  positives.ForEach([&](uint32_t index) {
-    priorities[index] = FloatFromBits(RandomPriority(HashKey(index, positives.seed)));
+  for (uint64_t i = ThisThread(); i < positives.num_words; i += NumThreads()) {
+    for (uint32_t word = positives.words[i]; word != 0; word &= word - 1) {
+      const auto bit = static_cast<uint32_t>(__ffs(static_cast<int>(word))) - 1;
+      body(positives, static_cast<uint32_t>(i * 32) + bit);
+    }
+  }
+}
+
+__global__ void RandomiseKernel(const BloomPart* parts) {
+  ForEachPositive(parts, BloomPolicy::kP1, [](const Positives& positives, uint32_t index) {
+    positives.priorities[index] = FloatFromBits(RandomPriority(HashKey(index, positives.seed)));
   });
 }
 
 __global__ void CountMembersKernel(const BloomPart* parts) {
-  const BloomPart& part = parts[blockIdx.y];
-  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
-  const Positives positives(part);
-  const SetSizes sizes = {part.set_sizes_dev};
-  positives.ForEach([&](uint32_t index) {
+  ForEachPositive(parts, BloomPolicy::kP2, [](const Positives& positives, uint32_t index) {
     positives.VisitBits(index, [&](uint32_t bit) {
-      sizes.Increment(bit);
+      positives.sizes.Increment(bit);
       return true;
     });
   });
 }
 
 __global__ void FindCertainKernel(const BloomPart* parts) {
-  const BloomPart& part = parts[blockIdx.y];
-  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
-  const Positives positives(part);
-  const SetSizes sizes = {part.set_sizes_dev};
-  float* const priorities = part.priorities_dev;
-  positives.ForEach([&](uint32_t index) {
+  ForEachPositive(parts, BloomPolicy::kP2, [](const Positives& positives, uint32_t index) {
     bool is_certain = false;
     positives.VisitBits(index, [&](uint32_t bit) {
-      is_certain = sizes.Of(bit) == 1;
+      is_certain = positives.sizes.Of(bit) == 1;
       return !is_certain;
     });
-    if (is_certain) {
-      priorities[index] =
-          FloatFromBits(PriorityOf(kCertainEvidence, HashKey(index, positives.seed)));
-    }
+    if (is_certain) positives.Weigh(index, kCertainEvidence);
   });
 }
 
 __global__ void ExplainKernel(const BloomPart* parts) {
-  const BloomPart& part = parts[blockIdx.y];
-  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
-  const Positives positives(part);
-  const SetSizes sizes = {part.set_sizes_dev};
-  const float* const priorities = part.priorities_dev;
-  positives.ForEach([&](uint32_t index) {
-    if (FloatBits(priorities[index]) == 0) return;
+  ForEachPositive(parts, BloomPolicy::kP2, [](const Positives& positives, uint32_t index) {
+    if (!positives.IsWeighed(index)) return;
     positives.VisitBits(index, [&](uint32_t bit) {
-      sizes.Clear(bit);
+      positives.sizes.Clear(bit);
       return true;
     });
   });
 }
 
 __global__ void WeighOthersKernel(const BloomPart* parts) {
-  const BloomPart& part = parts[blockIdx.y];
-  if (part.policy != BloomPolicy::kP2 || part.k == 0) return;
-  const Positives positives(part);
-  const SetSizes sizes = {part.set_sizes_dev};
-  float* const priorities = part.priorities_dev;
-  positives.ForEach([&](uint32_t index) {
-    if (FloatBits(priorities[index]) != 0) return;
+  ForEachPositive(parts, BloomPolicy::kP2, [](const Positives& positives, uint32_t index) {
+    if (positives.IsWeighed(index)) return;
     uint32_t evidence = 0;
     positives.VisitBits(index, [&](uint32_t bit) {
-      evidence += ConflictEvidence(sizes.Of(bit));
+      evidence += ConflictEvidence(positives.sizes.Of(bit));
       return true;
     });
-    priorities[index] = FloatFromBits(PriorityOf(evidence, HashKey(index, positives.seed)));
+    positives.Weigh(index, evidence);
   });
 }
 

@@ -96,20 +96,16 @@ class SplitMarker {
   __device__ uint32_t MarkFrom(uint64_t begin) const {
     uint64_t end = sample_.EndOfRun(begin);
     const uint64_t num_begun = NumBegun(begin, end);
-    uint32_t num_marked = num_begun > 0 && begin > 0 ? Mark(begin) : 0;
+    uint32_t num_marked =
+        num_begun > 0 && begin > 0 && SetMark(static_cast<uint32_t>(begin), words_);
     bool is_taken = num_begun > 1 || (num_begun == 1 && begin == 0);
     while (is_taken && end < sample_.size()) {
-      num_marked += Mark(end);
+      num_marked += SetMark(static_cast<uint32_t>(end), words_);
       begin = end;
       end = sample_.EndOfRun(begin);
       is_taken = NumBegun(begin, end) == 1;
     }
     return num_marked;
-  }
-
-  __device__ uint32_t Mark(uint64_t i) const {
-    const uint32_t bit = 1u << (i % 32);
-    return (atomicOr(&words_[i / 32], bit) & bit) == 0;
   }
 
  private:
@@ -135,16 +131,17 @@ __global__ void MarkSplitsKernel(Samples samples, bool counts) {
   QuantizerState* const state = part.state_dev;
   const bool is_full = !counts && sample.has_both_signs() && state->num_splits == part.max_buckets;
   const uint32_t num_parts = part.max_buckets - is_full;
-  const SplitMarker marker(sample, num_parts, part.splits.words_dev);
+  uint32_t* const words = part.splits.words_dev;
+  const SplitMarker marker(sample, num_parts, words);
   const bool takes_all = state->num_steps < num_parts;
   uint32_t num_marked = 0;
   for (uint64_t i = ThisThread(); i <= sample.size(); i += NumThreads()) {
-    if (sample.SplitsAtZero(i)) num_marked += marker.Mark(i);
+    if (sample.SplitsAtZero(i)) num_marked += SetMark(static_cast<uint32_t>(i), words);
     if (i == sample.size() || !sample.BeginsRun(i)) continue;
     if (!takes_all) {
       num_marked += marker.MarkFrom(i);
     } else if (i > 0) {
-      num_marked += marker.Mark(i);
+      num_marked += SetMark(static_cast<uint32_t>(i), words);
     }
   }
   num_marked = SumOfLanes(num_marked);

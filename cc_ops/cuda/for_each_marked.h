@@ -11,8 +11,10 @@
 namespace tfcompress {
 namespace device {
 
-__device__ inline void SetMark(uint32_t index, uint32_t* words) {
-  atomicOr(&words[index / 32], 1u << (index % 32));
+// Sets a mark; returns whether it was not set before.
+__device__ inline bool SetMark(uint32_t index, uint32_t* words) {
+  const uint32_t bit = 1u << (index % 32);
+  return (atomicOr(&words[index / 32], bit) & bit) == 0;
 }
 
 // The number of marks before an index, after a scan.

@@ -121,7 +121,8 @@ Result<FrameEncoder> FrameEncoder::Make(const Compressor& compressor, DType dtyp
 Status FrameEncoder::CheckWorkspace() const {
   uint64_t num_elements = 0;
   for (const Tensor& tensor : tensors_) num_elements += tensor.n;
-  const uint64_t most = std::max(kMostWorkspaceBytes, kMostBytesAnElement * num_elements);
+  const uint64_t most =
+      std::max(kMostWorkspaceBytes, Workspace::kMostBytesAnElement * num_elements);
   if (workspace_bytes_ <= most) return OkStatus();
   return InvalidArgument("the workspace would have ", workspace_bytes_, " bytes, the limit is ",
                          most, " for ", num_elements, " elements");

@@ -36,8 +36,8 @@ struct FrameInput {
 // once. Immutable: one encoder serves several streams, with a workspace for each.
 class FrameEncoder {
  public:
-  // Most bytes of a workspace: the larger of both.
-  static constexpr uint64_t kMostWorkspaceBytes = uint64_t{1} << 30, kMostBytesAnElement = 32;
+  // Most bytes of a workspace, or Workspace::kMostBytesAnElement if that is more.
+  static constexpr uint64_t kMostWorkspaceBytes = uint64_t{1} << 30;
 
   // For tensors of these sizes. Fails with InvalidArgument if a part of the spec has no device
   // variant (the message names it), if a tensor is too large for any frame, if there are none or

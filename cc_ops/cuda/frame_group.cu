@@ -100,21 +100,20 @@ bool FrameGroup::HasKindsOf(const FrameGroup& other) const {
 }
 
 ValueKind FrameGroup::value_kind() const {
-  return !has_elements_ || kinds_.joint != JointKind::kNone ? ValueKind::kRaw : kinds_.value;
+  return !has_elements_ || is_joint() ? ValueKind::kRaw : kinds_.value;
 }
 
 bool FrameGroup::has_supports() const {
-  return has_elements_ && (kinds_.joint != JointKind::kNone || kinds_.is_seeded ||
-                           kinds_.index != IndexKind::kImplied);
+  return has_elements_ && (is_joint() || kinds_.is_seeded || kinds_.index != IndexKind::kImplied);
 }
 
 bool FrameGroup::goes_through_marks() const {
-  return has_supports() && (kinds_.joint != JointKind::kNone || kinds_.is_seeded ||
-                            kinds_.index == IndexKind::kBitmap || has_filters());
+  return has_supports() &&
+         (is_joint() || kinds_.is_seeded || kinds_.index == IndexKind::kBitmap || has_filters());
 }
 
 bool FrameGroup::has_filters() const {
-  return has_supports() && kinds_.joint == JointKind::kNone && kinds_.index == IndexKind::kBloom;
+  return has_supports() && !is_joint() && kinds_.index == IndexKind::kBloom;
 }
 
 bool FrameGroup::has_lists() const { return has_supports() && IsDeltaCode(kinds_.index); }
@@ -130,7 +129,6 @@ uint64_t FrameGroup::workspace_bytes() const {
 
 void FrameGroup::Take(Workspace* workspace, GroupBuffers* buffers) const {
   if (!has_elements_) return;
-  const bool is_joint = kinds_.joint != JointKind::kNone;
   if (IsCoded(value_kind())) {
     buffers->params_dev = workspace->Take<ValueParams>(frames_.size());
     buffers->tables_dev = workspace->Take<float>(SumOver(frames_, TableSizeOf));
@@ -139,10 +137,10 @@ void FrameGroup::Take(Workspace* workspace, GroupBuffers* buffers) const {
   const auto num_lists = static_cast<uint32_t>(frames_.size());
   const auto num_keys = static_cast<uint32_t>(this->num_keys());
   buffers->indices_dev = workspace->Take<uint32_t>(num_keys);
-  if (is_joint) buffers->values_dev = workspace->Take<float>(num_keys);
+  if (is_joint()) buffers->values_dev = workspace->Take<float>(num_keys);
   if (goes_through_marks())
     TakeMarks(SumOver(frames_, MarkTilesOf) * kTileElements, workspace, &buffers->marks);
-  if (is_joint) {
+  if (is_joint()) {
     SketchExtent extent{};
     for (const FrameTask& task : frames_) extent.Add(task.frame.header.k, ValueBytesOf(task));
     TakeSketchDecodeBuffers(kinds_.joint, extent, workspace, &buffers->sketch);
@@ -186,12 +184,11 @@ void FrameGroup::FillSupport(const FrameTask& task, const unsigned char* section
                              const Places& places, const GroupBuffers& buffers,
                              SupportSection* section, AddedValues* added) const {
   const FrameHeader& header = task.frame.header;
-  const bool is_joint = kinds_.joint != JointKind::kNone;
   *section = {};
   section->before = places.sketches;
   if (header.k == 0) return;
   section->data_dev = sections_dev;
-  section->num_bytes = is_joint ? ValueBytesOf(task) : IndexBytesOf(task);
+  section->num_bytes = is_joint() ? ValueBytesOf(task) : IndexBytesOf(task);
   section->seed = header.seed;
   section->n = header.n;
   section->k = header.k;
@@ -199,7 +196,7 @@ void FrameGroup::FillSupport(const FrameTask& task, const unsigned char* section
   section->indices_dev = buffers.indices_dev + places.num_keys;
   added->indices_dev = section->indices_dev;
   if (goes_through_marks()) section->marks = buffers.marks.Slice(places.num_tiles, header.n);
-  if (!is_joint) return;
+  if (!is_joint()) return;
   section->values_dev = buffers.values_dev + places.num_keys;
   added->section.data_dev = reinterpret_cast<const unsigned char*>(section->values_dev);
   added->section.num_bytes = header.k * sizeof(float);
@@ -250,7 +247,7 @@ Status FrameGroup::DecodeSupports(const unsigned char* packets_dev, const FrameT
                                   uint32_t* common_error_dev, cudaStream_t stream) const {
   if (!has_supports()) return OkStatus();
   const Parts<SupportSection> sections = {{tables.sections, frames_.size()}, tables_dev.sections};
-  if (kinds_.joint != JointKind::kNone) {
+  if (is_joint()) {
     TFC_RETURN_IF_ERROR(DecodeSketches(kinds_.joint, sections, buffers.marks, buffers.sketch,
                                        kJointError, common_error_dev, stream));
   } else if (kinds_.is_seeded) {
@@ -267,7 +264,7 @@ Status FrameGroup::DecodeSupports(const unsigned char* packets_dev, const FrameT
     TFC_RETURN_IF_ERROR(
         DecodeDeltaLists(packets_dev, tables_dev, buffers, common_error_dev, stream));
   }
-  const uint32_t bits = kinds_.joint != JointKind::kNone ? kJointError : kIndexError;
+  const uint32_t bits = is_joint() ? kJointError : kIndexError;
   return CheckIndices(sections, bits, stream);
 }
 

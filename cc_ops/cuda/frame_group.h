@@ -94,9 +94,9 @@ class FrameGroup {
   // are at packets_dev.
   void Fill(const unsigned char* packets_dev, const GroupBuffers& buffers,
             const FrameTables& tables) const;
-  // Decodes the supports, and the values of joint codecs.
-  // Sets the errors of frames, or, where frames are decoded as lists of keys, *common_error_dev.
-  // Supports whose frame has no error are valid.
+  // Decodes the supports, and the values of joint codecs. Sets the errors of frames, or, where
+  // frames are decoded as lists of keys, *common_error_dev. Supports whose frame has no error are
+  // valid.
   Status DecodeSupports(const unsigned char* packets_dev, const FrameTables& tables,
                         const FrameTables& tables_dev, const GroupBuffers& buffers,
                         uint32_t* common_error_dev, cudaStream_t stream) const;
@@ -104,6 +104,7 @@ class FrameGroup {
  private:
   struct Places;
 
+  bool is_joint() const { return kinds_.joint != JointKind::kNone; }
   bool goes_through_marks() const;
   bool has_lists() const;
   void FillSupport(const FrameTask& task, const unsigned char* sections_dev, const Places& places,

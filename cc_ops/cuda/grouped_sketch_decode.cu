@@ -43,10 +43,7 @@ __global__ void CheckKeysKernel(SketchReading sketch) {
     const uint32_t* key = sketch.buffers.keys_dev + i;
     bool is_valid = *sketch.common_error == 0 && *key < section.n &&
                     (i == sketch.buffers.lists.begins_dev[list] || key[-1] < *key);
-    if (is_valid) {
-      const uint32_t bit = 1u << (*key % 32);
-      is_valid = (atomicOr(&section.marks.words_dev[*key / 32], bit) & bit) == 0;
-    }
+    if (is_valid) is_valid = SetMark(*key, section.marks.words_dev);
     if (!is_valid) sketch.SetError(part);
   });
 }

@@ -75,59 +75,56 @@ Result<std::vector<FrameTask>> TasksOf(ByteSpan packets, Span<const PacketFrame>
   return tasks;
 }
 
-// Of the workspace, that tensors which are decoded together may need more than those of a group.
-constexpr uint64_t kMostBytesAnElement = 32;
-
 // Tensors whose frames are alike.
 struct Alike {
-  std::vector<const DeviceDecoder*> decoders;  // Of each rank; null while its frames are empty.
-  uint64_t num_elements = 0;
-  uint64_t num_bytes = 0;  // Of the workspace, that frames of a rank need.
   std::vector<size_t> tensors;
+  std::vector<const DeviceDecoder*> decoders;  // Of each rank; null while its frames are empty.
+  uint64_t num_elements;
+  uint64_t num_bytes;  // Of the workspace, that frames of a rank need, about.
 
-  bool CanHave(Span<const DeviceDecoder* const> others, uint64_t n, uint64_t own_bytes,
-               uint64_t most_bytes) const {
-    const auto fits = [](const DeviceDecoder* own, const DeviceDecoder* other) {
-      return own == nullptr || other == nullptr || HasSameKinds(*own, *other);
-    };
-    return tensors.size() < AlikeDecoder::kMaxTensors &&
-           num_elements + n <= AlikeDecoder::kMaxElements &&
-           num_bytes + own_bytes <= std::max(most_bytes, kMostBytesAnElement * num_elements) &&
-           std::equal(decoders.begin(), decoders.end(), others.begin(), fits);
+  static Alike Of(size_t tensor, Span<const FrameTask> tasks, Span<const SumTarget> targets) {
+    Alike alike = {{tensor}, {}, targets[tensor].n, 0};
+    size_t largest = tensor;
+    for (size_t i = tensor; i < tasks.size(); i += targets.size()) {
+      alike.decoders.push_back(tasks[i].frame.header.k > 0 ? &tasks[i].decoder : nullptr);
+      if (tasks[i].frame.bytes.size() > tasks[largest].frame.bytes.size()) largest = i;
+    }
+    if (!tasks.empty()) alike.num_bytes = FrameGroup(tasks.subspan(largest, 1)).workspace_bytes();
+    return alike;
   }
-  void Add(size_t tensor, Span<const DeviceDecoder* const> others, uint64_t n, uint64_t own_bytes) {
-    decoders.resize(others.size());
-    for (size_t rank = 0; rank < others.size(); ++rank)
-      if (decoders[rank] == nullptr) decoders[rank] = others[rank];
-    num_elements += n;
-    num_bytes += own_bytes;
-    tensors.push_back(tensor);
+
+  bool CanJoin(const Alike& other, uint64_t most_bytes) const {
+    const auto fits = [](const DeviceDecoder* own, const DeviceDecoder* its) {
+      return own == nullptr || its == nullptr || HasSameKinds(*own, *its);
+    };
+    return tensors.size() + other.tensors.size() <= AlikeDecoder::kMaxTensors &&
+           num_elements + other.num_elements <= AlikeDecoder::kMaxElements &&
+           num_bytes + other.num_bytes <=
+               std::max(most_bytes, Workspace::kMostBytesAnElement * num_elements) &&
+           std::equal(decoders.begin(), decoders.end(), other.decoders.begin(), fits);
+  }
+  void Join(const Alike& other) {
+    tensors.insert(tensors.end(), other.tensors.begin(), other.tensors.end());
+    for (size_t rank = 0; rank < decoders.size(); ++rank)
+      if (decoders[rank] == nullptr) decoders[rank] = other.decoders[rank];
+    num_elements += other.num_elements;
+    num_bytes += other.num_bytes;
   }
 };
-
-// Bytes of the workspace that the frame of a tensor needs which needs most, about.
-uint64_t MostBytesOf(size_t tensor, Span<const FrameTask> tasks, size_t num_tensors) {
-  size_t largest = tensor;
-  for (size_t i = tensor; i < tasks.size(); i += num_tensors)
-    if (tasks[i].frame.bytes.size() > tasks[largest].frame.bytes.size()) largest = i;
-  return tasks.empty() ? 0 : FrameGroup(tasks.subspan(largest, 1)).workspace_bytes();
-}
 
 std::vector<Alike> DivideByKind(Span<const FrameTask> tasks, Span<const SumTarget> targets,
                                 uint64_t most_bytes) {
   std::vector<Alike> divided;
-  std::vector<const DeviceDecoder*> decoders;
   for (size_t tensor = 0; tensor < targets.size(); ++tensor) {
-    decoders.clear();
-    for (size_t i = tensor; i < tasks.size(); i += targets.size())
-      decoders.push_back(tasks[i].frame.header.k > 0 ? &tasks[i].decoder : nullptr);
-    const uint64_t n = targets[tensor].n;
-    const uint64_t num_bytes = MostBytesOf(tensor, tasks, targets.size());
-    auto alike = std::find_if(divided.begin(), divided.end(), [&](const Alike& other) {
-      return other.CanHave(decoders, n, num_bytes, most_bytes);
+    Alike own = Alike::Of(tensor, tasks, targets);
+    const auto alike = std::find_if(divided.begin(), divided.end(), [&](const Alike& other) {
+      return other.CanJoin(own, most_bytes);
     });
-    if (alike == divided.end()) alike = divided.insert(alike, Alike{});
-    alike->Add(tensor, decoders, n, num_bytes);
+    if (alike == divided.end()) {
+      divided.push_back(std::move(own));
+    } else {
+      alike->Join(own);
+    }
   }
   return divided;
 }

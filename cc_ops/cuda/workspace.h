@@ -19,6 +19,8 @@ struct DeviceBuffer {
 class Workspace {
  public:
   static constexpr size_t kAlignment = 256;
+  // Most bytes for each element of the vectors, where a limit would be less.
+  static constexpr uint64_t kMostBytesAnElement = 32;
 
   // Measures only: every Take returns null.
   Workspace() = default;

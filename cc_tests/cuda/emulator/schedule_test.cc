@@ -193,6 +193,18 @@ int64_t LaunchesOfSum(const std::vector<std::string>& specs, int num_ranks, size
   return emulator::NumLaunches() - before;
 }
 
+TEST(LaunchesOfSum, AreNoMoreForARankOrATensor) {
+  for (const char* spec : {"dense|raw|fp16", "dense|raw|qsgd", "dense|raw|block_int:bits=4",
+                           "topk:ratio=0.1|delta_adaptive|fp16", "topk:ratio=0.1|delta_binary|raw",
+                           "topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64"}) {
+    const int64_t few = LaunchesOfSum({spec}, 2, 2);
+    EXPECT_EQ(LaunchesOfSum({spec}, 6, 30), few) << spec;
+    EXPECT_EQ(LaunchesOfSum({spec}, 40, 3), few) << spec << ": more ranks than lanes";
+    EXPECT_LE(few, 16) << spec;
+  }
+}
+
+// The same for all codecs.
 TEST_P(Schedule, LaunchesDependOnNeitherTensorsNorRanks) {
   const int64_t few_pieces = LaunchesOfPieces(GetParam(), 2);
   EXPECT_EQ(LaunchesOfPieces(GetParam(), 76), few_pieces) << "the tensors of ResNet-50";
