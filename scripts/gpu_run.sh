@@ -25,7 +25,7 @@ STEP_SECONDS=${STEP_SECONDS:-570}
 sanitizers=(memcheck racecheck synccheck initcheck)
 all_steps=(machine tests large benchmark sanitizers profile)
 # One spec of each kind of kernel: under a sanitizer a test takes a hundred times as long.
-sanitized='*EveryMemory.MakesTheSameSlots*:*FrameOfSomeSpecs.KeepsTheSameSlotsOverSteps*:*SumOfSomeSpecs*:*EncodesTensorsSideBySide*:*PiecesOfSomeSpecs.AreEncodedToTheSameBytes*:*PiecesOfSomeSpecs.HaveSums*:LargestSelector.*:FindBounds.*:LinearCoder.*:*EveryLinearSpec*:HeaderFinder.*:DenseBlocks.*:DenseSums.*:TileSums.*:*PutsTheSlotsBack*block_int*:*SumGroups.AreAdded*dense*:DeltaLists.*:PrefixedDeltas.EqualTheCores*:GroupedSketch.*'
+sanitized='*EveryMemory.MakesTheSameSlots*:*FrameOfSomeSpecs.KeepsTheSameSlotsOverSteps*:*SumOfSomeSpecs*:*EncodesTensorsSideBySide*:*PiecesOfSomeSpecs.AreEncodedToTheSameBytes*:*PiecesOfSomeSpecs.HaveSums*:LargestSelector.*:FindBounds.*:LinearCoder.*:*EveryLinearSpec*:HeaderFinder.*:DenseBlocks.*:DenseSums.*:TileSums.*:*PutsTheSlotsBack*block_int*:*SumGroups.AreAdded*dense*:DeltaLists.*:PrefixedDeltas.EqualTheCores*:GroupedSketch.*:CopyFrames.*'
 
 # say <step> <status> <text>: the status is passed, failed, stopped or skipped.
 say() {

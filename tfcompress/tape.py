@@ -137,8 +137,8 @@ class DistributedGradientTape:
         gradients = self._tape.gradient(target, inner, output_gradients, unconnected_gradients)
         self._tfcompress_step = _step_of(inner, self._plan, self._options)
         parameters = [parameter_of(source, position) for position, source in enumerate(given)]
-        local_ids = {id(tf_variable(source)) for source in self._local}
-        local = [p.key for p, source in zip(parameters, inner, strict=True) if id(source) in local_ids]
+        are_local = self._are_local(given)
+        local = [parameter.key for parameter, own in zip(parameters, are_local, strict=True) if own]
         reduced = self._tfcompress_step.reduce(gradients, parameters, self._plan, local)
         if self._tfcompress_step.state.memories and not any(
             isinstance(source, tf.Variable) for source in inner
@@ -154,12 +154,15 @@ class DistributedGradientTape:
     ) -> tuple[list[tuple], list[tuple]]:
         """Returns (source, gradient) pairs of local sources and of all others, as Horovod's tape does."""
         pairs = list(zip(sources, self.gradient(target, sources, output_gradients), strict=True))
-        local_ids = {id(tf_variable(source)) for source in self._local}
-        is_local = [id(tf_variable(source)) in local_ids for source in sources]
+        are_local = self._are_local(sources)
         return (
-            [pair for pair, local in zip(pairs, is_local, strict=True) if local],
-            [pair for pair, local in zip(pairs, is_local, strict=True) if not local],
+            [pair for pair, local in zip(pairs, are_local, strict=True) if local],
+            [pair for pair, local in zip(pairs, are_local, strict=True) if not local],
         )
+
+    def _are_local(self, sources: Sequence) -> list[bool]:
+        local_ids = {id(tf_variable(source)) for source in self._local}
+        return [id(tf_variable(source)) in local_ids for source in sources]
 
     def jacobian(self, *args: object, **kwargs: object) -> None:
         """Refuses: it would be this rank's own, from a tape whose gradients are those of all ranks."""

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "cuda/device_variants.h"
 #include "cuda/encode_state.h"
+#include "cuda/frame_copies.h"
 #include "cuda/memory_spec.h"
 #include "cuda/workspace.h"
 
@@ -21,8 +22,6 @@ namespace tfcompress {
 struct WireHeader;
 
 namespace device {
-
-struct EncodedFrame;
 
 // A vector to encode, with the slots of its memory, in the core's order.
 struct FrameInput {
@@ -65,6 +64,11 @@ class FrameEncoder {
                 EncodeState* states) const;
   // Fails with InvalidArgument if the frame would be too long.
   static Status ReadLength(const EncodeState& state, uint64_t* num_bytes);
+  // Copies the frames that Launch wrote with this workspace to packets, one to each place. It may
+  // follow Launch at once, on a stream that comes behind it. Fails with InvalidArgument if there is
+  // not a place for each tensor.
+  Status CopyFrames(Span<const FramePlace> places, PacketMemory memory,
+                    const DeviceBuffer& workspace, cudaStream_t stream) const;
   // Launches for the only tensor, waits for the stream once, and sets `num_bytes` to the length of
   // the frame.
   Status Encode(const FrameInput& input, const DeviceBuffer& workspace, cudaStream_t stream,
@@ -80,6 +84,12 @@ class FrameEncoder {
   };
   struct Encoding;
 
+  // What each workspace begins with.
+  struct Tables {
+    EncodeState* states_dev;
+    EncodedFrame* frames_dev;
+  };
+
   FrameEncoder() = default;
   bool selects_by_magnitude() const;
   bool needs_marks() const;
@@ -89,6 +99,7 @@ class FrameEncoder {
   uint64_t MaxSelected() const;
   Status CheckWorkspace() const;
   Result<Tensor> Describe(const Compressor& compressor, uint64_t n) const;
+  Tables TakeTables(Workspace* workspace) const;
   void TakeSelection(Workspace* workspace, Encoding* encoding) const;
   void TakeDeltas(Workspace* workspace, Encoding* encoding) const;
   Status TakeSketch(Workspace* workspace, Encoding* encoding) const;

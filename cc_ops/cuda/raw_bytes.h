@@ -95,6 +95,17 @@ __device__ inline uint32_t LoadWord(const unsigned char* section, uint64_t num_b
   return word;
 }
 
+// Stores the i-th word of a section of so many bytes that is aligned to words, as far as it has it.
+__device__ inline void StoreWord(uint32_t word, uint64_t num_bytes, unsigned char* section,
+                                 uint64_t i) {
+  if (i * 4 + 4 <= num_bytes) {
+    reinterpret_cast<uint32_t*>(section)[i] = word;
+    return;
+  }
+  for (uint64_t byte = i * 4; byte < num_bytes; ++byte)
+    section[byte] = static_cast<unsigned char>(word >> (8 * (byte % 4)));
+}
+
 // Loads bytes into words, by all threads of a grid; fills the last words with zeros.
 __device__ inline void LoadBytes(const unsigned char* section, uint64_t num_bytes,
                                  uint64_t num_words, uint32_t* words) {

@@ -31,9 +31,18 @@ class StreamTimer {
     TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(begin_, stream));
     return OkStatus();
   }
-  // Waits for the work put on the stream since Start.
-  Status Stop(cudaStream_t stream, int64_t* nanoseconds) {
+  // Ends what is measured: the work put on the stream since Start.
+  Status Stop(cudaStream_t stream) {
     TFC_RETURN_IF_CUDA_ERROR(cudaEventRecord(end_, stream));
+    return OkStatus();
+  }
+  // Makes a stream wait for that work.
+  Status MakeWait(cudaStream_t stream) const {
+    TFC_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream, end_, 0));
+    return OkStatus();
+  }
+  // Waits for that work.
+  Status Wait(int64_t* nanoseconds) const {
     TFC_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(end_));
     float milliseconds = 0;
     TFC_RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&milliseconds, begin_, end_));

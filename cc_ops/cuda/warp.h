@@ -23,7 +23,8 @@ __device__ T InclusiveSum(T value) {
 }
 
 // Sum over all lanes, returned to all lanes.
-__device__ inline uint32_t SumOfLanes(uint32_t value) {
+template <typename T>
+__device__ T SumOfLanes(T value) {
   for (int lanes = 1; lanes < static_cast<int>(kWarpThreads); lanes *= 2)
     value += __shfl_xor_sync(kAllLanes, value, lanes);
   return value;

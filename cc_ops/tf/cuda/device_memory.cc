@@ -1,28 +1,12 @@
 #include "tf/cuda/device_memory.h"
 
 #include <map>
-#include <mutex>
 #include <numeric>
 
 #include "cuda/cuda_status.h"
 
 namespace tfcompress {
 namespace {
-
-// A stream for copies from the current device, which does not wait for others. Never destroyed.
-Status CopyStream(cudaStream_t* stream) {
-  static std::mutex mutex;
-  static auto* const streams = new std::map<int, cudaStream_t>;
-  int device = 0;
-  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
-  const std::lock_guard<std::mutex> lock(mutex);
-  cudaStream_t& of_device = (*streams)[device];
-  if (of_device == nullptr) {
-    TFC_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&of_device, cudaStreamNonBlocking));
-  }
-  *stream = of_device;
-  return OkStatus();
-}
 
 // Makes the current device current again at its end. All GPUs share one pool of pinned memory,
 // and where it grows, TensorFlow leaves the first of them current on threads that are not its own.
@@ -43,6 +27,13 @@ tensorflow::AllocatorAttributes Pinned() {
   attributes.set_on_host(true);
   attributes.set_gpu_compatible(true);
   return attributes;
+}
+
+Status Copy(const void* from, size_t num_bytes, void* to, cudaMemcpyKind kind,
+            cudaStream_t stream) {
+  if (num_bytes == 0) return OkStatus();
+  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to, from, num_bytes, kind, stream));
+  return OkStatus();
 }
 
 }  // namespace
@@ -72,23 +63,16 @@ absl::Status AllocatePinned(OpKernelContext* ctx, size_t num_bytes, Tensor* owne
   return ctx->allocate_temp(tensorflow::DT_UINT8, shape, owner, Pinned());
 }
 
-absl::Status AllocatePinnedOutput(OpKernelContext* ctx, uint64_t num_bytes, Tensor** output) {
-  const DeviceScope device;
-  return ctx->allocate_output(0, {static_cast<int64_t>(num_bytes)}, output, Pinned());
-}
-
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream) {
-  if (num_bytes == 0) return OkStatus();
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemcpyAsync(to, from_dev, num_bytes, cudaMemcpyDeviceToHost, stream));
-  return OkStatus();
+  return Copy(from_dev, num_bytes, to, cudaMemcpyDeviceToHost, stream);
 }
 
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream) {
-  if (num_bytes == 0) return OkStatus();
-  TFC_RETURN_IF_CUDA_ERROR(
-      cudaMemcpyAsync(to_dev, from, num_bytes, cudaMemcpyHostToDevice, stream));
-  return OkStatus();
+  return Copy(from, num_bytes, to_dev, cudaMemcpyHostToDevice, stream);
+}
+
+Status CopyOnDevice(const void* from_dev, size_t num_bytes, void* to_dev, cudaStream_t stream) {
+  return Copy(from_dev, num_bytes, to_dev, cudaMemcpyDeviceToDevice, stream);
 }
 
 Status WaitFor(cudaStream_t stream) {
@@ -101,22 +85,19 @@ Status WaitFor(cudaStream_t stream) {
   return device::FromCuda(error, "waiting for the stream");
 }
 
-Status CopyOnDevice(Span<const DeviceBytes> copies, cudaStream_t stream) {
-  for (const DeviceBytes& copy : copies) {
+// Never destroyed.
+Status CopyStream(cudaStream_t* stream) {
+  static thread_local auto* const streams = new std::map<int, cudaStream_t>;
+  int device = 0, least = 0, greatest = 0;
+  TFC_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
+  cudaStream_t& of_device = (*streams)[device];
+  if (of_device == nullptr) {
+    TFC_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     TFC_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(copy.to, copy.from_dev, copy.num_bytes, cudaMemcpyDeviceToDevice, stream));
+        cudaStreamCreateWithPriority(&of_device, cudaStreamNonBlocking, greatest));
   }
+  *stream = of_device;
   return OkStatus();
-}
-
-Status CopyCompleteToHost(Span<const DeviceBytes> copies) {
-  cudaStream_t stream = nullptr;
-  TFC_RETURN_IF_ERROR(CopyStream(&stream));
-  Status status = OkStatus();
-  for (const DeviceBytes& copy : copies)
-    if (status.ok()) status = CopyToHost(copy.from_dev, copy.num_bytes, copy.to, stream);
-  const Status waited = WaitFor(stream);  // For those before one that failed, too.
-  return status.ok() ? waited : status;
 }
 
 std::vector<int64_t> ShareTime(int64_t nanoseconds, const std::vector<uint64_t>& num_elements) {

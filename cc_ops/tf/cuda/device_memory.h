@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/span.h"
 #include "core/status.h"
 #include "cuda/stream_timer.h"
 #include "cuda/workspace.h"
@@ -40,26 +39,16 @@ absl::Status AllocateOnDevice(tensorflow::OpKernelContext* ctx, size_t num_bytes
 absl::Status AllocatePinned(tensorflow::OpKernelContext* ctx, size_t num_bytes,
                             tensorflow::Tensor* owner);
 
-// Allocates output 0, bytes in pinned memory.
-absl::Status AllocatePinnedOutput(tensorflow::OpKernelContext* ctx, uint64_t num_bytes,
-                                  tensorflow::Tensor** output);
-
 // Copies on the stream, without waiting for it if the host's memory is pinned.
 Status CopyToHost(const void* from_dev, size_t num_bytes, void* to, cudaStream_t stream);
 Status CopyToDevice(const void* from, size_t num_bytes, void* to_dev, cudaStream_t stream);
+Status CopyOnDevice(const void* from_dev, size_t num_bytes, void* to_dev, cudaStream_t stream);
 // Waits for what is on the stream, and leaves the core to other threads meanwhile.
 Status WaitFor(cudaStream_t stream);
-// Bytes on the device, and where they go.
-struct DeviceBytes {
-  const void* from_dev;
-  size_t num_bytes;
-  void* to;
-};
-// Copies on the stream from the device to the device, without waiting for it.
-Status CopyOnDevice(Span<const DeviceBytes> copies, cudaStream_t stream);
-// Copies, and waits for it, what is complete on the device: not on the kernel's stream, where ops
-// that TensorFlow launched meanwhile come first.
-Status CopyCompleteToHost(Span<const DeviceBytes> copies);
+// A stream of the current device and this thread for copies to the host, whose work goes before
+// that of other streams: on the kernel's stream, it would come after what TensorFlow launched
+// meanwhile.
+Status CopyStream(cudaStream_t* stream);
 
 // Calls work(), which returns an absl::Status, and measures how long the work that it puts on the
 // kernel's stream takes. Waits for that work, even where it fails: it may use memory of the caller.
@@ -69,7 +58,8 @@ absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
   device::StreamTimer timer;
   TF_RETURN_IF_ERROR(ToTensorFlow(timer.Start(StreamOf(ctx))));
   const absl::Status status = work();
-  const Status waited = timer.Stop(StreamOf(ctx), nanoseconds);
+  Status waited = timer.Stop(StreamOf(ctx));
+  if (waited.ok()) waited = timer.Wait(nanoseconds);
   return status.ok() ? ToTensorFlow(waited) : status;
 }
 

@@ -115,8 +115,7 @@ class DeviceEncodeSumKernel : public JointEncodeKernel {
   absl::Status Read(OpKernelContext* ctx, EncodeJob* job) override {
     OwnPieceInputs in;
     const auto copy = [ctx](const Tensor& from, void* to) {
-      const DeviceBytes bytes = {from.data(), from.TotalBytes(), to};
-      return ToTensorFlow(CopyOnDevice({&bytes, 1}, StreamOf(ctx)));
+      return ToTensorFlow(CopyOnDevice(from.data(), from.TotalBytes(), to, StreamOf(ctx)));
     };
     TF_RETURN_IF_ERROR(ReadOwnPieceInputs(ctx, &compressors_, copy, &in));
     job->finish = [ctx](const EncodedCounts& counts, int64_t nanoseconds) {

@@ -33,6 +33,7 @@ Status CodecStep::AllocateToEncode() {
   }
   TFC_RETURN_IF_ERROR(workspace_.Allocate(encoder_->workspace_bytes()));
   TFC_RETURN_IF_ERROR(frames_.Allocate(end));
+  TFC_RETURN_IF_ERROR(packet_.Allocate(end));
   return states_.Allocate(arrays_.num_tensors() * sizeof(EncodeState));
 }
 
@@ -50,6 +51,24 @@ Status CodecStep::Encode(int rank) const {
     inputs.push_back({arrays_.gradient_dev(rank, tensor), slots[tensor], kSeed, FrameOf(tensor)});
   }
   return encoder_->Launch(inputs, workspace_.buffer(), stream_, states());
+}
+
+Status CodecStep::CopyFrames() const {
+  auto* const packet = static_cast<unsigned char*>(packet_.data());
+  const std::vector<FramePlace> places(arrays_.num_tensors(), {packet, 0});
+  return encoder_->CopyFrames(places, PacketMemory::kPinnedHost, workspace_.buffer(), stream_);
+}
+
+Status CodecStep::CopyEachFrame() const {
+  auto* to = static_cast<unsigned char*>(packet_.data());
+  for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor) {
+    uint64_t num_bytes = 0;
+    TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[tensor], &num_bytes));
+    TFC_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(to, FrameOf(tensor).data_dev, num_bytes, cudaMemcpyDeviceToHost, stream_));
+    to += num_bytes;
+  }
+  return OkStatus();
 }
 
 Status CodecStep::Append(size_t tensor) {

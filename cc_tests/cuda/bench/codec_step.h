@@ -16,7 +16,7 @@
 #include "cuda/linear_coder.h"
 #include "cuda/owned_memory.h"
 #include "cuda/sum_decoder.h"
-#include "platform.h"
+#include "pinned_memory.h"
 #include "step_arrays.h"
 
 namespace tfcompress {
@@ -35,6 +35,10 @@ class CodecStep {
 
   // Encodes the gradients of a rank.
   Status Encode(int rank) const;
+  // Copies the frames of the last rank that encoded to one packet on the host: by one kernel, or by
+  // a copy for each, of the lengths that the host has read.
+  Status CopyFrames() const;
+  Status CopyEachFrame() const;
   // Reads the headers on the host and sums on the device.
   Status Sum();
   // Sums, without the headers.
@@ -60,6 +64,7 @@ class CodecStep {
   std::vector<uint64_t> frame_begins_;
   OwnedMemory frames_, workspace_;
   PinnedMemory states_;
+  PinnedMemory packet_;  // Of one rank, with room for frames of any length.
   Bytes packets_;
   OwnedMemory packets_dev_, sum_workspace_;
   PinnedMemory sum_host_;

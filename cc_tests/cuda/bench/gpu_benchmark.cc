@@ -148,6 +148,21 @@ class Benchmark {
     return row;
   }
 
+  // Prints how long the frames of all tensors take to the host, whose bus every exchange needs that
+  // is not NCCL's.
+  Status PrintCopiesToHost(const std::string& spec) const {
+    CodecStep step(arrays_, stream_);
+    TFC_RETURN_IF_ERROR(step.Make(spec));
+    TFC_RETURN_IF_ERROR(step.Gather());
+    TFC_ASSIGN_OR_RETURN(const double by_kernel,
+                         MeasureMilliseconds([&step] { return step.CopyFrames(); }, stream_));
+    TFC_ASSIGN_OR_RETURN(const double by_copies,
+                         MeasureMilliseconds([&step] { return step.CopyEachFrame(); }, stream_));
+    std::printf("  frames to the host: %.3f ms by one kernel, %.3f ms by a copy for each\n",
+                by_kernel, by_copies);
+    return OkStatus();
+  }
+
   Result<Row> MeasureShards(const std::string& spec) const {
     ShardStep step(arrays_, stream_);
     Row row;
@@ -297,7 +312,9 @@ Status MeasureResNet50(uint64_t most_elements, cudaStream_t stream, bool* failed
   for (const char* spec : kResNetSpecs) {
     const Result<Row> row = benchmark.Measure(spec);
     benchmark.Print(spec, row);
-    if (row.ok()) PrintStep(row.value());
+    if (!row.ok()) continue;
+    PrintStep(row.value());
+    TFC_RETURN_IF_ERROR(benchmark.PrintCopiesToHost(spec));
   }
   *failed |= benchmark.failed();
   return OkStatus();

@@ -1,5 +1,5 @@
 // What differs between a device (platform_device.cc) and the emulator (platform_emulated.cc), which
-// has neither graphs nor pinned memory.
+// has no graphs.
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_BENCH_PLATFORM_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_BENCH_PLATFORM_H_
 
@@ -18,22 +18,6 @@ extern const int kRepetitions;
 // Returns the number of kernels, copies and memsets that `work` puts on the stream, which does not
 // run them; -1 if it cannot be captured, as over the emulator.
 int CountLaunches(const std::function<Status()>& work, cudaStream_t stream);
-
-// Memory of the host to which a stream copies without making anyone wait.
-class PinnedMemory {
- public:
-  PinnedMemory() = default;
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  ~PinnedMemory();
-
-  // To be called once.
-  Status Allocate(size_t num_bytes);
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
 
 }  // namespace device
 }  // namespace tfcompress

@@ -1,4 +1,3 @@
-#include "cuda/cuda_status.h"
 #include "platform.h"
 
 namespace tfcompress {
@@ -17,12 +16,6 @@ int CountLaunches(const std::function<Status()>& work, cudaStream_t stream) {
   if (graph != nullptr) cudaGraphDestroy(graph);
   cudaGetLastError();  // Of a capture that failed nobody shall hear later.
   return worked && counted ? static_cast<int>(num_nodes) : -1;
-}
-
-PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
-
-Status PinnedMemory::Allocate(size_t num_bytes) {
-  return FromCuda(cudaMallocHost(&data_, num_bytes), "cudaMallocHost");
 }
 
 }  // namespace device

@@ -16,7 +16,7 @@
 #include "cuda/piece_decoder.h"
 #include "cuda/pieces.h"
 #include "cuda/sum_decoder.h"
-#include "platform.h"
+#include "pinned_memory.h"
 #include "step_arrays.h"
 
 namespace tfcompress {

@@ -39,7 +39,8 @@ Status MeasureOnce(const std::function<Status()>& work, cudaStream_t stream, int
   StreamTimer timer;
   TFC_RETURN_IF_ERROR(timer.Start(stream));
   TFC_RETURN_IF_ERROR(work());
-  return timer.Stop(stream, nanoseconds);
+  TFC_RETURN_IF_ERROR(timer.Stop(stream));
+  return timer.Wait(nanoseconds);
 }
 
 }  // namespace

@@ -85,16 +85,16 @@ cudaError_t Fail(cudaError_t error, const char* what) {
   return error;
 }
 
-// Runs the operations of a stream, up to the first error.
-cudaError_t RunAll(cudaStream_t stream) {
+// Runs the operations of a stream, up to the first error, or to an event.
+cudaError_t RunAll(cudaStream_t stream, const CUevent_st::Record* until = nullptr) {
   auto& operations = StreamOf(stream)->operations;
   cudaError_t error = cudaSuccess;
-  while (!operations.empty() && error == cudaSuccess) {
+  while (!operations.empty() && error == cudaSuccess && (until == nullptr || !until->is_past)) {
     const auto operation = std::move(operations.front());
     operations.pop_front();
     error = operation();
   }
-  operations.clear();
+  if (error != cudaSuccess) operations.clear();
   return error;
 }
 
@@ -505,6 +505,16 @@ cudaError_t cudaFree(void* pointer) {
   return is_whole ? error : Fail(cudaErrorIllegalAddress, "an allocation's guard was overwritten");
 }
 
+cudaError_t cudaMallocHost(void** pointer, size_t num_bytes) {
+  *pointer = std::malloc(num_bytes);
+  return *pointer == nullptr ? emulator::Failed(cudaErrorMemoryAllocation) : cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  std::free(pointer);
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const emulator::Lock lock(emulator::mutex);
@@ -541,6 +551,15 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaStreamCreate(stream);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  return cudaStreamCreate(stream);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -595,6 +614,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (error != cudaSuccess) return error;
   const emulator::Lock lock(emulator::mutex);
   return event->record->is_past ? cudaSuccess : emulator::Synchronize(event->stream);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const emulator::Lock lock(emulator::mutex);
+  return emulator::Enqueue(stream, [other = event->stream, record = event->record]() {
+    return emulator::RunAll(other, record.get());
+  });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {

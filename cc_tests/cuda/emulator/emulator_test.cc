@@ -188,6 +188,29 @@ TEST(Emulator, EventsAreRecordedInTheirStream) {
   EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
 }
 
+TEST(Emulator, AStreamWaitsForAnEventOfAnother) {
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  int* data = Allocate(2);
+  data[1] = 0;
+  ASSERT_EQ(cudaMemsetAsync(data, 1, sizeof(int), streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(data, 2, sizeof(int), streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(streams[1], event, 0), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(data + 1, data, sizeof(int), cudaMemcpyDeviceToDevice, streams[1]),
+            cudaSuccess);
+  EXPECT_EQ(data[1], 0);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  const int64_t waits_before = emulator::NumSynchronizations();
+  ASSERT_EQ(cudaStreamSynchronize(streams[1]), cudaSuccess);
+  EXPECT_EQ(emulator::NumSynchronizations() - waits_before, 1);
+  EXPECT_EQ(data[1], 0x01010101);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+  for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST(Emulator, EventsMayBeDestroyedBeforeTheirStreamReachesThem) {
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "contract_inputs.h"
+#include "copied_frames.h"
 #include "cuda/frame_encoder.h"
 #include "cuda/linear_coder.h"
 #include "cuda/pieces.h"
@@ -173,6 +174,26 @@ TEST(LaunchesOfPieces, InOnePassAreThoseOfNoOther) {
   }
 }
 
+// Frames are copied to the host in one launch, before it knows their lengths.
+constexpr int64_t kCopyFrames = 1;
+
+TEST(LaunchesOfPieces, AndOfCopiesToTheHostAreWaitedForOnce) {
+  constexpr char kSpec[] = "none|topk:ratio=0.1|delta_binary|raw";
+  constexpr size_t kFrames = 76;
+  const int64_t launches_to_encode = LaunchesOfPieces(kSpec, kFrames);
+  CopiedFrames frames(kSpec, std::vector<uint64_t>(kFrames, 300));
+  Bytes packet(size_t{1} << 16);
+  const int64_t waits_before = emulator::NumSynchronizations();
+  const int64_t launches_before = emulator::NumLaunches();
+  frames.Launch();
+  frames.CopyTo(std::vector<FramePlace>(kFrames, {packet.data(), 0}), PacketMemory::kPinnedHost);
+  EXPECT_EQ(emulator::NumSynchronizations() - waits_before, 1);
+  EXPECT_EQ(emulator::NumLaunches() - launches_before, launches_to_encode + kCopyFrames);
+  const Bytes expected = frames.Joined(0, kFrames);
+  packet.resize(expected.size());
+  EXPECT_TRUE(packet == expected);
+}
+
 // Headers of all frames are searched for in one launch, where packets are on the device.
 constexpr int64_t kFindHeaders = 1;
 
@@ -225,7 +246,7 @@ TEST(LaunchesOfAStep, AreNoMoreThanAHundred) {
   for (const char* spec : {"residual|topk:ratio=0.01|delta_binary|raw",
                            "momentum|topk:ratio=0.1|delta_adaptive|block_int:bits=3,block=64",
                            "residual|dense|raw|block_int:bits=8"})
-    EXPECT_LE(LaunchesOfPieces(spec, 76) + LaunchesOfSum({spec}, 8, 76), 100) << spec;
+    EXPECT_LE(LaunchesOfPieces(spec, 76) + kCopyFrames + LaunchesOfSum({spec}, 8, 76), 100) << spec;
 }
 
 // Linear codecs do not depend on the schedule either, and never wait.
