@@ -2,6 +2,7 @@
 #include "cuda/bloom_priorities.h"
 #include "cuda/cuda_status.h"
 #include "cuda/launch.h"
+#include "cuda/load_volatile.h"
 #include "cuda/tiles.h"
 
 namespace tfcompress {
@@ -16,7 +17,7 @@ struct SetSizes {
   __device__ void Clear(uint32_t bit) const { atomicAnd(&words[bit / 4], ~(0xFFu << Shift(bit))); }
   __device__ void Increment(uint32_t bit) const {
     uint32_t* word = &words[bit / 4];
-    for (uint32_t found = *word; (found >> Shift(bit) & 0xFF) < kMaxConflictSetSize;) {
+    for (uint32_t found = LoadVolatile(word); (found >> Shift(bit) & 0xFF) < kMaxConflictSetSize;) {
       const uint32_t expected = found;
       found = atomicCAS(word, expected, expected + (1u << Shift(bit)));
       if (found == expected) return;

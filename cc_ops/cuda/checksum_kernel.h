@@ -45,11 +45,15 @@ struct RowShift {
   }
 };
 
-// Loads the word at this address; bytes before the sections count as zeros.
-__device__ inline uint32_t LoadSectionWord(uintptr_t address, const unsigned char* sections) {
-  const uint32_t word = *reinterpret_cast<const uint32_t*>(address);
-  const auto begin = reinterpret_cast<uintptr_t>(sections);
-  return address >= begin ? word : word & 0xFFFFFFFFu << (8 * (begin - address));
+// Loads the word that holds the first byte of the sections; bytes before them, which may not be
+// written yet, count as zeros.
+__device__ inline uint32_t LoadFirstWord(const unsigned char* sections) {
+  const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(sections) % sizeof(uint32_t));
+  if (lead == 0) return *reinterpret_cast<const uint32_t*>(sections);
+  uint32_t word = 0;
+  for (uint32_t byte = lead; byte < sizeof(uint32_t); ++byte)
+    word |= static_cast<uint32_t>(sections[byte - lead]) << (8 * byte);
+  return word;
 }
 
 // Pieces of a frame, one word more in case the sections begin within a word; an upper bound.
@@ -73,6 +77,8 @@ __global__ void __launch_bounds__(kBlockThreads) ChecksumKernel(Frames frames, C
   const uint64_t num_pieces = CeilDiv(static_cast<uint64_t>(num_words), kPieceWords);
   const uint32_t num_blocks = NumBusyBlocks(num_pieces * kWarpThreads);
   if (blockIdx.x >= num_blocks) return;
+  const auto* const section_words = reinterpret_cast<const uint32_t*>(begin);
+  const uint32_t first_word = num_words > 0 ? LoadFirstWord(sections) : 0;
   __shared__ RowShift shift_over_row;
   shift_over_row.Make(shift);
   for (uint64_t piece = ThisWarp(); static_cast<int64_t>(piece * kPieceWords) < num_words;
@@ -83,7 +89,7 @@ __global__ void __launch_bounds__(kBlockThreads) ChecksumKernel(Frames frames, C
       uint32_t words[kWordsAtOnce];
       for (uint32_t j = 0; j < kWordsAtOnce; ++j) {
         const int64_t i = first + (row + j) * kWarpThreads;
-        words[j] = i >= 0 ? LoadSectionWord(begin + static_cast<uint64_t>(i) * 4, sections) : 0;
+        words[j] = i > 0 ? section_words[i] : i == 0 ? first_word : 0;
       }
       for (uint32_t j = 0; j < kWordsAtOnce; ++j) own = shift_over_row(own) ^ words[j];
     }

@@ -3,6 +3,7 @@
 #include "core/frame.h"
 #include "cuda/code_walk.h"
 #include "cuda/launch_frames.h"
+#include "cuda/load_volatile.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/scan.h"
 
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kFollowThreads)
     FollowWalkKernel(const CodeStream* streams, uint64_t num_streams, const uint32_t* notes,
                      uint32_t bits, uint32_t* error, WalkStart* starts) {
   __shared__ FollowSpace space;
-  if (threadIdx.x == 0) space.has_error = *error != 0;
+  if (threadIdx.x == 0) space.has_error = LoadVolatile(error) != 0;
   __syncthreads();
   if (space.has_error) return;
   const StreamMap map(streams, num_streams);
@@ -221,7 +222,8 @@ __global__ void __launch_bounds__(kFollowThreads)
 
 __global__ void CheckSectionEndsKernel(KeyLists lists, CodeSections sections,
                                        const uint64_t* list_ends, uint32_t bits, uint32_t* error) {
-  for (uint64_t i = ThisThread(); i < lists.num_lists && *error == 0; i += NumThreads()) {
+  for (uint64_t i = ThisThread(); i < lists.num_lists && LoadVolatile(error) == 0;
+       i += NumThreads()) {
     const auto list = static_cast<uint32_t>(i);
     const uint64_t end = sections.BeginOf(list) + sections.NumBytesOf(list);
     if (lists.SizeOf(list) > 0 && list_ends[list] != end) atomicOr(error, bits);

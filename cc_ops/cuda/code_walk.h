@@ -19,6 +19,7 @@
 #include "cuda/bit_words.h"
 #include "cuda/code_blocks.h"
 #include "cuda/launch.h"
+#include "cuda/load_volatile.h"
 #include "cuda/tiles.h"
 #include "cuda/warp.h"
 
@@ -151,7 +152,7 @@ Status WriteCodes(const typename Codes::Source& source, const KeyLists& lists,
 // Reads the error once for the warp: all lanes see the same, even if another warp sets it
 // meanwhile.
 __device__ inline bool HasError(const uint32_t* error) {
-  return __any_sync(kAllLanes, *error != 0) != 0;
+  return __any_sync(kAllLanes, LoadVolatile(error) != 0) != 0;
 }
 
 // Upper bound of the end of a stream, from its items and the longest code, and not after `end`.

@@ -4,6 +4,7 @@
 #include "core/sketch/bucket_quantizer.h"
 #include "cuda/coded_values.h"
 #include "cuda/launch.h"
+#include "cuda/load_volatile.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/reciprocal_log_levels.h"
 
@@ -131,7 +132,7 @@ __device__ bool IsBucket(ValueKind kind, const unsigned char* buckets, uint64_t 
 
 __global__ void CheckBucketsKernel(const AddedValues* sections, uint32_t bits) {
   const AddedValues added = sections[blockIdx.y];
-  if (added.section.k == 0 || *added.error_dev != 0) return;
+  if (added.section.k == 0 || LoadVolatile(added.error_dev) != 0) return;
   const ValueKind kind = added.section.kind;
   const uint64_t header_bytes = ValueSpec::HeaderBytes(kind);
   const uint64_t num_buckets =

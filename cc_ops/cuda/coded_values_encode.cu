@@ -104,12 +104,11 @@ __global__ void BeginSectionKernel(const EncodedFrame* frames, ValueSpec spec) {
   const EncodedFrame& frame = frames[blockIdx.y];
   const uint32_t k = frame.state_dev->k;
   if (k == 0) return;
-  const ValueParams found =
-      IsMeasured(spec.kind) ? *frame.params_dev
-                            : ParamsOf(spec, k, *frame.extremes_dev, frame.sums[0], frame.sums[1]);
-  if (ThisThread() != 0) return;
-  *frame.params_dev = found;
-  WriteParams(found, frame.ValueSection());
+  if (!IsMeasured(spec.kind)) {
+    const ValueParams found = ParamsOf(spec, k, *frame.extremes_dev, frame.sums[0], frame.sums[1]);
+    if (ThisThread() == 0) *frame.params_dev = found;
+  }
+  if (ThisThread() == 0) WriteParams(*frame.params_dev, frame.ValueSection());
 }
 
 // ---- Norms, scales and means of buckets --------------------------------------------------------

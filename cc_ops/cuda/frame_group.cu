@@ -265,7 +265,7 @@ Status FrameGroup::DecodeSupports(const unsigned char* packets_dev, const FrameT
         DecodeDeltaLists(packets_dev, tables_dev, buffers, common_error_dev, stream));
   }
   const uint32_t bits = is_joint() ? kJointError : kIndexError;
-  return CheckIndices(sections, bits, stream);
+  return CheckIndices(sections, common_error_dev, bits, stream);
 }
 
 }  // namespace device

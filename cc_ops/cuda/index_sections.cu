@@ -1,6 +1,7 @@
 #include "core/bit_io.h"
 #include "cuda/index_sections.h"
 #include "cuda/launch_frames.h"
+#include "cuda/load_volatile.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/tiles.h"
 
@@ -48,12 +49,13 @@ __global__ void CheckBitmapsKernel(const SupportSection* sections, uint64_t num_
   }
 }
 
-__global__ void CheckIndicesKernel(const SupportSection* sections, uint32_t bits) {
+__global__ void CheckIndicesKernel(const SupportSection* sections, const uint32_t* common_error,
+                                   uint32_t bits) {
   const SupportSection& section = sections[blockIdx.y];
-  if (section.k == 0 || *section.error_dev != 0) return;
+  if (section.k == 0 || LoadVolatile(section.error_dev) != 0) return;
   const uint32_t* const indices = section.indices_dev;
-  bool valid = true;
-  for (uint64_t i = ThisThread(); i < section.k; i += NumThreads()) {
+  bool valid = *common_error == 0;
+  for (uint64_t i = ThisThread(); i < section.k && valid; i += NumThreads()) {
     const uint32_t index = indices[i];
     valid &= index < section.n && (i == 0 || indices[i - 1] < index);
   }
@@ -97,10 +99,11 @@ Status ListSeeded(const Parts<SupportSection>& sections, const Marks& marks, cud
   return ListMarks(sections, stream);
 }
 
-Status CheckIndices(const Parts<SupportSection>& sections, uint32_t bits, cudaStream_t stream) {
+Status CheckIndices(const Parts<SupportSection>& sections, const uint32_t* common_error_dev,
+                    uint32_t bits, cudaStream_t stream) {
   return LaunchParts("check indices", CheckIndicesKernel,
                      CountItems(sections.on_host, SupportSizeOf), sections.size(), stream,
-                     sections.data_dev, bits);
+                     sections.data_dev, common_error_dev, bits);
 }
 
 }  // namespace device

@@ -33,8 +33,10 @@ Status ReadBitmaps(const Parts<SupportSection>& sections, const Marks& marks, ui
 // Lists the support that the seed of each section tells; `marks` are those of all.
 Status ListSeeded(const Parts<SupportSection>& sections, const Marks& marks, cudaStream_t stream);
 
-// Sets bits of a section's error unless its indices increase strictly and are below its n.
-Status CheckIndices(const Parts<SupportSection>& sections, uint32_t bits, cudaStream_t stream);
+// Sets bits of a section's error unless its indices increase strictly and are below its n; if
+// *common_error_dev is set, of all, whose indices may not have been written then.
+Status CheckIndices(const Parts<SupportSection>& sections, const uint32_t* common_error_dev,
+                    uint32_t bits, cudaStream_t stream);
 
 }  // namespace device
 }  // namespace tfcompress

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "cuda/grouped_sketch.h"
 #include "cuda/joint_spec.h"
+#include "cuda/load_volatile.h"
 #include "cuda/parts.h"
 #include "cuda/sketch_group.h"
 #include "cuda/support_section.h"
@@ -27,7 +28,7 @@ struct SketchReading {
                                           : static_cast<uint64_t>(section.data_dev - codes);
   }
   __device__ bool HasError(const SketchGroup& group) const {
-    return *common_error != 0 || *sections[group.part].error_dev != 0;
+    return LoadVolatile(common_error) != 0 || LoadVolatile(sections[group.part].error_dev) != 0;
   }
   __device__ void SetError(uint32_t part) const { atomicOr(sections[part].error_dev, bits); }
   // Used only to load.

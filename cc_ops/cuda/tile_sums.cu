@@ -5,6 +5,7 @@
 #include "core/value/block_int_levels.h"
 #include "cuda/binary_search.h"
 #include "cuda/launch.h"
+#include "cuda/load_volatile.h"
 #include "cuda/numbers.h"
 #include "cuda/raw_bytes.h"
 #include "cuda/tile_sums.h"
@@ -77,7 +78,7 @@ struct Positions {
 __device__ Positions FindPositions(const AddedValues& added, uint32_t tile_begin,
                                    uint32_t tile_end) {
   const uint32_t k = added.section.k;
-  if (k == 0 || *added.error_dev != 0) return {};
+  if (k == 0 || LoadVolatile(added.error_dev) != 0) return {};
   const uint32_t* indices = added.indices_dev;
   if (indices == nullptr) return {tile_begin, tile_end};
   const auto first_from = [&](uint32_t element, uint64_t position, uint64_t end) {

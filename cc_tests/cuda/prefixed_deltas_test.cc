@@ -90,7 +90,7 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   // Zeros would pass as the begin of a tile that was not noted.
   EXPECT_EQ(cudaMemsetAsync(memory.data_dev(), 0, memory.size(), stream.get()), cudaSuccess);
   const DeviceVector<unsigned char> section_dev(section, stream);
-  const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream);
+  const DeviceVector<uint32_t> keys_dev(k), error_dev({0}, stream), no_error_dev({0}, stream);
   uint32_t* error = error_dev.data_dev();
   const DeviceVector<uint64_t> source_dev({0}, stream);
   const CodeSections sections = {section_dev.data_dev(), section.size(), nullptr, nullptr,
@@ -106,7 +106,8 @@ Decoded DecodeOnDevice(const DeltaCoding& coding, const Bytes& section, uint32_t
   const DeviceVector<SupportSection> supports_dev(supports, stream);
   if (is_whole) {
     ExpectOk(CheckSectionEnds(list, sections, buffers.codes, kErrorBit, error, stream.get()));
-    ExpectOk(CheckIndices({supports, supports_dev.data_dev()}, kErrorBit, stream.get()));
+    ExpectOk(CheckIndices({supports, supports_dev.data_dev()}, no_error_dev.data_dev(), kErrorBit,
+                          stream.get()));
   }
   Decoded decoded;
   EXPECT_EQ(cudaMemcpyAsync(&decoded.num_bytes, buffers.codes.list_ends_dev,

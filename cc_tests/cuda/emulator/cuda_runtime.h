@@ -12,7 +12,7 @@
 //
 // Threads of the process may call it at the same time: it serves one after another. It has no
 // dynamic shared memory, no partial masks and no second device. Blocks never overlap: races between
-// blocks are not found.
+// blocks are found by checks of accesses alone (access_checks.h).
 #ifndef TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 #define TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 
@@ -29,6 +29,8 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
+// Functions whose accesses are not checked where others' are: see access_checks.h.
+#define TFC_UNCHECKED __attribute__((no_sanitize("thread")))
 // Blocks run one after another, so one copy is enough. The section collects all these variables.
 #define __shared__ static __attribute__((section("tfc_shared")))
 
@@ -175,7 +177,19 @@ struct Exchange {
 // until the lane's next warp operation.
 const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value);
 void WaitForBlock();
+void SynchronizeWarp(unsigned mask);
+void Fence();
 unsigned Lane();
+// Before an atomic operation of the code at `where`.
+void BeginAtomic(const void* address, size_t num_bytes, const void* where);
+// Replaces the word by update(word); returns what it was.
+template <typename T, typename Update>
+TFC_UNCHECKED T ReplaceAtomically(T* address, const Update& update) {
+  BeginAtomic(address, sizeof(T), __builtin_return_address(0));
+  const T before = *address;
+  *address = update(before);
+  return before;
+}
 
 template <typename T>
 T Shuffle(const char* operation, unsigned mask, T value, unsigned source, bool in_range = true) {
@@ -208,10 +222,9 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 inline void __syncthreads() { emulator::WaitForBlock(); }
-inline void __threadfence() {}  // What a thread writes, all see.
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
-  emulator::ExchangeInWarp("syncwarp", mask, 0);
-}
+// What a thread writes, all see; checks of accesses demand it.
+inline void __threadfence() { emulator::Fence(); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulator::SynchronizeWarp(mask); }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return emulator::ExchangeInWarp("ballot", mask, predicate != 0).ballot;
 }
@@ -242,45 +255,38 @@ inline unsigned __brev(unsigned word) {
 
 template <typename T>
 T atomicAdd(T* address, T value) {
-  const T before = *address;
-  *address = before + value;
-  return before;
+  return emulator::ReplaceAtomically(address,
+                                     [=](T before) { return static_cast<T>(before + value); });
 }
 template <typename T>
 T atomicMax(T* address, T value) {
-  const T before = *address;
-  if (value > before) *address = value;
-  return before;
+  return emulator::ReplaceAtomically(
+      address, [=](T before) { return static_cast<T>(value > before ? value : before); });
 }
 template <typename T>
 T atomicMin(T* address, T value) {
-  const T before = *address;
-  if (value < before) *address = value;
-  return before;
+  return emulator::ReplaceAtomically(
+      address, [=](T before) { return static_cast<T>(value < before ? value : before); });
 }
 template <typename T>
 T atomicCAS(T* address, T expected, T value) {
-  const T before = *address;
-  if (before == expected) *address = value;
-  return before;
+  return emulator::ReplaceAtomically(
+      address, [=](T before) { return static_cast<T>(before == expected ? value : before); });
 }
 template <typename T>
 T atomicAnd(T* address, T value) {
-  const T before = *address;
-  *address = before & value;
-  return before;
+  return emulator::ReplaceAtomically(address,
+                                     [=](T before) { return static_cast<T>(before & value); });
 }
 template <typename T>
 T atomicOr(T* address, T value) {
-  const T before = *address;
-  *address = before | value;
-  return before;
+  return emulator::ReplaceAtomically(address,
+                                     [=](T before) { return static_cast<T>(before | value); });
 }
 template <typename T>
 T atomicXor(T* address, T value) {
-  const T before = *address;
-  *address = before ^ value;
-  return before;
+  return emulator::ReplaceAtomically(address,
+                                     [=](T before) { return static_cast<T>(before ^ value); });
 }
 
 #endif  // TFCOMPRESS_CC_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_

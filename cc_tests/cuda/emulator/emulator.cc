@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "access_checks.h"
+
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
@@ -92,7 +94,10 @@ cudaError_t RunAll(cudaStream_t stream, const CUevent_st::Record* until = nullpt
   while (!operations.empty() && error == cudaSuccess && (until == nullptr || !until->is_past)) {
     const auto operation = std::move(operations.front());
     operations.pop_front();
+    running = Running::kOperation;
     error = operation();
+    running = Running::kNothing;
+    if (TakeAccessErrors() && error == cudaSuccess) error = cudaErrorIllegalAddress;
   }
   if (error != cudaSuccess) operations.clear();
   return error;
@@ -247,11 +252,14 @@ void RunThread() {
 
 void Resume(unsigned thread) {
   threadIdx.x = thread;
+  running = Running::kKernel;
   Switch(&scheduler, &fibers[thread].context);
+  running = Running::kOperation;
 }
 
 void StartBlock() {
   const unsigned num_threads = blockDim.x;
+  BeginBlock(blockIdx.y * gridDim.x + blockIdx.x, num_threads / kWarpThreads);
   if (fibers.size() < num_threads) fibers.resize(num_threads);
   warps.assign((num_threads + kWarpThreads - 1) / kWarpThreads, {});
   num_at_barrier = 0;
@@ -265,6 +273,7 @@ void StartBlock() {
     fiber.state = State::kReady;
   }
   if (__start_tfc_shared != nullptr) {
+    running = Running::kNothing;
     std::memset(__start_tfc_shared, kPoison,
                 static_cast<size_t>(__stop_tfc_shared - __start_tfc_shared));
   }
@@ -357,8 +366,21 @@ const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t va
 void WaitForBlock() {
   if (++num_at_barrier < blockDim.x) return Suspend(State::kAtBarrier);
   num_at_barrier = 0;
+  NoteBarrier();
   for (unsigned thread = 0; thread < blockDim.x; ++thread) fibers[thread].state = State::kReady;
   Suspend(State::kReady);
+}
+
+void SynchronizeWarp(unsigned mask) {
+  Warp& warp = warps[threadIdx.x / kWarpThreads];
+  if (warp.num_waiting + 1 == kWarpThreads) NoteWarpBarrier(threadIdx.x / kWarpThreads);
+  ExchangeInWarp("syncwarp", mask, 0);
+}
+
+void Fence() { NoteFence(); }
+
+void BeginAtomic(const void* address, size_t num_bytes, const void* where) {
+  if (checks_accesses) CheckAccess(address, num_bytes, Access::kAtomic, where);
 }
 
 cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) {
@@ -369,6 +391,7 @@ cudaError_t RunGrid(dim3 grid, dim3 block, const std::function<void()>& thread) 
   if (block.x % kWarpThreads != 0) {
     return Fail(cudaErrorInvalidConfiguration, "a block that is not of whole warps");
   }
+  BeginLaunch();
   const std::vector<unsigned> order = PermutedOrder(block.x);
   for (unsigned index : PermutedOrder(grid.x * grid.y)) {
     blockIdx.x = index % grid.x;
@@ -485,6 +508,7 @@ cudaError_t cudaMalloc(void** pointer, size_t num_bytes) {
   SetGuard(data - kGuardBytes);
   SetGuard(data + num_bytes);
   Allocations()[data] = num_bytes;
+  NoteAllocation(data, num_bytes);
   *pointer = data;
   return cudaSuccess;
 }
@@ -501,6 +525,7 @@ cudaError_t cudaFree(void* pointer) {
   DropGuard(data - kGuardBytes);
   DropGuard(data + found->second);
   Allocations().erase(found);
+  NoteFree(data);
   std::free(data - kAlignment);
   return is_whole ? error : Fail(cudaErrorIllegalAddress, "an allocation's guard was overwritten");
 }
@@ -526,7 +551,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMe
     return cudaErrorInvalidValue;
   }
   const auto copy = [=]() {
+    emulator::running = emulator::Running::kNothing;  // It may copy what nothing has written.
     if (num_bytes > 0) std::memcpy(to, from, num_bytes);
+    if (to_device) emulator::NoteCopied(to, from, num_bytes);
     return cudaSuccess;
   };
   if (to_device && from_device) return emulator::Enqueue(stream, copy);
@@ -537,7 +564,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMe
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream) {
   if (num_bytes > 0 && !emulator::IsDevice(pointer, num_bytes)) return cudaErrorInvalidValue;
   return emulator::Enqueue(stream, [=]() {
+    emulator::running = emulator::Running::kNothing;
     if (num_bytes > 0) std::memset(pointer, value, num_bytes);
+    emulator::NoteWritten(pointer, num_bytes);
     return cudaSuccess;
   });
 }
