@@ -10,6 +10,7 @@
 #include "cuda/crc32c.h"
 #include "cuda/last_block.h"
 #include "cuda/launch.h"
+#include "cuda/raw_bytes.h"
 #include "cuda/warp.h"
 
 namespace tfcompress {
@@ -49,11 +50,7 @@ struct RowShift {
 // written yet, count as zeros.
 __device__ inline uint32_t LoadFirstWord(const unsigned char* sections) {
   const auto lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(sections) % sizeof(uint32_t));
-  if (lead == 0) return *reinterpret_cast<const uint32_t*>(sections);
-  uint32_t word = 0;
-  for (uint32_t byte = lead; byte < sizeof(uint32_t); ++byte)
-    word |= static_cast<uint32_t>(sections[byte - lead]) << (8 * byte);
-  return word;
+  return LoadWord(sections, sizeof(uint32_t) - lead, 0) << (8 * lead);
 }
 
 // Pieces of a frame, one word more in case the sections begin within a word; an upper bound.

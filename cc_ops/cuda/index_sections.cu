@@ -57,7 +57,7 @@ __global__ void CheckIndicesKernel(const SupportSection* sections, const uint32_
   bool valid = *common_error == 0;
   for (uint64_t i = ThisThread(); i < section.k && valid; i += NumThreads()) {
     const uint32_t index = indices[i];
-    valid &= index < section.n && (i == 0 || indices[i - 1] < index);
+    valid = index < section.n && (i == 0 || indices[i - 1] < index);
   }
   if (!valid) atomicOr(section.error_dev, bits);
 }

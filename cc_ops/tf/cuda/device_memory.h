@@ -50,15 +50,23 @@ Status WaitFor(cudaStream_t stream);
 // meanwhile.
 Status CopyStream(cudaStream_t* stream);
 
+// Of TimeOnStream.
+struct ThenNothing {
+  absl::Status operator()(const device::StreamTimer&) const { return absl::OkStatus(); }
+};
+
 // Calls work(), which returns an absl::Status, and measures how long the work that it puts on the
-// kernel's stream takes. Waits for that work, even where it fails: it may use memory of the caller.
-template <typename Work>
-absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work,
-                          int64_t* nanoseconds) {
+// kernel's stream takes; and then(timer), which can put work behind that on another stream, and is
+// not measured. Waits for the stream's work, even where something fails: it may use memory of the
+// caller.
+template <typename Work, typename Then = ThenNothing>
+absl::Status TimeOnStream(tensorflow::OpKernelContext* ctx, const Work& work, int64_t* nanoseconds,
+                          const Then& then = {}) {
   device::StreamTimer timer;
   TF_RETURN_IF_ERROR(ToTensorFlow(timer.Start(StreamOf(ctx))));
-  const absl::Status status = work();
+  absl::Status status = work();
   Status waited = timer.Stop(StreamOf(ctx));
+  if (status.ok() && waited.ok()) status = then(timer);
   if (waited.ok()) waited = timer.Wait(nanoseconds);
   return status.ok() ? ToTensorFlow(waited) : status;
 }

@@ -121,8 +121,8 @@ absl::Status JointEncoding::Launch() {
 }
 
 // Copies frames to the packets: on the device behind what the kernel's stream has now, to the host
-// behind the encoding alone, and waits there.
-absl::Status JointEncoding::CopyFrames(const device::StreamTimer& timer) {
+// behind the encoding alone, null if it is done, and waits there.
+absl::Status JointEncoding::CopyFrames(const device::StreamTimer* encoding) {
   if (!encoder_) return absl::OkStatus();
   if (PacketsAreOnDevice()) {
     return ToTensorFlow(
@@ -130,21 +130,11 @@ absl::Status JointEncoding::CopyFrames(const device::StreamTimer& timer) {
   }
   cudaStream_t stream = nullptr;
   TF_RETURN_IF_ERROR(ToTensorFlow(CopyStream(&stream)));
-  TF_RETURN_IF_ERROR(ToTensorFlow(timer.MakeWait(stream)));
+  if (encoding != nullptr) TF_RETURN_IF_ERROR(ToTensorFlow(encoding->MakeWait(stream)));
   const Status status =
       encoder_->CopyFrames(places_, device::PacketMemory::kPinnedHost, workspace_, stream);
   const Status waited = WaitFor(stream);  // For what came before an error, too.
   return ToTensorFlow(status.ok() ? waited : status);
-}
-
-// Copies the frames, too, where that can be done ahead.
-absl::Status JointEncoding::LaunchAndWait(device::StreamTimer* timer, int64_t* nanoseconds) {
-  TF_RETURN_IF_ERROR(ToTensorFlow(timer->Start(StreamOf(ctx_))));
-  absl::Status status = Launch();
-  Status waited = timer->Stop(StreamOf(ctx_));
-  if (status.ok() && waited.ok() && copies_ahead_) status = CopyFrames(*timer);
-  if (waited.ok()) waited = timer->Wait(nanoseconds);
-  return status.ok() ? ToTensorFlow(waited) : status;
 }
 
 // Counts the frames of a call, and sets its output.
@@ -163,12 +153,15 @@ absl::Status JointEncoding::OutputPacket(size_t call, EncodedCounts* counts) {
 }
 
 absl::Status JointEncoding::Run() {
-  device::StreamTimer timer;
   int64_t nanoseconds = 0;
-  TF_RETURN_IF_ERROR(LaunchAndWait(&timer, &nanoseconds));
+  const auto launch = [this] { return Launch(); };
+  const auto copy = [this](const device::StreamTimer& encoding) {
+    return copies_ahead_ ? CopyFrames(&encoding) : absl::OkStatus();
+  };
+  TF_RETURN_IF_ERROR(TimeOnStream(ctx_, launch, &nanoseconds, copy));
   std::vector<EncodedCounts> counts(calls_.size());
   for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->status = OutputPacket(i, &counts[i]);
-  if (!copies_ahead_) TF_RETURN_IF_ERROR(CopyFrames(timer));
+  if (!copies_ahead_) TF_RETURN_IF_ERROR(CopyFrames(/*encoding=*/nullptr));
   const std::vector<int64_t> shares = ShareTimeOf(calls_, nanoseconds);
   for (size_t i = 0; i < calls_.size(); ++i) {
     if (calls_[i]->status.ok()) calls_[i]->Finish(counts[i], shares[i]);

@@ -42,8 +42,7 @@ class JointEncoding {
   absl::Status AllocatePacketOf(size_t call, uint64_t num_bytes);
   void AllocateLongestPackets();
   absl::Status Launch();
-  absl::Status CopyFrames(const device::StreamTimer& timer);
-  absl::Status LaunchAndWait(device::StreamTimer* timer, int64_t* nanoseconds);
+  absl::Status CopyFrames(const device::StreamTimer* encoding);
   absl::Status OutputPacket(size_t call, EncodedCounts* counts);
 
   device::EncodeState* states() { return static_cast<device::EncodeState*>(states_owner_.data()); }

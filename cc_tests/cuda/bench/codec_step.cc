@@ -33,7 +33,6 @@ Status CodecStep::AllocateToEncode() {
   }
   TFC_RETURN_IF_ERROR(workspace_.Allocate(encoder_->workspace_bytes()));
   TFC_RETURN_IF_ERROR(frames_.Allocate(end));
-  TFC_RETURN_IF_ERROR(packet_.Allocate(end));
   return states_.Allocate(arrays_.num_tensors() * sizeof(EncodeState));
 }
 
@@ -53,32 +52,38 @@ Status CodecStep::Encode(int rank) const {
   return encoder_->Launch(inputs, workspace_.buffer(), stream_, states());
 }
 
+Status CodecStep::MakePacket() { return packet_.Allocate(frames_.buffer().num_bytes); }
+
 Status CodecStep::CopyFrames() const {
   auto* const packet = static_cast<unsigned char*>(packet_.data());
   const std::vector<FramePlace> places(arrays_.num_tensors(), {packet, 0});
   return encoder_->CopyFrames(places, PacketMemory::kPinnedHost, workspace_.buffer(), stream_);
 }
 
+Result<uint64_t> CodecStep::CopyFrame(size_t tensor, unsigned char* to) const {
+  uint64_t num_bytes = 0;
+  TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[tensor], &num_bytes));
+  TFC_RETURN_IF_CUDA_ERROR(
+      cudaMemcpyAsync(to, FrameOf(tensor).data_dev, num_bytes, cudaMemcpyDeviceToHost, stream_));
+  return num_bytes;
+}
+
 Status CodecStep::CopyEachFrame() const {
   auto* to = static_cast<unsigned char*>(packet_.data());
   for (size_t tensor = 0; tensor < arrays_.num_tensors(); ++tensor) {
-    uint64_t num_bytes = 0;
-    TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[tensor], &num_bytes));
-    TFC_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(to, FrameOf(tensor).data_dev, num_bytes, cudaMemcpyDeviceToHost, stream_));
+    TFC_ASSIGN_OR_RETURN(const uint64_t num_bytes, CopyFrame(tensor, to));
     to += num_bytes;
   }
   return OkStatus();
 }
 
 Status CodecStep::Append(size_t tensor) {
-  uint64_t num_bytes = 0;
-  TFC_RETURN_IF_ERROR(FrameEncoder::ReadLength(states()[tensor], &num_bytes));
   const size_t begin = packets_.size();
+  packets_.resize(begin + encoder_->max_frame_bytes(tensor));
+  TFC_ASSIGN_OR_RETURN(const uint64_t num_bytes, CopyFrame(tensor, packets_.data() + begin));
+  TFC_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
   packets_.resize(begin + num_bytes);
-  TFC_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(packets_.data() + begin, FrameOf(tensor).data_dev,
-                                           num_bytes, cudaMemcpyDeviceToHost, stream_));
-  return FromCuda(cudaStreamSynchronize(stream_), "frame");
+  return OkStatus();
 }
 
 Status CodecStep::Gather() {

@@ -36,7 +36,9 @@ class CodecStep {
   // Encodes the gradients of a rank.
   Status Encode(int rank) const;
   // Copies the frames of the last rank that encoded to one packet on the host: by one kernel, or by
-  // a copy for each, of the lengths that the host has read.
+  // a copy for each, of the lengths that the host has read. After MakePacket, which is to be called
+  // once.
+  Status MakePacket();
   Status CopyFrames() const;
   Status CopyEachFrame() const;
   // Reads the headers on the host and sums on the device.
@@ -52,7 +54,8 @@ class CodecStep {
 
  private:
   Status AllocateToEncode();
-  Status Append(size_t tensor);  // To the packets, its frame.
+  Result<uint64_t> CopyFrame(size_t tensor, unsigned char* to) const;  // Returns its length.
+  Status Append(size_t tensor);                                        // To the packets, its frame.
   DeviceBuffer FrameOf(size_t tensor) const;
   EncodeState* states() const { return static_cast<EncodeState*>(states_.data()); }
   Status ReadHeaders();

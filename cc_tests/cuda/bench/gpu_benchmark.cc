@@ -99,6 +99,7 @@ struct Row {
   uint64_t num_bytes = 0, least_bytes = 0;
   size_t workspace_bytes = 0;
   Part encode, sum;
+  double copy_by_kernel_milliseconds = 0, copy_each_milliseconds = 0;
 };
 
 void SetTargets(const std::string& spec, Row* row) {
@@ -138,29 +139,16 @@ class Benchmark {
     std::fflush(stdout);
   }
 
-  Result<Row> Measure(const std::string& spec) const {
+  // With the copies to the host, whose bus every exchange needs that is not NCCL's, if wanted.
+  Result<Row> Measure(const std::string& spec, bool with_copies = false) const {
     CodecStep step(arrays_, stream_);
     Row row;
     TFC_RETURN_IF_ERROR(step.Make(spec));
     TFC_RETURN_IF_ERROR(step.Gather());
     row.num_bytes = step.packet_bytes();
     TFC_RETURN_IF_ERROR(Measure([&step] { return step.Encode(0); }, &step, &row));
+    if (with_copies) TFC_RETURN_IF_ERROR(MeasureCopies(&step, &row));
     return row;
-  }
-
-  // Prints how long the frames of all tensors take to the host, whose bus every exchange needs that
-  // is not NCCL's.
-  Status PrintCopiesToHost(const std::string& spec) const {
-    CodecStep step(arrays_, stream_);
-    TFC_RETURN_IF_ERROR(step.Make(spec));
-    TFC_RETURN_IF_ERROR(step.Gather());
-    TFC_ASSIGN_OR_RETURN(const double by_kernel,
-                         MeasureMilliseconds([&step] { return step.CopyFrames(); }, stream_));
-    TFC_ASSIGN_OR_RETURN(const double by_copies,
-                         MeasureMilliseconds([&step] { return step.CopyEachFrame(); }, stream_));
-    std::printf("  frames to the host: %.3f ms by one kernel, %.3f ms by a copy for each\n",
-                by_kernel, by_copies);
-    return OkStatus();
   }
 
   Result<Row> MeasureShards(const std::string& spec) const {
@@ -198,6 +186,15 @@ class Benchmark {
     TFC_ASSIGN_OR_RETURN(row->sum.milliseconds, MeasureMilliseconds(sum, stream_));
     TFC_RETURN_IF_ERROR(step->CheckSum());
     row->sum.num_launches = CountLaunches([step] { return step->LaunchSum(); }, stream_);
+    return OkStatus();
+  }
+
+  Status MeasureCopies(CodecStep* step, Row* row) const {
+    TFC_RETURN_IF_ERROR(step->MakePacket());
+    const auto by_kernel = [step] { return step->CopyFrames(); };
+    const auto each = [step] { return step->CopyEachFrame(); };
+    TFC_ASSIGN_OR_RETURN(row->copy_by_kernel_milliseconds, MeasureMilliseconds(by_kernel, stream_));
+    TFC_ASSIGN_OR_RETURN(row->copy_each_milliseconds, MeasureMilliseconds(each, stream_));
     return OkStatus();
   }
 
@@ -297,6 +294,8 @@ void PrintStep(const Row& row) {
       "  encode and sum: %.3f ms (%s), %d launches (%s)\n", milliseconds,
       Verdict(milliseconds <= kMaxStepMilliseconds), num_launches,
       row.encode.num_launches < 0 ? "not counted" : Verdict(num_launches <= kMaxStepLaunches));
+  std::printf("  frames to the host: %.3f ms by one kernel, %.3f ms by a copy for each\n",
+              row.copy_by_kernel_milliseconds, row.copy_each_milliseconds);
 }
 
 Status MeasureResNet50(uint64_t most_elements, cudaStream_t stream, bool* failed) {
@@ -310,11 +309,9 @@ Status MeasureResNet50(uint64_t most_elements, cudaStream_t stream, bool* failed
   double copy_milliseconds = 0;
   TFC_RETURN_IF_ERROR(Begin(what.c_str(), &benchmark, arrays.num_elements(), &copy_milliseconds));
   for (const char* spec : kResNetSpecs) {
-    const Result<Row> row = benchmark.Measure(spec);
+    const Result<Row> row = benchmark.Measure(spec, /*with_copies=*/true);
     benchmark.Print(spec, row);
-    if (!row.ok()) continue;
-    PrintStep(row.value());
-    TFC_RETURN_IF_ERROR(benchmark.PrintCopiesToHost(spec));
+    if (row.ok()) PrintStep(row.value());
   }
   *failed |= benchmark.failed();
   return OkStatus();

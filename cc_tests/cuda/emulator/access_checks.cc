@@ -217,7 +217,7 @@ void CheckOperation(Region* region, const void* address, size_t num_bytes, Acces
                     const void* where) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address) - region->begin;
   for (size_t i = begin; i < begin + num_bytes && i < region->end - region->begin; ++i) {
-    if (access != Access::kWrite && !region->bytes[i].is_written)
+    if (access != Access::kWrite && !region->bytes[i].is_written && !region->is_written_first)
       Report("a read of what nothing has written", address, where, 0);
     if (access == Access::kWrite) region->bytes[i].is_written = true;
   }

@@ -106,7 +106,6 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t num_bytes, cudaMe
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t num_bytes, cudaStream_t stream);
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
 // All streams are alike.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
@@ -178,7 +177,7 @@ struct Exchange {
 const Exchange& ExchangeInWarp(const char* operation, unsigned mask, uint64_t value);
 void WaitForBlock();
 void SynchronizeWarp(unsigned mask);
-void Fence();
+void NoteFence();
 unsigned Lane();
 // Before an atomic operation of the code at `where`.
 void BeginAtomic(const void* address, size_t num_bytes, const void* where);
@@ -223,7 +222,7 @@ extern dim3 blockDim, gridDim;
 
 inline void __syncthreads() { emulator::WaitForBlock(); }
 // What a thread writes, all see; checks of accesses demand it.
-inline void __threadfence() { emulator::Fence(); }
+inline void __threadfence() { emulator::NoteFence(); }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulator::SynchronizeWarp(mask); }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return emulator::ExchangeInWarp("ballot", mask, predicate != 0).ballot;

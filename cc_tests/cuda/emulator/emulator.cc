@@ -377,8 +377,6 @@ void SynchronizeWarp(unsigned mask) {
   ExchangeInWarp("syncwarp", mask, 0);
 }
 
-void Fence() { NoteFence(); }
-
 void BeginAtomic(const void* address, size_t num_bytes, const void* where) {
   if (checks_accesses) CheckAccess(address, num_bytes, Access::kAtomic, where);
 }
@@ -576,10 +574,6 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = new CUstream_st;
   emulator::streams.insert(*stream);
   return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return cudaStreamCreate(stream);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
